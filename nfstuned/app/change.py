@@ -1,4 +1,4 @@
-"""A change of a host or an image, whatever is changed: look, show, ask, carry out, tell."""
+"""The steps of every change of a host or an image: look, show, ask, carry out, report."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ class Wish:
     """How far the user wants to go."""
 
     dry_run: bool = False
-    """Only say what would be done."""
+    """Only show the plan."""
     yes: bool = False
     """Change without a question."""
 
 
 class Talk(Protocol):
-    """What a change says, and asks. A command has a terminal for it."""
+    """The person or program at the other end of a change. A command has a terminal for it."""
 
     def note(self, line: str) -> None:
-        """Say something beside the result."""
+        """Print a line that is no part of the result."""
 
     def unreadable_lines(self, problems: Iterable[ParseError]) -> None:
         """Name each line of a file that was not understood."""
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
-        """Return what the network answers, and say which questions nobody could answer."""
+        """Return the network's answers, and report the questions without one."""
 
     def show(self, lines: Iterable[str]) -> None:
-        """Show what will happen."""
+        """Show the plan."""
 
     def can_ask(self) -> bool:
         """Return whether somebody sees the plan and the question, and can answer."""
 
     def confirm(self, question: str) -> bool:
-        """Return what a person answers."""
+        """Return a person's answer."""
 
     def result(self, changes: Sequence[Change], nothing: str) -> None:
-        """Give the result; `nothing` says for people that there is none."""
+        """Print the result; people read `nothing` where it is empty."""
 
     def hint(self, lines: Iterable[str]) -> None:
-        """Say to people what they are to know of what was done."""
+        """Print hints for people after the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a change is to be made, by which policy, and who is asked and told."""
+    """The place of a change, its policy, and its partners."""
 
     root: Root
     policy: Policy
@@ -71,51 +71,51 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[Detail]):
-    """What is to be changed."""
+    """The changes to make."""
 
     changes: tuple[Change, ...]
-    """Those that are planned, and what is left as it is."""
+    """The planned changes, and the values that are left as they are."""
     detail: Detail
-    """What carrying it out needs."""
+    """The input of carrying it out."""
     nothing: str
-    """What is said where no change is to be told."""
+    """The words for people where `changes` is empty."""
     todo: bool
     """There is something to carry out."""
     lines: tuple[str, ...] = ()
-    """What will happen, for people."""
+    """The plan in lines for people."""
     same: object = None
-    """What must not change between a question and its answer; None where carrying out sees to that."""
+    """The values that must not change between question and answer; None where carrying out checks that."""
     refusal: str = ""
     """Why nothing may be changed here; "" where it may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a plan, and what people are to know of it."""
+    """The results of a plan, and hints for people."""
 
     changes: tuple[Change, ...]
     hints: tuple[str, ...] = ()
     failed: bool = False
-    """Something failed that no change tells of."""
+    """Something failed that is in no change."""
 
 
 class Way(ABC, Generic[Detail]):
     """A thing that can be changed, and how."""
 
     question: ClassVar[str] = ""
-    """What is asked before; "" where nothing is."""
+    """The question before it; "" for none."""
     without: ClassVar[str] = "does it"
-    """What --yes does without a question."""
+    """The action of --yes, in a sentence about it."""
     failures: frozenset[Result] = frozenset({Result.FAILED})
-    """What may not have come of any change where all went well."""
+    """The results of changes that make the command fail."""
 
     @abstractmethod
     def look(self) -> Plan[Detail] | None:
-        """Return what is to be changed; None, told, where that cannot be said."""
+        """Return the changes to make; None where they cannot be planned, which is reported."""
 
     @abstractmethod
     def carry_out(self, plan: Plan[Detail]) -> Ended | None:
-        """Change it; None, told, where nothing could be tried."""
+        """Make the changes; None where nothing could be tried, which is reported."""
 
 
 def run(way: Way[Detail], wish: Wish, talk: Talk) -> int:

@@ -34,7 +34,7 @@ _EDITED = (
     "nfstuned check.\nsystemd reads the file at boot, or now: sudo systemctl daemon-reload"
 )
 _WRITTEN = (
-    f"Written to {PERSISTED}.\nA server has the new number when it is mounted anew, after every mount of it "
+    f"Written to {PERSISTED}.\nA server has the new number when it is mounted again, after every mount of it "
     "was unmounted: see nfstuned check."
 )
 
@@ -70,7 +70,7 @@ class FstabWay(Way[FstabEdit | None]):
             return None
         text = original.data.decode("utf-8", "surrogateescape")
         with root.faults.block() as faults:
-            # The snapshot must be of the text that is edited, whatever happens to the file meanwhile.
+            # The snapshot must be of the text that is edited, also when the file changes meanwhile.
             root.propose(FSTAB, root.shown(FSTAB), text)
             users = fstab_users(text, _snapshot(self._host), self._host.policy)
             plan = plan_fstab(users, _addresses(self._host, users))

@@ -1,6 +1,6 @@
-"""`nfstuned apply` and `nfstuned undo`: the read-ahead, and each other thing that it can change."""
+"""`nfstuned apply` and `nfstuned undo`: the read-ahead, and the number of connections."""
 
-# What only one of the changes needs is slow to import: each is loaded when it is asked for.
+# Each change is loaded only when it is chosen: its imports are slow.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -37,39 +37,6 @@ def change(
     return run(way(Host(root, policy, talk, outside or live_outside(root))), wish, talk)
 
 
-def read_ahead(root: Root, form: str, wish: Wish) -> int:
-    """Set every read-ahead that is not as its profile asks; return the exit status."""
-    return change(root, form, wish, ReadAheadWay)
-
-
-def fstab(root: Root, form: str, wish: Wish, *, follow: bool) -> int:
-    """Let the entries of /etc/fstab ask for the nconnect of their profiles; return the exit status."""
-    from nfstuned.app.files import FstabWay
-
-    return change(root, form, wish, lambda host: FstabWay(host, follow=follow))
-
-
-def persist(root: Root, form: str, wish: Wish, *, prune: bool) -> int:
-    """Bring nfstuned's drop-in of nfsmount.conf up to date; return the exit status."""
-    from nfstuned.app.files import PersistWay
-
-    return change(root, form, wish, lambda host: PersistWay(host, prune=prune))
-
-
-def remount(root: Root, form: str, wish: Wish, point: str) -> int:
-    """Mount the group of the mount at `point`, or ALL, again; return the exit status.
-
-    Raises click.UsageError.
-    """
-    from nfstuned.app.remount import GroupWish, RemountWay
-    from nfstuned.host.change.remount import MountGround
-
-    if point != ALL and not point.startswith("/"):
-        raise click.UsageError(f"--remount takes a mount point, which begins with a slash, or {ALL}")
-    group = GroupWish(normalised_point(point), wish.dry_run)
-    return change(root, form, wish, lambda host: RemountWay(host, group, MountGround(root)))
-
-
 def normalised_point(point: str) -> str | None:
     """Return the mount point without slashes too many; None for ALL."""
     # POSIX keeps two slashes at the beginning; the kernel has one.
@@ -77,7 +44,7 @@ def normalised_point(point: str) -> str | None:
 
 
 _CHANGES = ("fstab", "persist", "remount")
-"""What can be changed instead of the read-ahead."""
+"""The changes that can be made instead of the read-ahead's."""
 _OPTION_APPLIES_TO = {
     "yes": ("fstab", "remount"),
     "follow_symlink": ("fstab",),
@@ -105,18 +72,18 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
 
     Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
     interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
-    says `lower = true`, or a policy gives a workload with a lower value. What `nfstuned undo` put back is set
-    again. The values before are remembered until the next boot.
+    says `lower = true`, or a policy gives a workload with a lower value. Values that `nfstuned undo` put back
+    are set again. The values before are remembered until the next boot.
 
     With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries whose
     profile names an nconnect get it among their options, all shares of a server the same. It shows the
     changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
-    stays beside the new one as /etc/fstab.nfstuned-backup.
+    stays next to the new one as /etc/fstab.nfstuned-backup.
 
     With --persist it writes /etc/nfsmount.conf.d/50-nfstuned.conf instead, a file of its own: mount.nfs then
-    asks for the nconnect of the profile with every mount of a server that says none itself, also with those
-    of units, of the automounter and by hand. A server that is mounted, that a file asks for, or that a
-    policy names has a section there. What a mount or your own nfsmount.conf says is never contradicted.
+    asks for the nconnect of the profile with every mount of a server that asks for none itself, also with
+    those of units, of the automounter and by hand. A server that is mounted, that a file asks for, or that a
+    policy names has a section there. A number of a mount or of your own nfsmount.conf always counts first.
 
     With --remount it gives mounts that exist the nconnect of their profiles. The first mount of a server
     decides for all of them, so all are unmounted and mounted again in the right order; not lazily, not by
@@ -145,12 +112,23 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
     chosen = _chosen({name for name, value in wish.items() if value not in (None, False)})
     limits = Wish(dry_run=dry_run, yes=bool(wish["yes"]))
     if chosen == "fstab":
-        return fstab(root, form, limits, follow=bool(wish["follow_symlink"]))
+        from nfstuned.app.files import FstabWay
+
+        return change(root, form, limits, lambda host: FstabWay(host, follow=bool(wish["follow_symlink"])))
     if chosen == "persist":
-        return persist(root, form, limits, prune=bool(wish["prune"]))
+        from nfstuned.app.files import PersistWay
+
+        return change(root, form, limits, lambda host: PersistWay(host, prune=bool(wish["prune"])))
     if chosen == "remount":
-        return remount(root, form, limits, str(wish[chosen]))
-    return read_ahead(root, form, limits)
+        from nfstuned.app.remount import GroupWish, RemountWay
+        from nfstuned.host.change.remount import MountGround
+
+        point = str(wish["remount"])
+        if point != ALL and not point.startswith("/"):
+            raise click.UsageError(f"--remount takes a mount point, which begins with a slash, or {ALL}")
+        group = GroupWish(normalised_point(point), dry_run)
+        return change(root, form, limits, lambda host: RemountWay(host, group, MountGround(root)))
+    return change(root, form, limits, ReadAheadWay)
 
 
 def _chosen(given: set[str]) -> str:

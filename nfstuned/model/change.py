@@ -1,4 +1,4 @@
-"""What commands change on a host or in an image: each value, planned or done, and what came of it."""
+"""The changes that commands make on a host or in an image, planned or done, each with its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nfstuned.model.system import Unit
 
 
 class ChangeKind(str, Enum):
-    """What a change is about, as it is called in JSON."""
+    """The subject of a change, by its name in JSON."""
 
     READ_AHEAD = "read-ahead"
     FSTAB = "fstab"
@@ -29,7 +29,7 @@ class ChangeKind(str, Enum):
     PARAMETER = "parameter"
     """A module parameter of an image."""
     IDENTITY = "identity"
-    """What gives the NFSv4 client of each clone of an image an identity of its own."""
+    """The unit that gives the NFSv4 client of each clone of an image an identity of its own."""
     FILE = "file"
     """A file of an earlier bake that nothing asks for any more, or that is taken back."""
 
@@ -65,7 +65,7 @@ class Change:
     old: str | int | None
     """A read-ahead in KiB, a number of connections, or a state in words.
 
-    None where there is no value: nothing says a number, or a section is not there.
+    None where there is no value: nobody set a number, or a section is not there.
     """
     new: str | int | None
     """The same; None where the value is removed."""
@@ -76,7 +76,7 @@ class Change:
     mounted: bool = True
     """Of a mount, whether it is mounted now."""
     command: ShellCommand | None = None
-    """What is still to be run for a mount that is not mounted now."""
+    """The command that is left to run for a mount that is not mounted now."""
 
 
 def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tuple[Change, ...]:
@@ -103,7 +103,7 @@ class ImageUnit:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an image should have, and why."""
+    """The files that an image should have, and why."""
 
     changes: tuple[Change, ...] = ()
     """Those that are planned name a file of `contents`; the others say why there is none."""

@@ -25,10 +25,10 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class BusyUse:
-    """A process that keeps a superblock busy: `what` names it and its file there, for people."""
+    """A process that keeps a superblock busy: `text` names it and its file there, for people."""
 
     device: str
-    what: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class PathUse:
     """A use that keeps a mount busy, of which only a path of this mount namespace is known."""
 
     path: str
-    what: str
+    text: str
 
 
 NO_UNITS: Mapping[str, UnitState] = MappingProxyType({})

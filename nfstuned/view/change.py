@@ -63,13 +63,13 @@ def _values(change: Change) -> str:
 
 
 def summary(changes: Sequence[Change]) -> str:
-    """Return the counts of what came of changes in one line: "2 done, 1 failed"."""
+    """Return the counts of results in one line: "2 done, 1 failed"."""
     numbers = {result: sum(1 for change in changes if change.result is result) for result in Result}
     return ", ".join(f"{number} {result.value}" for result, number in numbers.items() if number)
 
 
 def remount_lines(plan: RemountPlan) -> Iterator[str]:
-    """Yield what will happen: to how many mounts, and the commands in their order."""
+    """Yield the number of mounts, and the commands in their order."""
     mounts = count(len(plan.going), "mount")
     yield f"{mounts} of one server, nconnect {plan.old} -> {plan.new} ({printable(plan.reason)}):"
     for command in plan.commands:
@@ -77,7 +77,7 @@ def remount_lines(plan: RemountPlan) -> Iterator[str]:
 
 
 def finish_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the commands that mount what a remount left unmounted."""
+    """Yield the commands for the mounts that a remount left unmounted."""
     commands = [change.command for change in changes if change.command is not None]
     if commands:
         yield "These are not mounted now; to finish:"

@@ -76,7 +76,7 @@ def test_it_writes_the_file_and_says_when_that_counts(here: Host) -> None:
         "10.1.2.4  nconnect none -> 8  done  (azure-netapp-files asks for nconnect=8)\n"
         "1 done\n"
         "Written to /etc/nfsmount.conf.d/50-nfstuned.conf.\n"
-        "A server has the new number when it is mounted anew, after every mount of it was unmounted: see "
+        "A server has the new number when it is mounted again, after every mount of it was unmounted: see "
         "nfstuned check.\n"
     )
     assert drop_in(here).read_text() == with_sections({"10.1.2.4": 8})

@@ -253,7 +253,7 @@ class TestAgainst:
         snapshot = replace(snapshot, superblocks=blocks)
         (left,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
         assert isinstance(left, Left)
-        assert left.reason.startswith("nothing tells with which options /bind was mounted")
+        assert left.reason.startswith("it is not known with which options /bind was mounted")
 
     def test_what_the_kernel_mounted_within_goes_by_itself(self) -> None:
         inner = Made("/a/sub", None, BARE, "nas:/srv/sub")

@@ -58,25 +58,25 @@ def child(program: str) -> Iterator[int]:
 def test_a_process_is_named_with_what_it_has(file: Path, how: str) -> None:
     with child(HELD[how].format(file=file, folder=SHM)) as pid:
         uses = Holders(Root(), NODES).uses(frozenset({DEVICE}))
-    (mine,) = [use for use in uses if f"({pid})" in use.what]
+    (mine,) = [use for use in uses if f"({pid})" in use.text]
     assert mine.device == DEVICE
-    assert re.match(r"\S*python\S* ", mine.what)
-    assert how in mine.what
-    assert str(SHM if how == "working directory" else file) in mine.what
+    assert re.match(r"\S*python\S* ", mine.text)
+    assert how in mine.text
+    assert str(SHM if how == "working directory" else file) in mine.text
 
 
 @needs_shm
 def test_a_deleted_file_still_counts(file: Path) -> None:
     with child(f"import os; held = open('{file}'); os.unlink('{file}'); open('{file}', 'w'); ") as pid:
         uses = Holders(Root(), NODES).uses(frozenset({DEVICE}))
-        assert [use for use in uses if f"({pid})" in use.what]
+        assert [use for use in uses if f"({pid})" in use.text]
 
 
 @needs_shm
 def test_who_has_nothing_there_is_not_named() -> None:
     with child("import os; os.chdir('/'); ") as pid:
         uses = Holders(Root(), NODES).uses(frozenset({DEVICE}))
-    assert [use for use in uses if f"({pid})" in use.what] == []
+    assert [use for use in uses if f"({pid})" in use.text] == []
 
 
 @needs_shm

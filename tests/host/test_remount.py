@@ -228,7 +228,7 @@ class TestSystemd:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\nLazyUnmount=yes\n")
         assert hands(tree).reload(one).startswith("a.mount has LazyUnmount=yes")
         systemctl.write_text("Id=a.mount\nLoadState=not-found\nFragmentPath=\n")
-        assert hands(tree).reload(one) == "a.mount: systemd makes no unit of what asks for it"
+        assert hands(tree).reload(one) == "a.mount: systemd makes no unit of the line that asks for it"
 
     def test_a_host_with_systemd_tells_of_its_units(self, tree: Path, systemctl: Path) -> None:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")

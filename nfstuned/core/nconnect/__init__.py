@@ -1,1 +1,1 @@
-"""The connections of mounts: who shares them, what they should be, what is against a change."""
+"""The connections of mounts: who shares them, their right number, and the ways to change it."""

@@ -69,11 +69,11 @@ _MOST = 5
 def _users(case: Case) -> str:
     """Return who uses the mounts of a group, "" for nobody."""
     by_path = (
-        use.what
+        use.text
         for use in case.sight.paths
         if (node := node_at(use.path, case.sight.nodes)) is not None and node.device in case.devices
     )
-    by_device = (use.what for use in case.sight.uses if use.device in case.devices)
+    by_device = (use.text for use in case.sight.uses if use.device in case.devices)
     texts = list(dict.fromkeys((*by_device, *by_path)))
     rest = len(texts) - _MOST
     more = f"; and {rest} more" if rest > 0 else ""
@@ -161,7 +161,7 @@ def servers_of(case: Case) -> tuple[Server, ...]:
 
 
 def host_names(case: Case) -> tuple[str, ...]:
-    """Return the host names whose addresses matter: to reach it, or to tell a private endpoint."""
+    """Return the host names whose addresses matter: to reach it, or to recognise a private endpoint."""
     hosts = [host for host, _ in servers_of(case)]
     hosts += [target.endpoint.host for target in case.parts if is_azure_files(target)]
     return tuple(dict.fromkeys(host for host in hosts if host and as_address(host) is None))
@@ -276,7 +276,7 @@ def _not_made_again(case: Case) -> str:
     if not points:
         return ""
     return (
-        f"nothing tells with which options {some(points)} was mounted (neither fstab, a unit nor "
+        f"it is not known with which options {some(points)} was mounted (neither fstab, a unit nor "
         "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
     )
 

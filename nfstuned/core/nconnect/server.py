@@ -167,7 +167,7 @@ def objection(target: Target, facts: Facts) -> Objection | None:
 
 
 def unfit(target: Target, facts: Facts) -> Objection | None:
-    """Return why a mount should not have several connections, whatever its profile; None where it may."""
+    """Return why a mount should not have several connections, for any profile; None where it may."""
     transport = protocol(target)
     if transport != "tcp":
         return Objection(f"proto={transport}: nconnect is for TCP")

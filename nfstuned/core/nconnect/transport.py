@@ -31,7 +31,7 @@ MOST = 16
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The values that tell nfs_clients apart (fs/nfs/client.c, nfs_match_client); no name is among them."""
+    """The values by which nfs_clients differ (fs/nfs/client.c, nfs_match_client); no name is among them."""
 
     version: str
     """With the minor version: "3", "4.1"."""
@@ -45,7 +45,7 @@ class Group:
 
 
 class _Namespaces:
-    """Network namespaces, told apart by their nfs_clients, and numbered from 1 on."""
+    """Network namespaces by their nfs_clients, numbered from 1 on."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}

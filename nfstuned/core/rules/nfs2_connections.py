@@ -185,7 +185,7 @@ class _Busy:
         """The mean number of requests sent and waiting; the kernel counts the requests of one connection.
 
         None where it is not known: without the count of those that wait for replies (RDMA, old kernels) only
-        the time that requests took tells whether `in_flight` has some that broken connections lost.
+        the time that requests took shows whether `in_flight` has some that broken connections lost.
         """
         rate, seen = self.samples[0].transport, self.in_flight
         if seen is None or rate.backlog is None:
@@ -323,7 +323,7 @@ def _overtaken(facts: Facts) -> Iterator[Fault]:
 
 
 def _unmatched(setting: Setting) -> tuple[str, str] | None:
-    """Return why no mount can be in a setting's section, and what to do; None where one can."""
+    """Return why no mount can be in a setting's section, and a remedy; None where one can."""
     section, argument = setting.section, setting.argument
     if section not in _KNOWN:
         return (
@@ -348,7 +348,7 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
 
 
 def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | None:
-    """Return why the kernel refuses a setting, and what to do; None where it does not, or may not."""
+    """Return why the kernel refuses a setting, and a remedy; None where it does not, or may not."""
     # The value of a variable depends on the section of each mount.
     if setting.section == _VARIABLES or setting.value.startswith("$"):
         return None
@@ -364,7 +364,7 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
             f"take {setting.name} out",
         )
     judge = wanted_though_sloppy if sloppy else wanted
-    # As mount.nfs hands it on; case matters to both, whatever nfsmount.conf(5) writes (Proto=Tcp).
+    # As mount.nfs hands it on; case matters to both, although nfsmount.conf(5) writes Proto=Tcp.
     takes = judge(name, text if separator else None)
     if not takes:
         return None

@@ -326,12 +326,27 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     """
     for place, alike in _unlike_shares(facts):
         hosts = " and ".join(sorted({target.endpoint.host for target in alike}))
-        yield _fault(
+        yield _unlike_fault(
             alike,
             f"shares of {hosts} ask for different nconnect over one private "
             f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
             "supports nconnect of one mount only with a single share in the account",
             "the same nconnect for every share, or an account for each",
+        )
+
+
+@rule("NFS206", "nconnect-public-endpoint", WARNING, source=sources.PERFORMANCE)
+def public_endpoint(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts over public endpoints that ask for different nconnect: one finding for all of them.
+
+    The addresses of public endpoints change and are shared by accounts, so that all count as one.
+    """
+    for alike in _unlike_public(facts):
+        yield _unlike_fault(
+            alike,
+            f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
+            "public addresses, so that Azure does not support nconnect of one mount there",
+            "the same nconnect for every mount, or private endpoints",
         )
 
 
@@ -347,21 +362,6 @@ def _unlike_shares(facts: Facts) -> Iterator[tuple[str, Sequence[Target]]]:
                 yield place, alike
 
 
-@rule("NFS206", "nconnect-public-endpoint", WARNING, source=sources.PERFORMANCE)
-def public_endpoint(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts over public endpoints that ask for different nconnect: one finding for all of them.
-
-    The addresses of public endpoints change and are shared by accounts, so that all count as one.
-    """
-    for alike in _unlike_public(facts):
-        yield _fault(
-            alike,
-            f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
-            "public addresses, so that Azure does not support nconnect of one mount there",
-            "the same nconnect for every mount, or private endpoints",
-        )
-
-
 def _unlike_public(facts: Facts) -> Iterator[Sequence[Target]]:
     return filter(_differ, by_namespace(_azure_files(facts, private=False)))
 
@@ -370,6 +370,63 @@ def _unsupported(facts: Facts) -> Iterator[Sequence[Target]]:
     """Yield the mounts of each finding of NFS205 and NFS206."""
     yield from (alike for _, alike in _unlike_shares(facts))
     yield from _unlike_public(facts)
+
+
+def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
+    """Return the mounts of Azure Files of which the endpoint's kind and the request are known.
+
+    A live mount and the proposed line for it count once, and a mount that another line replaces not at all.
+    """
+    after, mounted = replaced(facts), {target.request for target in facts.nfs if target.live is not None}
+    return [
+        target
+        for target in facts.nfs
+        if target.endpoint.provider == AZURE_FILES
+        and (target.live is not None or target.request not in mounted)
+        and after.get(target.identity, target).request == target.request
+        and requested_nconnect(target) is not None
+        and is_private(target, facts) is private
+    ]
+
+
+def _differ(members: Sequence[Target]) -> bool:
+    return len({requested_nconnect(target) for target in members}) > 1
+
+
+def _common_count(members: Sequence[Target]) -> int:
+    """Return the number that mounts of Azure Files should all ask for: the most that any does, if allowed."""
+    return min(max(requested_nconnect(target) or 1 for target in members), *map(allowed, members))
+
+
+def _list(members: Sequence[Target]) -> str:
+    """Name the mounts by their numbers, the most first: "4 on /mnt/a, none on /mnt/b and 2 more"."""
+    points: dict[int, list[str]] = {}
+    for target in members:
+        points.setdefault(requested_nconnect(target) or 1, []).append(target.point)
+    parts = []
+    for count in sorted(points, reverse=True):
+        first, *others = points[count]
+        more = f" and {len(others)} more" if others else ""
+        parts.append(f"{'none' if count == 1 else count} on {first}{more}")
+    return ", ".join(parts)
+
+
+def _unlike_fault(members: Sequence[Target], message: str, expected: str) -> Fault:
+    def place(target: Target) -> tuple[str, int]:
+        return (target.request.file, target.request.line) if target.request else (target.point, 0)
+
+    chief, count = max(members, key=lambda target: requested_nconnect(target) or 1), _common_count(members)
+    live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
+    others = sorted((member for member in members if requested_nconnect(member) != count), key=place)
+    lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
+    also = "also " if count == (requested_nconnect(chief) or 1) else ""
+    return Fault(
+        chief.subject,
+        message,
+        observed=f"in effect: {', '.join(map(str, live))}" if live else "nothing mounted yet",
+        expected=expected,
+        remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and mount all of them again",
+    )
 
 
 @rule("NFS215", "nconnect-lines-differ", WARNING, source="fs/nfs/client.c, nfs_match_client")
@@ -411,9 +468,6 @@ def _number(count: int) -> str:
     return "no nconnect" if count == 1 else f"nconnect={count}"
 
 
-_REMOUNT_WITHOUT = "umount every mount of this server and mount them again without nconnect"
-
-
 @rule("NFS207", "nconnect-with-kerberos", WARNING, source=sources.NETAPP)
 def with_kerberos(facts: Facts) -> Iterator[Fault]:
     """Yield servers with Kerberos mounts that have several connections.
@@ -426,7 +480,8 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             continue
         chief, *others = mounts
         flavours, count = security(chief.options), effective_nconnect(chief, facts)
-        asking = some(list(dict.fromkeys(_place_of_request(mount) for mount in _of_groups(mounts, facts))))
+        again = "umount every mount of this server and mount them again without nconnect"
+        asking = some(list(dict.fromkeys(map(_place_of_request, _of_groups(mounts, facts)))))
         yield Fault(
             chief.subject,
             f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: "
@@ -434,7 +489,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             f"server answers by dropping requests{also(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
-            remedy=_then(_without(mounts, facts), "" if facts.image else _REMOUNT_WITHOUT),
+            remedy=_then(_without(mounts, facts), "" if facts.image else again),
         )
 
 
@@ -474,63 +529,3 @@ def _of_groups(mounts: Iterable[Target], facts: Facts) -> list[Target]:
         for mount in {mount.identity: mount for mount in every}.values()
         if (requested_nconnect(mount) or 1) > 1
     ]
-
-
-def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
-    """Return the mounts of Azure Files of which the endpoint's kind and the request are known.
-
-    A live mount and the proposed line for it count once, and a mount that another line replaces not at all.
-    """
-    after, mounted = replaced(facts), {target.request for target in facts.nfs if target.live is not None}
-    return [
-        target
-        for target in facts.nfs
-        if target.endpoint.provider == AZURE_FILES
-        and (target.live is not None or target.request not in mounted)
-        and after.get(target.identity, target).request == target.request
-        and requested_nconnect(target) is not None
-        and is_private(target, facts) is private
-    ]
-
-
-def _differ(members: Sequence[Target]) -> bool:
-    return len({requested_nconnect(target) for target in members}) > 1
-
-
-def _list(members: Sequence[Target]) -> str:
-    """Name the mounts by what they ask for, the most first: "4 on /mnt/a, none on /mnt/b"."""
-    asked: dict[int, list[str]] = {}
-    for target in members:
-        asked.setdefault(requested_nconnect(target) or 1, []).append(target.point)
-    parts = []
-    for count in sorted(asked, reverse=True):
-        first, *others = asked[count]
-        more = f" and {len(others)} more" if others else ""
-        parts.append(f"{'none' if count == 1 else count} on {first}{more}")
-    return ", ".join(parts)
-
-
-def _place(target: Target) -> tuple[str, int]:
-    return (target.request.file, target.request.line) if target.request else (target.point, 0)
-
-
-def _common_count(members: Sequence[Target]) -> int:
-    """Return the number that mounts of Azure Files should all ask for: the most that any does, if allowed."""
-    return min(max(requested_nconnect(target) or 1 for target in members), *map(allowed, members))
-
-
-def _fault(members: Sequence[Target], message: str, expected: str) -> Fault:
-    most = max(requested_nconnect(target) or 1 for target in members)
-    count = _common_count(members)
-    chief = next(target for target in members if requested_nconnect(target) == most)
-    live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
-    others = sorted((member for member in members if requested_nconnect(member) != count), key=_place)
-    lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
-    also = "also " if count == most else ""
-    return Fault(
-        chief.subject,
-        message,
-        observed=f"in effect: {', '.join(str(count) for count in live)}" if live else "nothing mounted yet",
-        expected=expected,
-        remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and mount all of them again",
-    )

@@ -13,7 +13,7 @@ DEADLINE_S = 10.0
 
 
 class _NoVerdictError(Exception):
-    """findmnt did not say whether a file is right."""
+    """findmnt did not check a file."""
 
 
 def new_errors(old: str, new: str, deadline_s: float = DEADLINE_S) -> str:
@@ -39,9 +39,9 @@ def _errors(path: str, deadline_s: float) -> Counter[str]:
             "a mount point may hang because its server is dead"
         )
     if done.cut:
-        raise _NoVerdictError("findmnt --verify, which checks the new text, says more than can be read")
+        raise _NoVerdictError("findmnt --verify, which checks the new text, prints more than can be read")
     verdict = parse_verify(done.output, done.errors)
     if verdict is None:
-        said = (done.errors.strip() or done.output.strip() or done.problem).splitlines()[0]
-        raise _NoVerdictError(f"findmnt --verify, which checks the new text, came to no verdict: {said}")
+        first = (done.errors.strip() or done.output.strip() or done.problem).splitlines()[0]
+        raise _NoVerdictError(f"findmnt --verify, which checks the new text, came to no verdict: {first}")
     return verdict

@@ -16,7 +16,7 @@ PATH = PERSISTED.lstrip("/")
 def load_persisted(path: str) -> Original | None:
     """Return the file as it is; None where there is none.
 
-    Raises OSError: LinkError for a symbolic link, UnusableError for what is no regular file.
+    Raises OSError: LinkError for a symbolic link, UnusableError for anything but a regular file.
     """
     try:
         return load(path)
@@ -25,7 +25,7 @@ def load_persisted(path: str) -> Original | None:
 
 
 def write_persisted(path: str, original: Original | None, text: str, lock: str) -> str:
-    """Put a text in the place of the file as it was read; return what was in the way, "" where nothing was.
+    """Replace the file that was read by a text; return why it failed, "" where it did not.
 
     `lock` is as in host.replace. No backup stays: only a text that nfstuned wrote may be replaced, so that
     nobody's words are in it.

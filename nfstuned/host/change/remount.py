@@ -1,6 +1,6 @@
-"""Unmount and mount, by the tools of the system, and say what is mounted. Nothing here touches a mount.
+"""Unmounting and mounting by the tools of the system. Nothing here touches a mount.
 
-What a tool says of its success is not believed: mountinfo tells what came of it.
+The success of a tool proves nothing: mountinfo shows the result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nfstuned.parse.proc.superblocks import parse_volumes
 
 LOCK = "run/nfstuned/remount.lock"
 UMOUNT_S = 60.0
-"""It writes first what has not reached the server yet."""
+"""It first writes all data that has not reached the server yet."""
 MOUNT_S = 120.0
 """As long as mount.nfs itself tries; systemd gives up after 90 s."""
 GONE_S = 10.0
@@ -51,7 +51,7 @@ class MountGround:
         self._root = root
 
     def obstacle(self) -> str:
-        """Return why nothing can be unmounted from here, whatever is asked for; "" where it can."""
+        """Return why nothing at all can be unmounted from here; "" where it can."""
         if os.geteuid() != 0:
             return "only root can unmount, and see all that uses a mount"
         return foreign_namespace(self._root)
@@ -61,7 +61,7 @@ class MountGround:
         return mount_nodes(self._root)
 
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
-        """Return who uses these superblocks, and what systemd says of these units."""
+        """Return who uses these superblocks, and the states of these units."""
         nodes, systemd = self.nodes(), self._root.exists("run/systemd/system")
         holders = Holders(self._root, nodes)
         return Sight(
@@ -75,16 +75,16 @@ class MountGround:
         )
 
     def hands(self, places: Sequence[Place], signals: Sequence[int]) -> Hands:
-        """Return who carries out a plan; `places` must open, and `signals` grows when it is to end."""
+        """Return the calls for a plan; `places` must open, and `signals` grows when it is to end."""
         return MountHands(self._root, places, signals)
 
 
 def foreign_namespace(root: Root) -> str:
     """Return which namespace keeps mounts and connections of the host out of reach; "" where none does."""
-    for name, what in (("mnt", "mounts"), ("net", "connections")):
+    for name, content in (("mnt", "mounts"), ("net", "connections")):
         own, inits = (_number(root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
         if own != inits:
-            return f"process 1 has other {what} than this one (a container?): run it on the host itself"
+            return f"process 1 has other {content} than this one (a container?): run it on the host itself"
     return ""
 
 
@@ -130,12 +130,12 @@ def uninterrupted() -> Iterator[list[int]]:
 def _unusable(name: str, states: Mapping[str, UnitState]) -> str:
     state = states.get(name)
     if state is None or not state.fragment:
-        return f"{name}: systemd makes no unit of what asks for it"
+        return f"{name}: systemd makes no unit of the line that asks for it"
     return f"{name} {state.against}" if state.against else ""
 
 
 class MountHands:
-    """The tools of this host. They do nothing where the server says nothing.
+    """The tools of this host. They do nothing while the server does not answer.
 
     Of its `places` the first must answer as an NFS server; where that is the end of a tunnel, the others
     must open.
@@ -148,7 +148,7 @@ class MountHands:
         self._patience_s = PATIENCE_S
 
     def reload(self, plan: RemountPlan) -> str:
-        """Let systemd read its files, and look at what the units are then."""
+        """Let systemd read its files, and look at the units afterwards."""
         if problem := run(RELOAD.argv, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
         states = observe_states([part.unit for part in plan.going if part.unit])
@@ -156,7 +156,7 @@ class MountHands:
         return next((why for why in reasons if why), "")
 
     def unmount(self, part: Part) -> str:
-        """Unmount it, unless somebody wants this to end or the server says nothing any more."""
+        """Unmount it, unless a signal came or the server no longer answers."""
         if why := interruption(self._signals):
             return why
         mount = self._mount(part.point)
@@ -165,7 +165,7 @@ class MountHands:
         return self._silent() or run(part.leave.argv, UMOUNT_S).problem
 
     def mount(self, command: ShellCommand) -> str:
-        """Mount by this command, unless the server says nothing."""
+        """Mount by this command, unless the server does not answer."""
         while silent := self._silent():
             if self._patience_s <= 0:
                 return silent
@@ -184,7 +184,7 @@ class MountHands:
         return None if mount is None else mount.options.number("nconnect") or 1
 
     def held(self, plan: RemountPlan) -> str:
-        """Return what still keeps the connections after a while; "" where they are gone."""
+        """Return the use that keeps the connections also after a while; "" where they are gone."""
         end = time.monotonic() + GONE_S
         while (why := self._held(plan.connections)) and time.monotonic() < end:
             time.sleep(_STEP_S)
