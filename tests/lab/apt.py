@@ -16,7 +16,7 @@ _FORMAT = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
 
 
 class AptError(Exception):
-    """A package tool failed, or this machine's configuration lacks what the lab needs."""
+    """A package tool failed, or this machine's configuration lacks something that the lab needs."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def host() -> str:
 
 
 def run(*argv: str, cwd: Path | None = None) -> str:
-    """Run a package tool and return what it printed; raise AptError with its last words when it fails."""
+    """Run a package tool and return its output; raise AptError with its last words when it fails."""
     if shutil.which(argv[0]) is None:
         raise AptError(f"{argv[0]} is not installed")
     done = subprocess.run(

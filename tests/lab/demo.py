@@ -1,4 +1,4 @@
-"""`python -m tests.lab.demo [KERNEL]`: what nfstuned does to one mount, on a real kernel; see `dev/demo`.
+"""`python -m tests.lab.demo [KERNEL]`: the work of nfstuned on one mount, on a real kernel; see `dev/demo`.
 
 The demonstration goes to stdout, progress to stderr.
 """
@@ -25,7 +25,7 @@ _BOLD, _DIM, _RED, _PLAIN = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
 
 @dataclass
 class Printer:
-    """Prints the guest's lines as a person wants to read them; what is not of the demonstration is noise."""
+    """Prints the guest's lines of the demonstration as a person wants to read them, and no others."""
 
     colour: bool
     show: Callable[[str], None]
@@ -96,11 +96,11 @@ def _demonstrate(release: str) -> int:
 
 
 def _own_mounts() -> None:
-    """Say how to see this machine's own NFS mounts, where it has some."""
+    """Show how to see this machine's own NFS mounts, where it has some."""
     count = nfs_mounts(Path("/proc/self/mountinfo").read_text(errors="replace"))
     if count:
         mounts = "an NFS mount" if count == 1 else f"{count} NFS mounts"
-        print(f"\nThis machine has {mounts} of its own. What they have and should have:")
+        print(f"\nThis machine has {mounts} of its own. Their values and targets:")
         print("  .venv/bin/nfstuned status")
 
 

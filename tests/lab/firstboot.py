@@ -1,4 +1,4 @@
-"""Boot a root disk, and read what it had in effect: before anybody could log in, and under a load."""
+"""Boot a root disk, and read the values in effect: before anybody could log in, and under a load."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def disks(tier: str) -> tuple[Disk, ...]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one boot of a disk left: the folder of kit/first_boot.sh. A moment is one of its looks."""
+    """The files of one boot of a disk, as kit/first_boot.sh leaves them. A moment is one of its looks."""
 
     boot: guest.Result
     folder: Path
@@ -78,7 +78,7 @@ class Seen:
         return next(value for key, _, value in lines if key == name)
 
     def status(self, point: str) -> Mapping[str, Any]:
-        """Return what `nfstuned status` says of a mount."""
+        """Return the row of a mount in `nfstuned status`."""
         rows: list[dict[str, Any]] = self.document("status.json")["mounts"]
         return next(row for row in rows if row["mount_point"] == point)
 
@@ -108,7 +108,7 @@ class Booted:
 def boot(disk: Disk, target: Path, say: Callable[[str], None]) -> Booted:
     """Make a disk and boot it; its results go into `target`. Raises AssertionError when it does not end."""
     order = Order(disk.suite, image.release(disk.kernel), disk.way)
-    # What made a disk may be root: its failure is to be seen, not that of the cleaning up.
+    # A program that runs as root makes the disk: its failure counts, not that of the cleaning up.
     with tempfile.TemporaryDirectory(prefix="nfstuned-disk-", ignore_cleanup_errors=True) as folder:
         say(f"making the disk {disk}: {target}")
         report = rootdisk.make(order, Path(folder))

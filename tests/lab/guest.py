@@ -1,4 +1,4 @@
-"""Boot one kernel with a payload, follow what it says, and judge how it ended.
+"""A guest: one kernel with a payload, followed by its output and judged by its end.
 
 The guest has two serial lines: the console goes to a file, the payload's own terminal is streamed. A payload
 ends by writing a tar of its results to a raw disk and then a marker with a word that only this boot knows.
@@ -37,7 +37,7 @@ class Verdict(enum.Enum):
     ENDED = "ended"
     DIED = "the guest died"
     HUNG = "the guest hung"
-    SILENT = "the guest said nothing"
+    SILENT = "the guest was silent"
     LOST = "the guest ended without results"
 
 
@@ -60,7 +60,7 @@ class Limits:
 class System:
     """One of the image's kernels with a root disk, which is the image's own unless another is named.
 
-    What a guest writes to the disk stays there if `keeps`, for the next boot; else it is dropped.
+    The guest's writes to the disk stay there if `keeps`, for the next boot; else they are dropped.
     """
 
     release: str
@@ -70,7 +70,7 @@ class System:
 
 @dataclass(frozen=True)
 class Result:
-    """What one boot gave; `status` is the payload's, and `files` the folder of what it left, if anything."""
+    """The result of one boot; `status` is the payload's, `files` the folder of its files, if it left any."""
 
     release: str
     verdict: Verdict
@@ -89,14 +89,18 @@ class Result:
         """Return the verdict in a sentence, with the last words of a guest that did not end well."""
         if self.verdict is Verdict.ENDED:
             return f"{self.release}: ended with status {self.status} after {self.seconds:.0f} s"
-        said = self.output[-_CONSOLE_TAIL:] or "(nothing)"
+        words = self.output[-_CONSOLE_TAIL:] or "(nothing)"
         console = self.console[-_CONSOLE_TAIL:] or "(nothing)"
         head = f"{self.release}: {self.verdict.value} after {self.seconds:.0f} s"
-        return f"{head}\n--- it last said:\n{said}\n--- its console ends:\n{console}"
+        return f"{head}\n--- its last words:\n{words}\n--- its console ends:\n{console}"
 
 
 def boot(
-    what: System | str, payload: Path, target: Path, say: Callable[[str], None], limits: Limits | None = None
+    system: System | str,
+    payload: Path,
+    target: Path,
+    say: Callable[[str], None],
+    limits: Limits | None = None,
 ) -> Result:
     """Boot a system, run `payload`/start in it, and extract its results into `target`/`files`.
 
@@ -104,10 +108,10 @@ def boot(
 
     Each line that the payload prints goes to `say` as it comes. All of them are kept in `target`/output.txt,
     and the console in `target`/console.txt. Emulation now and then makes a kernel hang or oops in its first
-    seconds, when nothing that is under test has begun: only such a boot may be repeated, and it is told.
+    seconds, when nothing that is under test has begun: only such a boot may be repeated, and it is reported.
     """
     limits = limits or Limits()
-    system = System(what) if isinstance(what, str) else what
+    system = System(system) if isinstance(system, str) else system
     result = _boot_once(system, payload, target, say, limits)
     for _ in range(limits.retries):
         if result.output.strip():
@@ -134,14 +138,14 @@ def _boot_once(
             follower = _Follower(argv, stderr.fileno(), limits, say)
             output, in_time = follower.run()
     (target / "output.txt").write_text(output)
-    said = (
+    kernel = (
         console.read_text(errors="replace") + errors.read_text() if console.exists() else errors.read_text()
     )
     status = end_status(output, word)
     files = unpack(results, target / "files") if status is not None else None
     results.unlink()
-    verdict = judge(output, said, in_time=in_time, status=status, files=files)
-    return Result(system.release, verdict, status, time.monotonic() - started, output, said, files)
+    verdict = judge(output, kernel, in_time=in_time, status=status, files=files)
+    return Result(system.release, verdict, status, time.monotonic() - started, output, kernel, files)
 
 
 def shell(release: str, payload: Path) -> int:
@@ -161,7 +165,7 @@ def shell(release: str, payload: Path) -> int:
 
 
 def judge(output: str, console: str, *, in_time: bool, status: int | None, files: Path | None) -> Verdict:
-    """Return how a boot ended, from what was said and left; `status` is None without the end marker."""
+    """Return how a boot ended, from its output and files; `status` is None without the end marker."""
     if status is not None:
         return Verdict.ENDED if files is not None else Verdict.LOST
     if _CRASH.search(console):
@@ -172,7 +176,7 @@ def judge(output: str, console: str, *, in_time: bool, status: int | None, files
 
 
 def end_status(output: str, word: str) -> int | None:
-    """Return the status in the end marker of the boot that was given `word`; None when there is none."""
+    """Return the status in the end marker of the boot that was given `word`; None without one."""
     found = re.search(rf"^@@lab-end {word} (\d+)$", output, re.MULTILINE)
     return int(found[1]) if found else None
 
@@ -260,7 +264,7 @@ class _Follower:
         self._line = ""
 
     def run(self) -> tuple[str, bool]:
-        """Return everything that was said, and whether QEMU ended by itself."""
+        """Return all of its output, and whether QEMU ended by itself."""
         argv = self._argv
         with subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0

@@ -1,6 +1,6 @@
 """The lab's image: one Debian userland and several Debian kernels, built from packages and cached.
 
-`python -m tests.lab.image` builds what is missing. Building needs root; without it, sudo is asked.
+`python -m tests.lab.image` builds the missing parts. Building needs root; without it, sudo is asked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def disk() -> Path:
 
 
 def emulator() -> tuple[str, ...]:
-    """Return the emulator and where its firmware is: the machine's own QEMU, or the one beside the image."""
+    """Return the emulator and where its firmware is: the machine's own QEMU, or the one next to the image."""
     own = _emulator_folder(folder())
     if not own.exists():
         return ("qemu-system-x86_64",)
@@ -89,7 +89,7 @@ def ensure(say: Say) -> None:
 
 
 def _ensure_as_root(say: Say) -> None:
-    package.fetched()  # what root fetches would be root's
+    package.fetched()  # else the files would be root's
     say("building the image needs root: asking sudo")
     kept = {name: value for name, value in os.environ.items() if name == "NFSTUNED_LAB_MIRROR"}
     kept |= {"NFSTUNED_LAB_CACHE": str(recipe.cache()), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -121,8 +121,8 @@ def _build(say: Say) -> None:
     (work / "boot").mkdir(parents=True)
     started = time.monotonic()
 
-    def step(what: str) -> None:
-        say(f"{time.monotonic() - started:4.0f} s  {what}")
+    def step(text: str) -> None:
+        say(f"{time.monotonic() - started:4.0f} s  {text}")
 
     step("reading the package lists")
     index = apt.Index(recipe.cache() / "apt")
@@ -136,7 +136,7 @@ def _build(say: Say) -> None:
     if suite := recipe.EMULATORS.get(apt.host()):
         step(f"adding the emulator of {suite}")
         index.unpack(tuple(f"{name}/{suite}" for name in recipe.EMULATOR), _emulator_folder(work))
-    step("compiling what the package carries")
+    step("compiling the package's libraries")
     package.precompile(root)
     _furnish(root)
     step("writing the disk")
@@ -152,7 +152,7 @@ def _build(say: Say) -> None:
 
 
 def _add_kernel(index: apt.Index, kernel: apt.Kernel, work: Path) -> None:
-    """Put one kernel's modules into the root and its image and initrd beside it; nothing is configured."""
+    """Put one kernel's modules into the root and its image and initrd next to it; nothing is configured."""
     unpacked = work / "kernel"
     index.unpack(kernel.packages, unpacked)
     modules = next(p for p in unpacked.glob("**/lib/modules/*") if p.name == kernel.release)
@@ -182,7 +182,7 @@ def _furnish(root: Path) -> None:
         for wanted in units.glob("*.wants"):
             (wanted / unit).unlink(missing_ok=True)
     (root / "lab").mkdir()
-    # Else each installation of a package with a manual reads all manuals anew.
+    # Else each installation of a package with a manual reads all manuals again.
     (root / "var/lib/man-db/auto-update").unlink()
     # Without an identity this would be a first boot, which enables every unit that a preset names.
     (root / "etc/machine-id").write_text(f"{secrets.token_hex(16)}\n")

@@ -1,7 +1,7 @@
 """The .deb of the tree as it is, for guests and for images: built once, kept until a source of it changes.
 
-It is what `sh dev/build` makes, but for how it is compressed, and when its files were made: the builds follow
-each change, a guest unpacks in emulation, and what the image has compiled for it stays right.
+`sh dev/build` makes the same, but for its compression and its files' times: the builds follow each change, a
+guest unpacks in emulation, and the image's compiled libraries stay right.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FOLDER = PROJECT / "build/lab"
 _NAME = "nfstuned_*_amd64.deb"
 _UNUSED_S = 86400.0
 _TIME = 1_767_225_600
-"""No commit has this tree. What Python has compiled is right for a source of the same time and size."""
+"""No commit has this tree. Compiled Python is right for a source of the same time and size."""
 
 
 def deb() -> Path:
@@ -55,7 +55,7 @@ def sources() -> tuple[Path, ...]:
 
 
 def key() -> str:
-    """Return the name of what these sources make."""
+    """Return the name of the package that these sources make."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(f"{path.relative_to(PROJECT)} {lock.digest(path)}\n".encode())
@@ -63,7 +63,7 @@ def key() -> str:
 
 
 def precompile(root: Path) -> None:
-    """Leave in an installation that has Python what the package's postinst will make of its libraries.
+    """Compile in an installation that has Python the libraries, as the package's postinst will.
 
     That takes seconds here, and in a guest half a minute of each boot. Needs to be root. Raises BuildError.
     """
@@ -85,7 +85,7 @@ def fetched() -> tuple[Path, ...]:
 
 
 def shape() -> str:
-    """Return what `precompile` depends on."""
+    """Return a text that changes with the work of `precompile`."""
     return lock.VENDOR.read_text() + (_SCRIPTS / "compile").read_text()
 
 
@@ -100,7 +100,7 @@ def _files(top: Path) -> Iterator[Path]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Each call opens the file anew, so that a lock keeps out threads as well as processes."""
+    """Each call opens the file again, so that a lock keeps out threads as well as processes."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with (_FOLDER / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -109,12 +109,12 @@ def _alone() -> Iterator[None]:
 
 def _build(folder: Path) -> Path:
     """Build it into a folder, which is there as a whole or not at all."""
-    what = Release(version(), 1, _TIME)
+    release = Release(version(), 1, _TIME)
     wheels = fetched()
     with tempfile.TemporaryDirectory(dir=_FOLDER) as temporary:
         work = Path(temporary)
-        files = tree(own.wheel(what, work), unpack(wheels))
-        made = debian.build(files, libraries(wheels), what, work, debian.QUICK)
+        files = tree(own.wheel(release, work), unpack(wheels))
+        made = debian.build(files, libraries(wheels), release, work, debian.QUICK)
         unfinished = work / folder.name
         unfinished.mkdir()
         made.rename(unfinished / made.name)

@@ -1,6 +1,6 @@
-"""What the lab is made of: the kernels, the guest's packages, and the few files that make it run a payload.
+"""The lab's ingredients: the kernels, the guest's packages, and the few files that make it run a payload.
 
-Everything here shapes the image, so `key()` names the cache entry: a changed recipe is built anew.
+Everything here shapes the image, so `key()` names the cache entry: a changed recipe is another image.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TOOLS = (
     "stunnel4",
     "man-db",
 )
-# nfstuned's libraries are not among them: its package brings all but python3-systemd and what metrics need.
+# nfstuned's libraries are not among them: its package brings all but python3-systemd.
 PYTHON = (
     "python3",
     "python3-hypothesis",
@@ -86,7 +86,7 @@ $b umount /sys/kernel/debug /proc /sys; $b mount --move /dev /mnt/dev
 exec $b switch_root /mnt /sbin/init
 """
 # It has a terminal of its own, apart from the console, so that kernel messages never mix with the payload's
-# output. Whatever ends the payload also ends the guest; a payload that did not say how it ended has crashed.
+# output. The end of the payload is the end of the guest; a payload without a last word has crashed.
 SERVICE = """[Unit]
 Description=Lab payload
 After=multi-user.target
@@ -103,7 +103,7 @@ ExecStopPost=+/bin/sh -c 'exec systemctl poweroff --force --force >/dev/null 2>&
 [Install]
 WantedBy=multi-user.target
 """
-# Neither what runs by itself and takes the two slow cores from the tests, nor servers that a scenario starts.
+# Jobs that run by themselves would take the slow processor from the tests; a scenario starts its servers.
 MASKED = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",

@@ -1,7 +1,7 @@
 """Root disks as builders of images make them: Debian with nfstuned and mounts, prepared by `nfstuned bake`.
 
 A disk boots with a kernel of the lab. It has an NFS server of its own under names and addresses like those of
-a cloud, mounts it by its fstab, and has what guest.boot() needs to carry a payload in and its results out.
+a cloud, mounts it by its fstab, and carries a payload in and its results out, as guest.boot() needs it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.lab import image, package, recipe, roots
 _PROJECT = Path(__file__).parents[2]
 _LOOK = _PROJECT / "tests/lab/kit/look.sh"
 _ROOM = 200 << 20
-"""For what a boot writes, in bytes."""
+"""For a boot's own files, in bytes."""
 DROP_IN = "etc/nfsmount.conf.d/50-nfstuned.conf"
 AZURE, NETAPP, GENERIC = "sa1.file.core.windows.net", "10.1.2.4", "nas.lab.internal"
 SHARE, VOLUME, DATA = "/mnt/share", "/mnt/vol1", "/mnt/data"
@@ -32,7 +32,7 @@ _ADDRESSES = ("10.10.10.10", NETAPP, "10.10.10.11")
 
 
 class Way(enum.Enum):
-    """How a disk comes to its fast mounts."""
+    """The origin of a disk's fast mounts."""
 
     SERVICE = "service"
     DAEMONLESS = "daemonless"
@@ -51,7 +51,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Report:
-    """What `nfstuned bake` said when the disk was made: the actions of its JSON, run by run."""
+    """The report of `nfstuned bake` when the disk was made: the actions of its JSON, run by run."""
 
     baked: tuple[Mapping[str, Any], ...] = ()
     again: tuple[Mapping[str, Any], ...] = ()
@@ -80,7 +80,7 @@ ExecStart=/bin/sh -c 'for one in {" ".join(_ADDRESSES)}; do ip address add $$one
 WantedBy=multi-user.target
 """
 _LOOK_UNIT = """[Unit]
-Description=What mounts have before anybody can log in
+Description=Read-aheads of mounts before anybody can log in
 After=remote-fs.target
 Before=systemd-user-sessions.service
 [Service]
@@ -99,7 +99,7 @@ _UNITS = {"lab-address": _ADDRESS_UNIT, "lab-look": _LOOK_UNIT, "lab": recipe.SE
 
 
 def make(order: Order, folder: Path) -> Report:
-    """Make `folder`/root.img; return what bake said. Raises RuntimeError, AptError, BuildError."""
+    """Make `folder`/root.img; return bake's report. Raises RuntimeError, AptError, BuildError."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = roots.archive(order.suite, roots.BOOTED)
     deb = "" if order.way is Way.DAEMONLESS else str(package.deb())
@@ -107,8 +107,8 @@ def make(order: Order, folder: Path) -> Report:
     kept = (f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1")
     as_root = () if os.geteuid() == 0 else ("sudo",)
     _run(*as_root, "env", *kept, sys.executable, "-m", "tests.lab.rootdisk", *words)
-    said = json.loads((folder / "report.json").read_text())
-    return Report(**{name: tuple(values) for name, values in said.items()})
+    report = json.loads((folder / "report.json").read_text())
+    return Report(**{name: tuple(values) for name, values in report.items()})
 
 
 def disk(folder: Path) -> Path:
@@ -134,8 +134,8 @@ def fingerprints(root: Path) -> dict[str, str]:
         for name in (*folders, *files):
             path = Path(parent, name)
             status = path.lstat()
-            said = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
-            found[str(path.relative_to(root))] = f"{said} {_content(path, status)}"
+            mode = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
+            found[str(path.relative_to(root))] = f"{mode} {_content(path, status)}"
     return found
 
 
@@ -155,7 +155,7 @@ def _content(path: Path, status: os.stat_result) -> str:
 
 def _make(order: Order, archive: str, deb: str, folder: Path) -> None:
     """Make the disk and the report; runs as root."""
-    root, told, owner = folder / "root", folder / "report.json", folder.stat()
+    root, written, owner = folder / "root", folder / "report.json", folder.stat()
     root.mkdir()
     try:
         _run("tar", "-xpf", archive, "--numeric-owner", "--exclude=./dev/*", "-C", str(root))
@@ -167,8 +167,8 @@ def _make(order: Order, archive: str, deb: str, folder: Path) -> None:
         _write_disk(root, disk(folder))
     finally:
         shutil.rmtree(root)
-    told.write_text(json.dumps(asdict(report)))
-    for path in (disk(folder), told):
+    written.write_text(json.dumps(asdict(report)))
+    for path in (disk(folder), written):
         os.chown(path, owner.st_uid, owner.st_gid)
 
 
@@ -188,7 +188,7 @@ def _add_modules(release: str, root: Path) -> None:
 
 
 def _furnish(order: Order, root: Path) -> None:
-    """Add the server, the mounts, and what a boot of the lab needs."""
+    """Add the server, the mounts, and the units of a boot of the lab."""
     _put(root, "etc/hostname", "image\n")
     _put(root, "etc/hosts", _HOSTS)
     _put(root, "etc/exports", _EXPORTS)
@@ -220,7 +220,7 @@ def _systemctl(root: Path, *words: str) -> None:
 
 def _install(deb: Path, root: Path) -> None:
     """Install the package with the image's own dpkg."""
-    # A package's scripts say things to it; a device needs a right that a container may not give.
+    # A package's scripts write to it; a device needs a right that a container may not give.
     (root / "dev/null").touch()
     shutil.copy(deb, root / deb.name)
     _run("chroot", str(root), "dpkg", "--install", f"/{deb.name}")
@@ -255,8 +255,8 @@ def _run(*command: str) -> str:
         command, check=False, capture_output=True, text=True, cwd=_PROJECT, stdin=subprocess.DEVNULL
     )
     if done.returncode:
-        said = (done.stdout + done.stderr)[-4000:]
-        raise RuntimeError(f"{' '.join(command[:4])} ended with {done.returncode}:\n{said}")
+        output = (done.stdout + done.stderr)[-4000:]
+        raise RuntimeError(f"{' '.join(command[:4])} ended with {done.returncode}:\n{output}")
     return done.stdout
 
 

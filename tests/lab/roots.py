@@ -1,4 +1,4 @@
-"""Minimal Debian installations, as builders of images make them: built once, kept beside the lab's images."""
+"""Minimal Debian installations, as builders of images make them: built once, kept in the lab's cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.lab import apt, recipe
 SUITES = ("bookworm", "trixie")
 PACKAGES = ("systemd-sysv", "udev", "nfs-common", "linux-image-cloud-amd64")
 BOOTED = ("systemd-sysv", "udev", "kmod", "iproute2", "nfs-common", "nfs-kernel-server", "python3-systemd")
-"""Of those that are booted, with a kernel of the lab's: what nfstuned's own package needs, and a server."""
+"""Of those that are booted, with a kernel of the lab's: the needs of nfstuned's own package, and a server."""
 LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",
@@ -21,7 +21,7 @@ LEFT_OUT = (
     "/usr/lib/modules/*/kernel/drivers/*",
     "/etc/kernel/postinst.d/initramfs-tools",
 )
-"""What nobody looks at takes most of the time, the initrd above all."""
+"""These take most of the time, the initrd above all."""
 
 
 def archive(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
@@ -47,7 +47,7 @@ def archive(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
 
 
 def unpack(suite: str, into: Path) -> Path:
-    """Unpack an installation below a folder, without its devices, as files of whoever runs this."""
+    """Unpack an installation below a folder, without its devices, as files of the caller."""
     into.mkdir()
     apt.run("tar", "-xf", str(archive(suite)), "--exclude=./dev", "--no-same-owner", "-C", str(into))
     return into

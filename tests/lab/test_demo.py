@@ -1,4 +1,4 @@
-"""The demonstration shows what it promises, and prints it so that it can be read anywhere."""
+"""The demonstration keeps its promises, and prints it so that it can be read anywhere."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_unknown_kernel_is_named(lab_folder: Path, capsys: pytest.CaptureFixt
 @pytest.mark.lab
 @pytest.mark.timeout(600)
 def test_the_demonstration_keeps_its_promises(lab: Lab) -> None:
-    del lab  # the image is there; the disk of the other guests is made beside it
+    del lab  # the image is there; the disk of the other guests is made at the same time
     started = time.monotonic()
     argv = [sys.executable, "-m", "tests.lab.demo"]
     done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=PROJECT)

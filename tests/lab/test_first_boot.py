@@ -1,4 +1,4 @@
-"""A prepared image boots with all in effect; what `apply --persist` wrote counts at the next boot."""
+"""A prepared image boots with all in effect; the files of `apply --persist` count at the next boot."""
 
 from __future__ import annotations
 
@@ -94,13 +94,15 @@ def test_the_service_is_there_before_the_first_mount(disk: Disk, booted: Booted)
     assert seen.shown("nfstuned.service", "ActiveState") == "active"
     ready = int(seen.shown("nfstuned.service", "ActiveEnterTimestampMonotonic"))
     assert 0 < ready < int(seen.shown("mnt-share.mount", "InactiveExitTimestampMonotonic"))
-    told = [json.loads(line) for line in seen.text("service.journal").splitlines()]
-    mine = [one for one in told if one.get("MESSAGE_ID") == Message.READ_AHEAD_SET.id]
+    entries = [json.loads(line) for line in seen.text("service.journal").splitlines()]
+    mine = [one for one in entries if one.get("MESSAGE_ID") == Message.READ_AHEAD_SET.id]
     set_kb = {one["NFSTUNED_MOUNT_POINT"]: int(one["NFSTUNED_NEW_KB"]) for one in mine}
     # There may be more: NFSv4 walks over superblocks of the server's pseudo file system, which are no mounts.
     assert set_kb.items() >= firstboot.read_ahead_kb(disk.way).items()
     # nfs-utils' rule is masked before the first mount.
-    assert [one["MESSAGE"] for one in told if one.get("MESSAGE_ID") == Message.READ_AHEAD_CONTESTED.id] == []
+    assert [
+        one["MESSAGE"] for one in entries if one.get("MESSAGE_ID") == Message.READ_AHEAD_CONTESTED.id
+    ] == []
     row = seen.status(SHARE)
     assert (row["read_ahead_kb"], row["read_ahead_target_kb"]) == (15360, 15360)
 

@@ -49,8 +49,8 @@ def test_no_talk_at_all_is_silence() -> None:
 
 
 def test_a_soft_lockup_warning_is_no_death() -> None:
-    said = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!"
-    assert guest.judge("test_a\n", said, in_time=False, status=None, files=None) is Verdict.HUNG
+    words = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!"
+    assert guest.judge("test_a\n", words, in_time=False, status=None, files=None) is Verdict.HUNG
 
 
 def test_an_empty_result_disk_holds_no_results(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_outcomes_name_test_and_trouble(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "status", "outcomes", "says"),
+    ("verdict", "status", "outcomes", "reason"),
     [
         (Verdict.ENDED, 0, ["", ""], ""),
         (Verdict.ENDED, 1, ["", "why"], "why"),
@@ -101,13 +101,13 @@ def test_outcomes_name_test_and_trouble(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_passes_when_its_boot_ended_well_and_all_its_tests_passed(
-    verdict: Verdict, status: int | None, outcomes: list[str], says: str, tmp_path: Path
+    verdict: Verdict, status: int | None, outcomes: list[str], reason: str, tmp_path: Path
 ) -> None:
     result = guest.Result("6.1", verdict, status, 1.0, "", "", tmp_path)
     found = tuple(runs.Outcome(str(number), trouble) for number, trouble in enumerate(outcomes))
     failure = runs.Run(result, found, tmp_path).failure
-    assert bool(failure) == bool(says)
-    assert says in failure
+    assert bool(failure) == bool(reason)
+    assert reason in failure
 
 
 def test_ci_boots_each_kernel_once_and_the_system_on_the_newest() -> None:

@@ -1,4 +1,4 @@
-"""What tells whether an undo leaves a tree as it was sees each kind of change."""
+"""The fingerprints of a tree, which show whether an undo left it as it was, see each kind of change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An installation is made once, whoever asks."""
+"""An installation is made once for all who ask."""
 
 from __future__ import annotations
 

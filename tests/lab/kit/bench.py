@@ -1,4 +1,4 @@
-"""What bench printed, and what it left."""
+"""The output of bench, and its files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def measured(text: str) -> dict[str, Any]:
 
 
 def outcomes(document: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
-    """Return what a comparison that came to its end says of each job: its outcome, and the ratio."""
+    """Return a finished comparison's outcome and ratio for each job."""
     assert document["ended"] == ""
     return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
 
 
 def left(share: Path) -> list[str]:
-    """What bench left on the server, and in its records."""
+    """Return bench's files on the server, and in its records."""
     records = Path("/var/lib/nfstuned/bench")
     return [str(path) for folder in (share, records) if folder.exists() for path in folder.rglob("*")]
 

@@ -19,7 +19,7 @@ GOOD = "vers=4.1,nconnect=4,noresvport,actimeo=30"
 WITHOUT = "vers=4.1,noresvport,actimeo=30"
 """Like GOOD, without nconnect."""
 AGREED = Path("/etc/nfs.conf.d/lab.conf")
-"""What nfs-utils' rule reads."""
+"""The configuration of nfs-utils' rule."""
 GOLDEN = Path(__file__).parents[1] / "golden"
 _SEEN = Path("/results/golden")
 _PATIENCE_S = 120.0
@@ -68,7 +68,7 @@ def ids(*argv: str) -> list[str]:
 def check_is(situation: str, *argv: str) -> None:
     """Compare the findings with the situation's golden file, which names them all and no others.
 
-    What was seen is also left among the boot's results, from where a person copies it after reading it.
+    The findings are also among the boot's results, from where a person copies them after reading.
     """
     seen = "".join(f"{line}\n" for line in findings(*argv))
     _SEEN.mkdir(parents=True, exist_ok=True)

@@ -40,14 +40,14 @@ class Clone:
 
     @property
     def identifier(self) -> str:
-        """What its NFSv4 client was given."""
+        """The identifier of its NFSv4 client."""
         return self.enter("cat", _IDENTIFIER).strip()
 
     def identify(self, text: str) -> None:
         self.enter("sh", "-c", f"echo {text} >{_IDENTIFIER}")
 
     def start_unit(self) -> None:
-        """Run what the unit runs, as systemd would: the guest's own has the guest's namespaces."""
+        """Run the unit's command, as systemd would: the guest's own unit has the guest's namespaces."""
         lines = _UNIT.read_text().replace("\\\n", "").splitlines()
         (command,) = [line for line in lines if line.startswith("ExecStart=/bin/sh -euc ")]
         script = command.partition(" -euc ")[2].strip("'").replace("$$", "$").replace("%%", "%")
@@ -87,7 +87,7 @@ def clone(number: int, machine_id: str, folder: Path) -> Iterator[Clone]:
 
 @contextlib.contextmanager
 def shaped(clone: Clone, *words: str) -> Iterator[None]:
-    """Shape what a client and its server send each other while the block runs, as tc(8) has it."""
+    """Shape the traffic of a client and its server while the block runs, with these words of tc(8)."""
     ends = ((), ("ip", "netns", "exec", clone.name))
     devices = (f"veth-{clone.name}", "inside")
     for prefix, device in zip(ends, devices, strict=True):

@@ -56,12 +56,12 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """The main process; 0 when there is none."""
+        """The main process; 0 without one."""
         return int(self.show("MainPID"))
 
     @property
     def status_text(self) -> str:
-        """What it last told systemd with STATUS=."""
+        """Its last STATUS= to systemd."""
         return self.show("StatusText")
 
     @property

@@ -1,7 +1,7 @@
 """The guest's half of dev/demo: one share, without the service and with it.
 
 Each line begins with its kind, for the host to print: `@heading`, `@text`, `@command`, `@output`, `@failed`.
-The demonstration is also a test: what does not happen as promised ends it with status 1.
+The demonstration is also a test: a broken promise ends it with status 1.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ WIDTH = 80
 
 
 class BrokenPromiseError(Exception):
-    """Something that the demonstration is about did not happen; the message says what was seen."""
+    """Something that the demonstration is about did not happen; the message has the observation."""
 
 
 @dataclass(frozen=True)
 class Mounting:
-    """One mount(8), and what the kernel said of its read-ahead afterwards.
+    """One mount(8), and the kernel's read-ahead of it afterwards.
 
     `wall` is when it was called, by time(2). `took_s` is how long it ran. `values` holds each change of the
-    value as seconds after its return and KiB; the first is what the first look found.
+    value as seconds after its return and KiB; the first is that at the first look.
     """
 
     wall: float
@@ -108,7 +108,7 @@ def _demonstrate() -> None:
 
 
 def _fill(share: Path) -> None:
-    """Put the file into the server's memory: its disk is not what this is about."""
+    """Put the file into the server's memory: a disk would be slower than the network."""
     share.mkdir(parents=True, exist_ok=True)
     run("mount", "-t", "tmpfs", "tmpfs", str(share))
     (share / "file").write_bytes(os.urandom(1 << 20) * FILE_MIB)
@@ -170,15 +170,15 @@ def _journal(daemon: Daemon, mounting: Mounting) -> None:
     """List the daemon's entries among the two ends of mount(8)."""
     _say("heading", "The journal, in times from the start of mount(8)")
     _say("command", "journalctl -u nfstuned")
-    # Those without an id are what the unit's masks of udev's rules print.
+    # The unit's masks of udev's rules print those without an id.
     entries = [entry for entry in daemon.entries() if entry.get("MESSAGE_ID") != Message.SAMPLE.id]
     events = [(_wall(entry) - mounting.wall, entry["MESSAGE"]) for entry in entries]
     events += [(0.0, "(mount starts)"), (mounting.took_s, "(mount returns)")]
     for after, text in sorted(events):
         _say("output", f"{_time(after, signed=True):>9}  {text}")
     set_entries = [entry for entry in entries if entry.get("MESSAGE_ID") == Message.READ_AHEAD_SET.id]
-    told = [entry["NFSTUNED_NEW_KB"] for entry in set_entries]
-    _promise(str(AZURES_KB) in told, "the journal does not tell of the change")
+    values = [entry["NFSTUNED_NEW_KB"] for entry in set_entries]
+    _promise(str(AZURES_KB) in values, "the journal does not report the change")
 
 
 def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
@@ -206,7 +206,7 @@ def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
 
 
 def _memory(daemon: Daemon) -> None:
-    _say("heading", "What the service costs")
+    _say("heading", "The cost of the service")
     rss = daemon.rss_kb
     _say("text", f"{rss / 1000:.1f} MB of memory (RSS); it says: {daemon.status_text}")
     _promise(rss <= RSS_LIMIT_KB, f"the daemon's RSS is {rss} kB, above {RSS_LIMIT_KB}")
@@ -282,7 +282,7 @@ def _until(found: Callable[[], Entry | None], work: Callable[[], None]) -> Entry
 
 
 def _on_terminal(*argv: str) -> str:
-    """Return what a command prints on a terminal of the usual width."""
+    """Return a command's output on a terminal of the usual width."""
     leader, follower = pty.openpty()
     environment = os.environ | {"COLUMNS": str(WIDTH), "NO_COLOR": "1"}
     try:

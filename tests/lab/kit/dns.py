@@ -21,7 +21,7 @@ _RESOLV, _HOSTS = Path("/etc/resolv.conf"), Path("/etc/hosts")
 def zone(records: Sequence[str]) -> Iterator[None]:
     """Serve dnsmasq's `records` ("address=/NAME/ADDRESS", "cname=NAME,TARGET") while the block runs.
 
-    Only localhost stays in /etc/hosts: what stands there is never asked for.
+    Only localhost stays in /etc/hosts: a name server is never asked for its names.
     """
     argv = ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
     argv += [f"--listen-address={ADDRESS}", "--bind-interfaces", "--user=root", "--local=/net/"]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs in a system of tests/lab/rootdisk.py that has booted, as root: keeps what is in effect, with a load on each mount.
+# Runs in a system of tests/lab/rootdisk.py that has booted, as root: keeps the values in effect, with a load on each mount.
 # The host believes only the last line printed here, together with the results on /dev/vdc.
 set -u
 cd /lab || exit 1

@@ -1,4 +1,4 @@
-"""A server that calls itself what it likes: the guest's own, through a proxy that changes what it says.
+"""A server with hostile names: the guest's own, through a proxy that changes its answers.
 
 Only the answer to EXCHANGE_ID is changed (RFC 8881, section 18.35); all else goes through as it is.
 """
@@ -18,7 +18,7 @@ HOST, PORT = "127.0.0.2", 20490
 _NFS = ("127.0.0.1", 2049)
 _EXCHANGE_ID = 42
 _LAST = 1 << 31
-"""The bit of a record's length that says that no more fragments follow (RFC 5531, section 11)."""
+"""The bit of a record's length for its last fragment (RFC 5531, section 11)."""
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def _answer(server: socket.socket, client: socket.socket, name: bytes, domain: b
 
 
 def renamed(reply: bytes, name: bytes, domain: bytes) -> bytes:
-    """Return a server's reply; of an answer to EXCHANGE_ID, who the server says it is is replaced."""
+    """Return a server's reply; in an answer to EXCHANGE_ID the server's names are replaced."""
     # Behind the verifier: accepted, status, tag, number of operations.
     at = 16 + _padded(reply, 16)
     if reply[at : at + 8] != bytes(8):
@@ -94,7 +94,7 @@ def renamed(reply: bytes, name: bytes, domain: bytes) -> bytes:
 
 
 def _padded(data: bytes, at: int) -> int:
-    """Return how many bytes a field of a length takes, with its length and what fills it up to four."""
+    """Return the bytes of a field of a length, with its length and its padding to four."""
     return 4 + (int.from_bytes(data[at : at + 4], "big") + 3) // 4 * 4
 
 

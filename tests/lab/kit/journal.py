@@ -17,7 +17,7 @@ class Journal:
     cursor: str = field(default_factory=lambda: _cursor())
 
     def mark(self) -> None:
-        """Forget what came until now."""
+        """Forget the entries until now."""
         self.cursor = _cursor()
 
     def entries(self, *matches: str) -> list[Entry]:
@@ -27,7 +27,7 @@ class Journal:
         return [_entry(json.loads(line)) for line in text.splitlines()]
 
     def messages(self, *matches: str) -> list[str]:
-        """Return only what the entries say."""
+        """Return only the entries' messages."""
         return [entry.get("MESSAGE", "") for entry in self.entries("--output-fields=MESSAGE", *matches)]
 
 

@@ -57,21 +57,21 @@ class Moved:
 
 
 def fio(mounted: Mounted, job: Job) -> Moved:
-    """Run a job on the file "load" of a mount; return what fio says that it read and wrote.
+    """Run a job on the file "load" of a mount; return fio's count of the bytes that it read and wrote.
 
     The file must be there in its full size, or fio writes it first.
     """
-    said = run(
+    output = run(
         "fio", "--name=load", f"--filename={mounted.point}/load", f"--rw={job.rw}", f"--bs={job.block}",
         f"--size={job.size}", f"--direct={int(job.direct)}", "--ioengine=psync", "--thread",
         "--fallocate=none", "--overwrite=1", "--end_fsync=1", "--output-format=json",
     )  # fmt: skip
-    (done,) = json.loads(said[said.index("{") :])["jobs"]
-    return Moved(*(done[way][what] for what in ("io_bytes", "total_ios") for way in ("read", "write")))
+    (done,) = json.loads(output[output.index("{") :])["jobs"]
+    return Moved(*(done[way][count] for count in ("io_bytes", "total_ios") for way in ("read", "write")))
 
 
 def nfsd() -> Moved:
-    """Return what the server counted since it was loaded (nfsd's /proc/net/rpc/nfsd)."""
+    """Return the server's counters since it was loaded (nfsd's /proc/net/rpc/nfsd)."""
     rows = {name: [int(word) for word in words] for name, *words in map(str.split, _rows())}
     reads, writes = (sum(_count(rows, *place) for place in places) for places in (_READS, _WRITES))
     return Moved(rows["io"][0], rows["io"][1], reads, writes)
@@ -100,11 +100,11 @@ class Sockets:
 
 
 def sockets() -> Sockets:
-    """Return what ss(8) says of them."""
-    said = run("ss", "--tcp", "--info", "--no-header", "--oneline", "state", "established", "dport = :2049")
-    lines = [line for line in said.splitlines() if line.strip()]
+    """Return the figures of ss(8) about them."""
+    output = run("ss", "--tcp", "--info", "--no-header", "--oneline", "state", "established", "dport = :2049")
+    lines = [line for line in output.splitlines() if line.strip()]
     sent, received = (
-        sum(map(int, re.findall(rf"\b{name}:(\d+)", said))) for name in ("bytes_acked", "bytes_received")
+        sum(map(int, re.findall(rf"\b{name}:(\d+)", output))) for name in ("bytes_acked", "bytes_received")
     )
     return Sockets(len(lines), sent, received)
 

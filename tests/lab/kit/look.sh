@@ -1,5 +1,5 @@
 #!/bin/sh
-# look FOLDER: keep what the kernel says of the NFS mounts now. A part of the systems that tests/lab/rootdisk.py makes.
+# look FOLDER: keep the kernel's files about the NFS mounts. A part of the systems that tests/lab/rootdisk.py makes.
 set -eu
 mkdir -p "$1"
 cut -d' ' -f1 /proc/uptime >"$1/uptime"

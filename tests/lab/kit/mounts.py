@@ -38,7 +38,7 @@ class Mounted:
 
     @property
     def read_ahead_kb(self) -> int:
-        """What the kernel says now."""
+        """The kernel's value now."""
         return read_ahead_kb(self.device)
 
     @property
@@ -53,7 +53,7 @@ class Mounted:
 
 
 def options_at(point: Path) -> dict[str, str]:
-    """Return the options of the NFS or SMB mount at a point; LookupError where there is none."""
+    """Return the options of the NFS or SMB mount at a point; LookupError without one."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, at, kind, options, *_ = line.split(" ")
         if at == str(point) and kind in {"nfs", "nfs4", "cifs"}:
@@ -102,7 +102,7 @@ def table_device(point: Path, process: int | str = "self") -> str | None:
 
 @dataclass
 class Mounts:
-    """Makes mounts, below /mnt/lab unless told otherwise, and takes them all away at the end."""
+    """Makes mounts, below /mnt/lab by default, and takes them all away at the end."""
 
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _elsewhere: set[Path] = field(default_factory=set)

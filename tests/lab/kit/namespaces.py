@@ -97,9 +97,9 @@ def many_bind_mounts(count: int) -> Iterator[int]:
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            wait_for("the bind mounts", lambda: said == "made\n" or process.poll() is not None)
-            assert said == "made\n"
+            output = process.stdout.readline()
+            wait_for("the bind mounts", lambda: output == "made\n" or process.poll() is not None)
+            assert output == "made\n"
             yield process.pid
         finally:
             process.kill()

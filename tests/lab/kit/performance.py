@@ -1,4 +1,4 @@
-"""What docs/performance.md has measured: a mount 20 ms away, as one of a cloud in another region is.
+"""The measurements of docs/performance.md: a mount 20 ms away, as in another region of a cloud.
 
 Leaves a document of `nfstuned bench` among the results for each measurement. Nothing of them is changed
 afterwards. Client and server are one guest, between which netem holds each packet for 10 ms each way.

@@ -1,4 +1,4 @@
-"""What docs/pictures shows: three mounts in use for minutes, and what `nfstuned top` and `report` say.
+"""The subject of docs/pictures: three mounts in use for minutes, as `nfstuned top` and `report` show them.
 
 Leaves `top.ansi`, `report.html` and `samples.txt` among the results. Nothing of them is changed afterwards.
 """
@@ -37,7 +37,7 @@ PHASES = (
     (40, (SMALL, WRITING)),
     (50, (READING, WRITING, SMALL)),
 )
-"""For how many seconds, and what is done meanwhile; the screen is captured in the last."""
+"""Seconds, and the loads of them; the screen is captured in the last."""
 
 
 def main() -> int:
@@ -91,11 +91,11 @@ def _running(loads: Sequence[str]) -> Iterator[None]:
 
 
 def _tell(since: str) -> None:
-    """Leave what a person gets."""
-    said = nfstuned("samples", "--since", since, timeout=120)
-    if said.returncode:
-        raise CommandError(f"nfstuned samples: {said.stderr}")
-    (RESULTS / "samples.txt").write_text(said.stdout)
+    """Leave the output that a person gets."""
+    output = nfstuned("samples", "--since", since, timeout=120)
+    if output.returncode:
+        raise CommandError(f"nfstuned samples: {output.stderr}")
+    (RESULTS / "samples.txt").write_text(output.stdout)
     written = nfstuned("report", "--offline", "--since", since, "--output", str(RESULTS / PAGE), timeout=120)
     if not (RESULTS / PAGE).exists():
         raise CommandError(f"nfstuned report: status {written.returncode}\n{written.stderr}")

@@ -40,7 +40,7 @@ class Race:
 
     tries: tuple[Try, ...]
     stalled: tuple[Try, ...] = ()
-    """Those in which the guest stood still: they tell nothing of the race, and were made again."""
+    """Those in which the guest stood still: they show nothing of the race, and were made again."""
 
     @property
     def first_looks(self) -> int:

@@ -62,12 +62,12 @@ def view() -> View:
                 path = Path(place, name)
                 found[str(path)] = str(path.readlink()) if path.is_symlink() else path.read_text()
     found["udevadm verify"] = attempt("udevadm", "verify").stdout
-    said = attempt("udevadm", "test", "--action=add", "/devices/virtual/mem/null")
-    lines = (said.stdout + said.stderr).splitlines()
+    output = attempt("udevadm", "test", "--action=add", "/devices/virtual/mem/null")
+    lines = (output.stdout + output.stderr).splitlines()
     found["udevadm test"] = "\n".join(line for line in lines if "rules file" in line or "overridden" in line)
     return found
 
 
 def difference(before: View, after: View) -> list[str]:
-    """Return what is not the same in two views."""
+    """Return the names that differ between two views."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))

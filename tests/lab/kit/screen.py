@@ -1,4 +1,4 @@
-"""A screen of `nfstuned top`, as it draws it on a terminal; and what the pictures' files are called."""
+"""A screen of `nfstuned top`, as it draws it on a terminal, and the names of the pictures' files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def capture(command: Sequence[str] = TOP) -> bytes:
 
 
 def _frame_with(end: int, text: re.Pattern[bytes]) -> bytes:
-    """Return the first whole frame that has it; SystemExit where there is none in time."""
+    """Return the first whole frame that has it; SystemExit without one in time."""
     seen, until = b"", time.monotonic() + WATCH_S
     while time.monotonic() < until:
         if select.select([end], [], [], 0.1)[0]:

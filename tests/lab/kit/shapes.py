@@ -97,7 +97,7 @@ def main() -> int:
 
 
 def _mounted(far: Clone) -> str:
-    """Mount anew, so that bench knows the round trip of this link; return the device number."""
+    """Mount again, so that bench knows the round trip of this link; return the device number."""
     far.mount(f"{AZURE}:/srv/a", "vers=4.1,nconnect=4")
     return far.enter("mountpoint", "--fs-devno", HERE).strip()
 
@@ -132,8 +132,8 @@ def _swept(far: Clone, device: str, job: Job) -> dict[int, list[float]]:
         for turn in range(TURNS):
             for kb in values if turn % 2 else reversed(values):
                 set_read_ahead_kb(device, kb)
-                said = far.enter("fio", *arguments(job, HERE), "--output-format=json", timeout=120)
-                runs[kb].append(parse_fio(said, job.pattern).bytes_per_s)
+                output = far.enter("fio", *arguments(job, HERE), "--output-format=json", timeout=120)
+                runs[kb].append(parse_fio(output, job.pattern).bytes_per_s)
     finally:
         far.enter("sh", "-c", f"rm -f {HERE}/*-1-{job.file_bytes}.*")
     return runs

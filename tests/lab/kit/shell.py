@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 COMMAND_S = 60.0
 PATIENCE_S = 30.0
-"""For what takes no time on a machine of its own: in emulation a daemon's child starts in 5 to 10 s."""
+"""For work of a moment on a real machine: in emulation a daemon's child starts in 5 to 10 s."""
 _STEP_S = 0.02
 
 
 class CommandError(Exception):
-    """A tool of the guest failed; the message holds what it said."""
+    """A tool of the guest failed; the message holds its output."""
 
 
 def run(*argv: str, timeout: float = COMMAND_S) -> str:
@@ -35,19 +35,19 @@ def attempt(*argv: str, timeout: float = COMMAND_S, stdin: str = "") -> subproce
     return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=timeout, input=stdin)
 
 
-def wait_for(what: str, holds: Callable[[], bool], seconds: float = PATIENCE_S) -> float:
-    """Return after how many seconds `holds()` did; raise AssertionError naming `what` if it never does."""
+def wait_for(condition: str, holds: Callable[[], bool], seconds: float = PATIENCE_S) -> float:
+    """Wait until `holds()`; return the seconds, or raise AssertionError that names the condition."""
     started = asked = time.monotonic()
     while not holds():
         if time.monotonic() - started > seconds:
-            raise AssertionError(f"not within {seconds} s: {what}")
+            raise AssertionError(f"not within {seconds} s: {condition}")
         pause(asked)
         asked = time.monotonic()
     return time.monotonic() - started
 
 
 def pause(asked: float) -> None:
-    """Sleep before asking again: twice as long as asking took, or what is waited for would wait."""
+    """Sleep before asking again: twice as long as asking took, which takes the processor from the work."""
     time.sleep(max(_STEP_S, 2 * (time.monotonic() - asked)))
 
 
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def becomes(expected: T, seen: Callable[[], T], seconds: float = PATIENCE_S) -> None:
-    """Wait until `seen()` returns what is expected; say the last value if it never does."""
+    """Wait until `seen()` returns the expected value; name the last one if it never does."""
     asked = time.monotonic()
     end = asked + seconds
     while (last := seen()) != expected:

@@ -31,8 +31,8 @@ _PATIENCE_S = 60.0
 def samba(*, rss: bool = True) -> Iterator[None]:
     """Serve /srv/smb at ADDRESS while the block runs.
 
-    The kernel opens several channels to one interface only where the server says that it spreads them over
-    processors (RSS). The loopback device does not, so that the configuration says it for it.
+    The kernel opens several channels to one interface only where the server announces that it spreads them
+    over processors (RSS). The loopback device does not, so that the configuration does.
     """
     _PATH.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lab-samba-") as name:
@@ -63,7 +63,7 @@ def samba(*, rss: bool = True) -> Iterator[None]:
 
 
 def mount(point: Path, options: str = "", *, host: str = AZURE) -> Mounted:
-    """Mount the share with mount(8); raise CommandError with what the kernel said when it is refused."""
+    """Mount the share with mount(8); raise CommandError with the kernel's words when it is refused."""
     source = f"//{host}/{SHARE}"
     login = f"username={_USER},password={_PASSWORD}"
     argv = ["mount", "-t", "cifs", "-o", ",".join(filter(None, (login, options))), source, str(point)]

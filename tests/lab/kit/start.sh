@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs in the guest, as root, once it is up: installs the package as a user has it, then does what was ordered.
+# Runs in the guest, as root, once it is up: installs the package as a user has it, then carries out the order.
 # The host believes only the last line printed here, together with the results on /dev/vdc.
 set -u
 cd /lab || exit 1
@@ -7,7 +7,7 @@ read -r word <word
 rm -rf /results && mkdir /results
 export NO_COLOR=1 SYSTEMD_COLORS=0 SYSTEMD_PAGER= LC_ALL=C.UTF-8 PYTHONUNBUFFERED=1
 
-# What starts the service at a boot. On a disk that was made for many boots it is aside until each of them is up.
+# This link starts the service at a boot. On a disk that was made for many boots it is aside until each of them is up.
 WANTED=/etc/systemd/system/multi-user.target.wants/nfstuned.service
 ASIDE=/var/lib/nfstuned.service.wanted
 

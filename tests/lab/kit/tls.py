@@ -19,7 +19,7 @@ _SERVER, _PID = Path("/run/lab-stunnel.conf"), Path("/run/lab-stunnel.pid")
 _KEY, _CERTIFICATE = Path("/run/lab-stunnel.key"), Path("/run/lab-stunnel.crt")
 _TLS_PORT = 2050
 _SLOWER = ("env", "OPENSSL_ia32cap=~0x200000200000000")
-"""Without a processor's instructions for AES: the client's end is the limit, not the server's beside it."""
+"""Without a processor's instructions for AES: the client's end is the limit, not the server's."""
 
 
 @contextlib.contextmanager

@@ -87,7 +87,7 @@ _CALL = re.compile(r"^\d+ +([a-z_0-9]+)\(", re.MULTILINE)
 
 
 def drop_in(file: Path, passed: frozenset[str]) -> str:
-    """Return what has the service leave its system calls in a file, but for those of these names."""
+    """Return a drop-in with which the service leaves its system calls in a file, but for these names."""
     names = ",".join(f"?{name}" for name in sorted(passed))
     return TRACED.format(file=file, folder=file.parent, passed=names)
 

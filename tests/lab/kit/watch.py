@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STEP_S = 0.0003
-"""Of sleep between two looks, which with the looks themselves comes to half a millisecond."""
+"""Of sleep between two looks; with the looks themselves it is half a millisecond."""
 WATCH_S = 2.0
 
 
@@ -36,7 +36,7 @@ class Watched:
         return next((after for after, value in self.values if value == kb), None)
 
     def lost(self, kb: int) -> list[tuple[float, int]]:
-        """What it had after it had the value."""
+        """Return its other values after it had this one."""
         first = self.right_after_s(kb)
         return [] if first is None else [one for one in self.values if one[0] > first and one[1] != kb]
 
@@ -98,7 +98,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Seen:
-    """What became of the values of all mounts."""
+    """The changes of value of all mounts."""
 
     mounts: tuple[Watched, ...]
     gap_s: float

@@ -1,4 +1,4 @@
-"""What read-aheads are worth to kinds of readers, near and far: fio in a guest, a line of JSON for each run.
+"""The worth of read-aheads to kinds of readers, near and far: fio in a guest, a line of JSON for each run.
 
 The link is the limit, and not the emulated processors. Leaves `workloads.jsonl` among the results. The
 settings of a case come by turns, every other turn in the other order.
@@ -96,7 +96,7 @@ class Case(NamedTuple):
 
     @property
     def row(self) -> dict[str, Any]:
-        """What each of its lines begins with."""
+        """The beginning of each of its lines."""
         way = self.way
         return {
             "rtt_ms": self.rtt_ms,
@@ -131,13 +131,13 @@ def main() -> int:
 
 
 def _measure(far: Clone, device: str, case: Case) -> None:
-    """Run a case under each read-ahead by turns, and keep what came of it."""
+    """Run a case under each read-ahead by turns, and keep the results."""
     for turn in range(TURNS):
         for kb in READ_AHEADS_KB if turn % 2 else reversed(READ_AHEADS_KB):
             set_read_ahead_kb(device, kb)
             before = _server_read(far)
-            said = far.enter("fio", *arguments(case.job, HERE), "--output-format=json", timeout=120)
-            delivered = parse_fio(said, case.job.pattern)
+            output = far.enter("fio", *arguments(case.job, HERE), "--output-format=json", timeout=120)
+            delivered = parse_fio(output, case.job.pattern)
             row = {
                 **case.row,
                 "kb": kb,

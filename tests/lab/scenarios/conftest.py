@@ -43,7 +43,7 @@ def _marker(item: pytest.Item) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Print why a test failed at once: a boot goes on for half an hour, and may not come to its end."""
+    """Print why a test failed at once: a boot goes on for minutes, and may not end well."""
     report = yield
     terminal = item.config.pluginmanager.getplugin("terminalreporter")
     if report.failed and terminal is not None:

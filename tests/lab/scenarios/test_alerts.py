@@ -52,7 +52,7 @@ V3 = "vers=3,nolock,rsize=65536,actimeo=600"
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Callable[[], None]:
-    """Print what has fired: a guest that prints nothing for minutes is taken for one that hangs."""
+    """Print the alerts that have fired: a guest that prints nothing for minutes seems to hang."""
 
     def say() -> None:
         with capsys.disabled():
@@ -101,7 +101,7 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
 
 
 def _files() -> None:
-    """Put what is read on the server: sparse files, of which it sends zeros."""
+    """Put the files to read on the server: sparse ones, of which it sends zeros."""
     heads = [Path(f"/srv/b/head{number}") for number in range(HEADS)]
     for path in (Path("/srv/c/large"), Path("/srv/d/large"), *heads):
         path.touch()
@@ -119,15 +119,15 @@ def _mounted_in_the_wrong_order(mount: Mounts) -> Mounted:
 
 
 def _checked_after_the_name_moved(daemon: Daemon) -> None:
-    """Let the timer's service check, and hold it to what the command finds outside of its sandbox.
+    """Let the timer's service check, and compare it with the command outside of its sandbox.
 
     A line of fstab is not mounted, either.
     """
     with dns.zone(_private(OTHER_ADDRESS)), lines(("never", f"{AZURE}:/srv/d", "vers=4.1,nofail")):
         run("systemctl", "start", "nfstuned-check.service", timeout=180)
-        said = json.loads(nfstuned("check", "--format", "json", timeout=120).stdout)
+        output = json.loads(nfstuned("check", "--format", "json", timeout=120).stdout)
     let_tick(daemon)
-    assert _found() == {(one["rule"], one["severity"]) for one in said["findings"]}
+    assert _found() == {(one["rule"], one["severity"]) for one in output["findings"]}
 
 
 def _make_the_findings_old() -> None:
@@ -177,7 +177,7 @@ def _read_while_the_network_loses_everything(mount: Mounts) -> None:
 def _read_over_two_slots(mount: Mounts) -> None:
     """Read ahead over a connection that was made to carry two requests at a time.
 
-    Only what a counter grows after it was first scraped is a rate.
+    Only growth after a counter's first scrape is a rate.
     """
     counters = "nfstuned_transport_sends_total"
     before, known = SLOTS.read_text(), len(query(counters))
@@ -199,7 +199,7 @@ def _reload(daemon: Daemon, text: str) -> None:
 
 
 def _found() -> set[tuple[str, str]]:
-    """Return rule and severity of what the metrics say that was found."""
+    """Return rule and severity of the findings in the metrics."""
     found = [
         dict(labels)
         for (name, labels), value in series(scrape()).items()

@@ -98,7 +98,7 @@ def _missing(watched: Mapping[str, Mounted]) -> set[str]:
 
 @pytest.fixture
 def _own_nfsmount_conf() -> Iterator[None]:
-    """What the service has written for mount.nfs is gone after the test, and would be in its way before."""
+    """The service's drop-in for mount.nfs is gone before and after the test."""
     PERSISTED.unlink(missing_ok=True)
     yield
     run("systemctl", "stop", "nfstuned-persist.service")  # it may still write
@@ -127,7 +127,7 @@ def test_the_unit_allows_what_the_service_calls(
         wait_for("a sample", sampled, TRACED_S)
         wait_for("the text file", TEXTFILE.exists, TRACED_S)
         wait_for("the file of samples", SAMPLES.exists, TRACED_S)
-        wait_for("what mount.nfs is to ask for", PERSISTED.exists, TRACED_S)
+        wait_for("the drop-in for mount.nfs", PERSISTED.exists, TRACED_S)
         stopped_daemon.configure("[daemon]\nsample_interval = 1\n")
         stopped_daemon.reload()
         stopped_daemon.wait_for_entry(TRACED_S, MESSAGE_ID=Message.CONFIG_INVALID.id)

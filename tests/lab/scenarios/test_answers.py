@@ -27,7 +27,7 @@ FASTEST_S, STEADY_S = 120.0, 900.0
 STEADY_PER_S = 4
 """Reads and writes a second of each job then."""
 WAIT_S = 40.0
-"""Twice what a stall takes to be told."""
+"""Twice the time until a stall is reported."""
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
 pytestmark = [pytest.mark.release, pytest.mark.timeout(2700), pytest.mark.usefixtures("quiet_udev")]
 
@@ -52,7 +52,7 @@ def slow() -> Iterator[None]:
 
 @contextlib.contextmanager
 def rebooted(server: Server) -> Iterator[None]:
-    """Let the server lose its state: for 90 s after that it only lets clients reclaim what they held."""
+    """Let the server lose its state: for 90 s after that it only lets clients reclaim their state."""
     server.stop()
     server.start()
     yield
@@ -99,7 +99,7 @@ def wait(capsys: pytest.CaptureFixture[str]) -> Callable[[float], None]:
 
 @pytest.fixture
 def mounts(mount: Mounts) -> list[Mounted]:
-    """Mounts to be used, with idle mounts beside them."""
+    """Mounts to be used, with idle mounts next to them."""
     used = [mount(share, version) for share, version in zip("abc", VERSIONS, strict=True)]
     used.append(mount("d", "vers=3,nolock,nconnect=4", host=GENERIC))
     for version in VERSIONS:
@@ -108,7 +108,7 @@ def mounts(mount: Mounts) -> list[Mounted]:
 
 
 def demand_samples_and_no_stall(sampling: Daemon, mounts: Sequence[Mounted]) -> None:
-    # What ends is not told as a stall either, and beside the load journalctl may take minutes.
+    # The end of a stall has a message as well, and next to the load journalctl may take minutes.
     assert sampling.journal.messages(f"MESSAGE_ID={Message.STALLED.id}") == []
     assert len(sampling.journal.messages(f"MESSAGE_ID={Message.SAMPLE.id}")) > len(mounts)
 

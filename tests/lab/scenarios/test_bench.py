@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> None:
-    """fio's own advice to the kernel would double it: the requests tell."""
+    """fio's own advice to the kernel would double it: the requests show it."""
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 128)
     job = Job("reader", Pattern.READ, 1 << 16, file_bytes=32 << 20, runtime_s=1)
@@ -111,10 +111,10 @@ def test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files(
     set_read_ahead_kb(mounted.device, 4096)
     with begun(mounted, server, runtime_s=10) as process:
         mount.umount(mounted, lazy=True)
-        said, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=180)
     assert process.returncode == 1
-    assert f"{mounted.point} was unmounted" in said
-    assert "still on the server: the next bench of the same folder removes it" in said
+    assert f"{mounted.point} was unmounted" in output
+    assert "still on the server: the next bench of the same folder removes it" in output
     assert list(mounted.point.iterdir()) == []
     assert left(server.path("a")) != []
     again = mount("a", "vers=4.1", point=mounted.point)
@@ -185,10 +185,10 @@ def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, m
         with bench(mounted, *words) as process:
             wait_for("a job", a_job_runs, 120)
             attempt("dd", "if=/dev/zero", f"of={server.path(share)}/full", "bs=64k", timeout=120)
-            said, _ = process.communicate(timeout=180)
-        print(said)
+            output, _ = process.communicate(timeout=180)
+        print(output)
         assert process.returncode == 1
-        assert "No space left on device" in said
+        assert "No space left on device" in output
         assert [path.name for path in server.path(share).iterdir()] == ["full"]
         server.path(share).joinpath("full").unlink()
         mount.clean()

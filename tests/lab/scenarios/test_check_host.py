@@ -1,4 +1,4 @@
-"""`nfstuned check` beside a silent server and resolver, with rules of udev, and as another user."""
+"""`nfstuned check` next to a silent server and resolver, with rules of udev, and as another user."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_broken_rule_does_what_the_finding_says(defect: str, mount: Mounts) ->
             rivals.settle()
             assert (mounted.read_ahead_kb == 15360) is tunes, f"{mounted.read_ahead_kb} KiB on NFS"
             others = {value.strip() for value in beside.values().values()}
-            assert ("15360" in others) is spills, f"{others} KiB on what is not NFS"
+            assert ("15360" in others) is spills, f"{others} KiB on other devices"
         check_is(f"udev-{defect}", "--select", "NFS105,NFS106,NFS107,NFS111")
     finally:
         path.unlink()

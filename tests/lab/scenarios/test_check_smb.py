@@ -87,7 +87,7 @@ def _channels(number: int) -> str:
 
 
 def _has_channels(number: int) -> None:
-    """Wait until TCP and the kernel's file say so: some kernels add channels after mount(2) returned.
+    """Wait until TCP and the kernel's file agree: some kernels add channels after mount(2) returned.
 
     One is connected a moment before it counts.
     """

@@ -118,7 +118,7 @@ def _hanging(mounted: Mounted) -> Iterator[None]:
 def _answers(mounts: list[Mounted]) -> None:
     """The commands answer and show all mounts, and wait for no server.
 
-    The slow ones are asked again: whoever waits for the server waits each time.
+    The slow ones are asked again: a command that waits for the server waits each time.
     """
     slow: dict[str, tuple[float, float]] = dict.fromkeys(COMMANDS, (0.0, 0.0))
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""In which order the kernel tells of a mount: what the daemon's short way to a new superblock rests on."""
+"""The order of the kernel's news of a mount, on which the daemon's short way to a superblock rests."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_a_mountinfo_of_300_mb_costs_the_service_nothing(stopped_daemon: Daemon,
 
 
 def test_nobody_mounts_nfs_in_a_user_namespace_of_his_own(mount: Mounts) -> None:
-    """So whatever is mounted there is a copy of what another namespace shows."""
+    """So each mount there is a copy of another namespace's."""
     argv = [
         *OWN_NAMESPACES,
         "mount",
@@ -117,7 +117,7 @@ def test_no_name_of_a_server_says_anything_of_another_mount(stopped_daemon: Daem
 
 
 def _is_honest(victim: Mounted, hostile: Mounted) -> None:
-    """Nothing of the forged numbers, and no mount that there is not, is in what nfstuned says."""
+    """nfstuned reports none of the forged numbers, and no mount that does not exist."""
     counters = victim.stats.bytes
     assert counters is not None
     assert (counters.normal_written, counters.server_written, counters.server_read) == (5000, 5000, 0)

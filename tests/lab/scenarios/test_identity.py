@@ -38,7 +38,7 @@ def clones(server: Server, tmp_path: Path) -> Iterator[tuple[Clone, Clone]]:
 
 
 def work(clones: tuple[Clone, Clone], version: str) -> list[int]:
-    """Have each client mount and write now and then; return how often each began anew with the server."""
+    """Have each client mount and write now and then; return how often each began again with the server."""
     for client in clones:
         client.mount(f"{AZURE}:/srv/a", OPTIONS[version])
     began = time.monotonic()

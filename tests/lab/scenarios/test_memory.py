@@ -50,7 +50,7 @@ def test_thousands_of_events_add_next_to_nothing(
     real = cycle(mount, CYCLES)
     between = stopped_daemon.rss_kb
     _say(capsys, f"{real} events of {CYCLES} NFSv4 mounts and unmounts")
-    # Half of the others say that a superblock is new, which is what takes the longest way through the daemon.
+    # Half of the others announce a new superblock, which takes the longest way through the daemon.
     synthetic = EVENTS - real
     for action in ("add", "change"):
         announce(synthetic // 2, kept.device, action)
@@ -59,12 +59,12 @@ def test_thousands_of_events_add_next_to_nothing(
     let_tick(stopped_daemon)
     after = stopped_daemon.rss_kb
     grown = after - before
-    said = (
+    output = (
         f"{before} KiB, {between} KiB after {real} events of {CYCLES} NFSv4 mounts and unmounts, "
         f"{after} KiB after {synthetic} synthetic ones: {grown:+} KiB"
     )
-    _say(capsys, said)
-    assert grown < MOST_GROWTH_KB, said
+    _say(capsys, output)
+    assert grown < MOST_GROWTH_KB, output
     assert kept.read_ahead_kb == 15360
     failed = [entry["MESSAGE"] for entry in stopped_daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)]
     assert failed == []
@@ -79,18 +79,18 @@ def test_50_mounts_take_at_most_30_mb(
     stopped_daemon.start()
     mounts = [mount(share, "vers=4.1,nconnect=4") for share in shares]
     tuned(15360, *mounts)
-    # What is used before it was looked at once has no rate yet.
+    # A mount that is used before the daemon's first look has no rate yet.
     let_tick(stopped_daemon)
     for mounted in mounts:
         (mounted.point / "file").write_bytes(b"x" * 10_000)
-    # Each of them is sampled, and told.
+    # Each of them is sampled, and reported.
     devices = {mounted.device for mounted in mounts}
     becomes(devices, lambda: devices & _sampled(stopped_daemon), 60)
     let_tick(stopped_daemon)
     resident = stopped_daemon.rss_kb
-    said = f"{resident} KiB with {MOUNTS} mounts"
-    _say(capsys, said)
-    assert resident <= MOST_KB, said
+    output = f"{resident} KiB with {MOUNTS} mounts"
+    _say(capsys, output)
+    assert resident <= MOST_KB, output
 
 
 def _sampled(daemon: Daemon) -> set[str]:

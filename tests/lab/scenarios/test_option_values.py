@@ -1,4 +1,4 @@
-"""What `nfstuned check` says of mount options and of nfsmount.conf is what mount(8) and the kernel do."""
+"""`nfstuned check` refuses the same options and settings of nfsmount.conf as mount(8) and the kernel."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_options_of_fstab(mount: Mounts, tmp_path: Path) -> None:
         f"{AZURE}:/srv/a {at} nfs {_options(one)} 0 0\n" for at, one in zip(points, OPTIONS, strict=True)
     )
     proposal.write_text("".join(lines))
-    said = ids("--offline", "--select", "NFS309", "--fstab", str(proposal))
-    wrong = {one for number, one in enumerate(OPTIONS, 1) if f"NFS309 {proposal}:{number}" in said}
+    found = ids("--offline", "--select", "NFS309", "--fstab", str(proposal))
+    wrong = {one for number, one in enumerate(OPTIONS, 1) if f"NFS309 {proposal}:{number}" in found}
     made = {one for one, at in zip(OPTIONS, points, strict=True) if _mounts(at, _options(one))}
     assert wrong == {*OPTIONS} - made
 
@@ -72,8 +72,10 @@ def test_settings_of_nfsmount_conf(mount: Mounts, nfsmount_conf: Path) -> None:
             refused.add(setting)
     sections = (f'[ MountPoint "/{number}" ]\n{setting}\n' for number, setting in enumerate(SETTINGS))
     nfsmount_conf.write_text("".join(sections))
-    said = ids("--offline", "--select", "NFS214")
-    wrong = {one for number, one in enumerate(SETTINGS) if f"NFS214 {nfsmount_conf}:{2 * number + 2}" in said}
+    found = ids("--offline", "--select", "NFS214")
+    wrong = {
+        one for number, one in enumerate(SETTINGS) if f"NFS214 {nfsmount_conf}:{2 * number + 2}" in found
+    }
     assert wrong == refused
 
 

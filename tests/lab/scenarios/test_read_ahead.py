@@ -1,4 +1,4 @@
-"""What the kernel does with read_ahead_kb, without nfstuned."""
+"""The kernel's handling of read_ahead_kb, without nfstuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counters tell of read-ahead: too small, of help, or nothing, as files are read in different ways."""
+"""Verdicts on read-ahead from counters: too small, of help, or none, as files are read in different ways."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_ahead() -> tuple[int, int]:
 
 
 def during(work: Callable[[], None]) -> Reads:
-    """What the superblock's counters say of a time; nothing of the file is cached before."""
+    """Return the superblock's reads during some work; nothing of the file is cached before."""
     Path("/proc/sys/vm/drop_caches").write_text("3\n")
     before, (calls, pages) = seen(), read_ahead()
     work()
@@ -59,7 +59,7 @@ def during(work: Callable[[], None]) -> Reads:
     assert reads is not None, sample
     calls, pages = read_ahead()[0] - calls, read_ahead()[1] - pages
     print(
-        f"{judge(reads)}: {reads.ratio} times what was read, {reads.request_bytes / KIB:.0f} KiB a READ, "
+        f"{judge(reads)}: {reads.ratio} times the bytes read, {reads.request_bytes / KIB:.0f} KiB a READ, "
         f"{pages} pages in {calls} calls of read-ahead"
     )
     return reads
@@ -67,14 +67,14 @@ def during(work: Callable[[], None]) -> Reads:
 
 @pytest.fixture(autouse=True)
 def _shown(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
-    """Show what was seen, also where it was as it should be."""
+    """Show the observations also when the test passes."""
     yield
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     with capsys.disabled():
-        print(f"\n{said}", flush=True)
+        print(f"\n{output}", flush=True)
 
 
-def test_a_verdict_is_what_was_done_and_none_is_given_where_the_counters_do_not_tell(mount: Mounts) -> None:
+def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(mount: Mounts) -> None:
     """All on one mount, so that nothing differs but how the file is read and the read-ahead."""
     Path("/srv/a/file").write_bytes(os.urandom(SIZE))
     mounted = mount("a", f"vers=4.1,rsize={RSIZE}")

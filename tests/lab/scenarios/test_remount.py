@@ -1,4 +1,4 @@
-"""`nfstuned apply --remount`: mounts of one server in the wrong order get what is asked for, or stay."""
+"""`nfstuned apply --remount`: mounts in the wrong order get the requested connections, or stay."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STOP = "systemctl stop --job-mode=ignore-dependencies --"
 
 @dataclass(frozen=True)
 class Ended:
-    """What the command did: its status, its actions by mount point, and what it said beside."""
+    """The command's status, its actions by mount point, and its words on stderr."""
 
     status: int
     actions: dict[str, dict[str, Any]]
@@ -51,7 +51,7 @@ class Ended:
         return {one["reason"] for one in self.actions.values()}
 
 
-def test_shares_mounted_in_the_wrong_order_end_with_what_is_asked_for(mount: Mounts) -> None:
+def test_shares_mounted_in_the_wrong_order_end_with_the_requested_connections(mount: Mounts) -> None:
     # The version as Microsoft's page has it, which mount.nfs records in a form that it does not take.
     first, second = mount("a", "vers=4,minorversion=1,noatime"), mount("b", "vers=4.1,nconnect=4")
     assert _status() == {str(first.point): (None, 1, 4), str(second.point): (4, 1, 4)}
@@ -99,7 +99,7 @@ def test_a_server_that_stops_in_the_middle_leaves_the_command_that_finishes(
 
 
 @pytest.mark.usefixtures("fstab")
-def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount: Mounts) -> None:
+def test_units_and_automounts_are_systemds_and_their_dependents_run_on(mount: Mounts) -> None:
     plain, watched = mount.new_point(), mount.new_point()
     units = [_unit(plain, "mount"), _unit(watched, "mount"), _unit(watched, "automount")]
     lines = (
@@ -127,10 +127,10 @@ def test_units_and_automounts_are_systemds_and_what_requires_them_runs_on(mount:
         assert active.stdout.split() == ["active"] * 4
 
 
-def _remount(what: str, path: Path | None = None) -> Ended:
+def _remount(mounts: str, path: Path | None = None) -> Ended:
     """Run the command with --yes; `path` is a folder whose programs come before those of the guest."""
     front = f"{path}:" if path else ""
-    argv = ("env", f"PATH={front}{os.environ['PATH']}", "nfstuned", "apply", "--remount", what, "--yes")
+    argv = ("env", f"PATH={front}{os.environ['PATH']}", "nfstuned", "apply", "--remount", mounts, "--yes")
     done = attempt(*argv, "--format", "json", timeout=COMMAND_S)
     assert done.stdout, done.stderr
     actions = {one["target"]: one for one in json.loads(done.stdout)["actions"]}

@@ -64,7 +64,7 @@ def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, runni
 
 @pytest.mark.usefixtures("running_daemon")
 def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: Mounts) -> None:
-    """Device numbers are reused at once: what udev does for a superblock that is gone hits the next one."""
+    """Device numbers are reused at once: udev's work for a superblock that is gone hits the next one."""
     copy = rivals.add_rule("99-nfs.rules", rivals.SHIPPED_NFSRAHEAD.read_text())
     run("udevadm", "control", "--stop-exec-queue")
     try:

@@ -1,4 +1,4 @@
-"""Samples say what fio, the server and the sockets say: each byte and each request once."""
+"""Samples agree with fio, the server and the sockets: each byte and each request once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ JOBS = (
     Job("randwrite", "4k", direct=True, size="1M"),
 )
 FEW = (JOBS[1], JOBS[2], JOBS[4], JOBS[7])
-"""Both ways, sizes and patterns, direct and buffered: for what is asked of more than one connection."""
+"""Both ways, sizes and patterns, direct and buffered: for more than one connection."""
 HEADERS = 1000
 """Bytes of TCP payload that a request and its reply have beside their data, at the most."""
 
@@ -56,14 +56,14 @@ def test_a_sample_agrees_with_fio_the_server_and_the_sockets(
         asked = fio(mounted, job)
         (sample,) = rates(before, seen())
         counted, carried = nfsd() - counted, sockets() - carried
-        said = f"{job}: {asked}, {counted}, {carried}, {sample}"
-        print(said)
-        assert programs(sample) == (asked.read_bytes, asked.write_bytes), said
-        assert server_bytes(sample) == (counted.read_bytes, counted.write_bytes), said
-        assert requests(sample) == (counted.reads, counted.writes), said
+        output = f"{job}: {asked}, {counted}, {carried}, {sample}"
+        print(output)
+        assert programs(sample) == (asked.read_bytes, asked.write_bytes), output
+        assert server_bytes(sample) == (counted.read_bytes, counted.write_bytes), output
+        assert requests(sample) == (counted.reads, counted.writes), output
         every = whole(sample, sum(op.per_s for op in sample.ops.values()))
-        assert counted.read_bytes <= carried.received <= counted.read_bytes + HEADERS * every, said
-        assert counted.write_bytes <= carried.sent <= counted.write_bytes + HEADERS * every, said
+        assert counted.read_bytes <= carried.received <= counted.read_bytes + HEADERS * every, output
+        assert counted.write_bytes <= carried.sent <= counted.write_bytes + HEADERS * every, output
         assert sample.transport.connections == nconnect
     assert sockets().number == nconnect
 
@@ -109,5 +109,5 @@ def requests(sample: Sample) -> tuple[int, int]:
 
 
 def whole(sample: Sample, per_s: float) -> int:
-    """What a rate comes to over its interval: the kernel counted whole bytes and requests."""
+    """Return a rate's total over its interval: the kernel counted whole bytes and requests."""
     return round(per_s * sample.interval_s)

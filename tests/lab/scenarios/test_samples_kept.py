@@ -58,9 +58,9 @@ def test_the_file_and_the_journal_have_the_same_samples_and_show_what_fio_wrote(
     since = f"@{kept[0]['time'] - 1:.0f}"  # type: ignore[operator]
     assert nfstuned_json("samples", "--file", str(FILE))["samples"] == kept
     assert nfstuned_json("samples", "--since", since)["samples"] == kept
-    said = nfstuned("samples", "--since", since, "--mount", str(used.point))
-    assert said.returncode == 0, said.stderr
-    assert f"{used.point}  {used.source}" in said.stdout
+    output = nfstuned("samples", "--since", since, "--mount", str(used.point))
+    assert output.returncode == 0, output.stderr
+    assert f"{used.point}  {used.source}" in output.stdout
     rows = nfstuned("samples", "--file", str(FILE), "--format", "csv").stdout.splitlines()
     assert len(rows) == 1 + len(kept)
     page = FOLDER / "page.html"
@@ -97,11 +97,11 @@ def test_top_shows_what_is_read_beside_it_and_needs_no_service(mount: Mounts) ->
         # It needs seconds to start here: whenever its two looks are, something is read between them.
         while top.poll() is None:
             fio(used, Job("read", "1M", direct=True, size="4M"))
-        said = top.stdout.read() if top.stdout is not None else ""
+        output = top.stdout.read() if top.stdout is not None else ""
     assert top.returncode == 0
-    (row,) = [line for line in said.splitlines() if line.startswith(f"{used.point} ")]
-    assert float(row.split()[1]) > 0, said
-    assert "\x1b" not in said
+    (row,) = [line for line in output.splitlines() if line.startswith(f"{used.point} ")]
+    assert float(row.split()[1]) > 0, output
+    assert "\x1b" not in output
 
 
 def test_a_path_on_an_nfs_mount_is_refused(stopped_daemon: Daemon, mount: Mounts) -> None:

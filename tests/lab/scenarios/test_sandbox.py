@@ -24,7 +24,7 @@ BDIS = "/sys/devices/virtual/bdi"
 READY_S = 30.0
 STOP_S = 5.0
 MOST_KB = 30 * 1024
-HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - what sandboxes like to hide
+HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - sandboxes often hide these
 READ_ONLY_BUT_ITS_STATE_AND_THE_BDIS = {
     **dict.fromkeys(("/", "/proc", "/sys", "/run"), "ro"),
     **dict.fromkeys(("/run/nfstuned", BDIS), "rw"),

@@ -29,7 +29,7 @@ INTERVAL_S = 20
 CONFIGURATION = f'[daemon]\nsample_interval = "{INTERVAL_S}s"\n'
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
 END_S = 300.0
-"""TCP sends again after twice as long each time, and NFSv4 reclaims what it held within the grace."""
+"""TCP sends again after twice as long each time, and NFSv4 reclaims its state within the grace."""
 _SHORT_GRACE_S = 10
 DEBUGFS = Path("/sys/kernel/debug")
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
@@ -64,7 +64,7 @@ def _locked_down() -> Iterator[None]:
     run("mount", "-t", "debugfs", "debugfs", str(DEBUGFS))
 
 
-def told(daemon: Daemon, message: Message) -> dict[str, list[float]]:
+def times(daemon: Daemon, message: Message) -> dict[str, list[float]]:
     """Return the times of a message about each superblock, in Unix seconds."""
     found: dict[str, list[float]] = {}
     for entry in daemon.entries(MESSAGE_ID=message.id):
@@ -72,10 +72,12 @@ def told(daemon: Daemon, message: Message) -> dict[str, list[float]]:
     return found
 
 
-def all_told(daemon: Daemon, message: Message, devices: set[str], seconds: float) -> dict[str, list[float]]:
+def wait_for_all(
+    daemon: Daemon, message: Message, devices: set[str], seconds: float
+) -> dict[str, list[float]]:
     """Wait until each superblock has a message, or the time is over; return the times."""
     deadline = time.monotonic() + seconds
-    while not (found := told(daemon, message)).keys() >= devices and time.monotonic() < deadline:
+    while not (found := times(daemon, message)).keys() >= devices and time.monotonic() < deadline:
         time.sleep(1)
     return found
 
@@ -110,20 +112,20 @@ def judge(
     began = time.time()
     with fault:
         made_s = time.time() - began
-        found = all_told(daemon, Message.STALLED, devices, 2 * INTERVAL_S + 10)
+        found = wait_for_all(daemon, Message.STALLED, devices, 2 * INTERVAL_S + 10)
         missing = [str(mounted) for mounted in mounts if mounted.device not in found]
-        assert missing == [], f"{len(missing)} of {len(mounts)} not told\n{under_way()}"
+        assert missing == [], f"{len(missing)} of {len(mounts)} not reported\n{under_way()}"
         waits = nfstuned_json("check", "--offline", "--select", "NFS411", timeout=180)["findings"]
         assert isinstance(waits, list)
         named = {one["subject"] for one in waits if "wait python3 (" in one["message"]}
         assert named & {str(mounted.point) for mounted in mounts}, waits
-    assert all_told(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
-    found = told(daemon, Message.STALLED)
-    late = {device: round(times[0] - began, 1) for device, times in found.items()}
-    say(f"made in {made_s:.1f} s, told after {min(late.values())} to {max(late.values())} s")
+    assert wait_for_all(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
+    found = times(daemon, Message.STALLED)
+    late = {device: round(seen[0] - began, 1) for device, seen in found.items()}
+    say(f"made in {made_s:.1f} s, reported after {min(late.values())} to {max(late.values())} s")
     assert found.keys() == devices
     assert {device: after for device, after in late.items() if after > 2 * INTERVAL_S} == {}
-    assert {device: len(times) for device, times in found.items() if len(times) > 1} == {}
+    assert {device: len(seen) for device, seen in found.items() if len(seen) > 1} == {}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which mounts share a client, and that the parsers understand what each kernel writes about it."""
+"""Mounts that share a client, and the parsers on each kernel's files about it."""
 
 from __future__ import annotations
 

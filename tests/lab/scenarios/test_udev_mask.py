@@ -37,7 +37,7 @@ def nfs_conf() -> Iterator[Path]:
     CONF.unlink(missing_ok=True)
 
 
-def said(daemon: Daemon, message: Message, mounted: Mounted) -> list[str]:
+def messages(daemon: Daemon, message: Message, mounted: Mounted) -> list[str]:
     entries = daemon.entries(MESSAGE_ID=message.id, NFSTUNED_DEVICE=mounted.device)
     return [entry["MESSAGE"] for entry in entries]
 
@@ -71,7 +71,7 @@ def test_nothing_is_masked_while_nfs_conf_has_values_of_an_administrator(
     rivals.settle()
     time.sleep(1)
     assert mounted.read_ahead_kb == AZURE_KB
-    fights = said(daemon, Message.READ_AHEAD_CONTESTED, mounted)
+    fights = messages(daemon, Message.READ_AHEAD_CONTESTED, mounted)
     assert len(fights) <= 1, fights
     assert all("nfs.conf" in text for text in fights)
 
@@ -90,7 +90,7 @@ def test_nothing_is_masked_while_nfs_conf_has_values_of_an_administrator(
 
 
 def test_a_write_without_an_event_is_answered_at_once(daemon: Daemon, mount: Mounts) -> None:
-    """As efs-utils writes, two seconds after the mount: no udev event tells of it.
+    """As efs-utils writes, two seconds after the mount: no udev event reports it.
 
     At once is sooner than a machine starts an interpreter; a look that no event asks for comes in a minute.
     """
@@ -105,5 +105,5 @@ def test_a_write_without_an_event_is_answered_at_once(daemon: Daemon, mount: Mou
         written = time.monotonic()
         becomes(AZURE_KB, lambda: mounted.read_ahead_kb)
         took.append(time.monotonic() - written)
-    becomes(3, lambda: len(said(daemon, Message.READ_AHEAD_CONTESTED, mounted)))
+    becomes(3, lambda: len(messages(daemon, Message.READ_AHEAD_CONTESTED, mounted)))
     assert median(took) < median(starts), (took, starts)

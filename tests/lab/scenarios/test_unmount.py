@@ -56,7 +56,7 @@ def test_a_lazily_unmounted_superblock_is_tuned_when_the_daemon_starts_later(
 def test_a_device_number_reused_at_once_by_a_mount_with_another_policy_is_right_20_times(
     mount: Mounts, options: str
 ) -> None:
-    """A mistake would stay: nfstuned never lowers what it does not know to be its own."""
+    """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""
     devices, seen = [], []
     for turn in range(20):
         host, kb = ((AZURE, AZURE_KB), (GENERIC, GENERIC_KB))[turn % 2]

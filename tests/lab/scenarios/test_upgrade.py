@@ -1,6 +1,6 @@
 """The .deb in a system that runs: it starts the service; neither an upgrade nor a removal touches a mount.
 
-All of a boot's scenarios run what this package has installed; it is installed again when this one ends.
+All of a boot's scenarios run this package's program; it is installed again when this one ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Package:
-    """The package, which is installed, and what its installation has compiled."""
+    """The installed package, and the compiled files of its installation."""
 
     file: Path
     compiled: dict[Path, bytes]
@@ -45,7 +45,7 @@ class Package:
         run("dpkg", *words, timeout=INSTALL_S)
 
     def install_again(self) -> None:
-        """Install it where it is not, with what was compiled before: that would take a minute."""
+        """Install it where it is not, with the files compiled before: compiling would take a minute."""
         for path, data in self.compiled.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
