@@ -1,30 +1,25 @@
-"""Print what the journal's entries of a sample cost: python -m tests.bench.bench_entries [MOUNTS] [CHECKOUT].
+"""Print the cost of a sample's journal entries and lines: python -m tests.bench.bench_entries [MOUNTS].
 
-A sample of each of 1,000 busy mounts, of eight operations each, to the fields that the journal would get, and
-to the lines of a file. The journal goes nowhere. With another checkout both are measured in turn, and the
-best of each counts, so that their ratio means something also where the machine is busy. It is of CPU time.
+A sample of each of 1,000 busy mounts, of eight operations each, becomes the fields for the journal and the
+lines of a file, which go nowhere. The least CPU time of some runs counts.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from types import MappingProxyType
 
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.samples import OpRate, Sample
 from tests.bench.bench_samples import day
+from tests.bench.timing import cpu_s
 
-HERE = Path(__file__).parents[2]
-MOUNTS, ROUNDS, RUNS = 1000, 12, 3
-WHAT = ("entries of the journal", "lines of a file")
+MOUNTS, RUNS = 1000, 12
 
 
 def unlike(sample: Sample) -> Sample:
@@ -34,6 +29,11 @@ def unlike(sample: Sample) -> Sample:
         for number, (name, op) in enumerate(sample.ops.items(), 1)
     }
     return replace(sample, ops=MappingProxyType(ops))
+
+
+def busy(mounts: int) -> tuple[Sample, ...]:
+    """Return a sample of each mount."""
+    return tuple(map(unlike, islice(day(mounts), mounts)))
 
 
 def entries(samples: Iterable[Sample], journal: Journal) -> None:
@@ -48,51 +48,16 @@ def lines(samples: Iterable[Sample]) -> None:
         to_line(sample)
 
 
-def seconds(work: Callable[[], None]) -> float:
-    """Return the least CPU time of some runs."""
-
-    def once() -> float:
-        start = time.process_time()
-        work()
-        return time.process_time() - start
-
-    return min(once() for _ in range(RUNS))
-
-
-def busy(mounts: int) -> tuple[Sample, ...]:
-    """A sample of each of so many mounts."""
-    return tuple(map(unlike, islice(day(mounts), mounts)))
-
-
-def measure(mounts: int) -> None:
-    """Print the seconds of either."""
-    samples, journal = busy(mounts), Journal(lambda *_: None)
-    print(seconds(partial(entries, samples, journal)), seconds(partial(lines, samples)))
-
-
-def by(checkout: Path, mounts: int) -> list[float]:
-    """Measure a checkout's code with these samples."""
-    # Its package, and the bench of this checkout.
-    script = "import sys; sys.path.insert(0, sys.argv[1]); import nfstuned; sys.path[0] = sys.argv[2]; "
-    script += "from tests.bench.bench_entries import measure; measure(int(sys.argv[3]))"
-    command = [sys.executable, "-P", "-c", script, str(checkout), str(HERE), str(mounts)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [float(figure) for figure in done.stdout.split()]
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Print the best of each checkout, and how they compare."""
-    mounts = int(arguments[0]) if arguments else MOUNTS
-    checkouts = [HERE, *(Path(other).resolve() for other in arguments[1:2])]
-    best = {checkout: [float("inf")] * len(WHAT) for checkout in checkouts}
-    for _ in range(ROUNDS):
-        for checkout in checkouts:
-            best[checkout] = list(map(min, best[checkout], by(checkout, mounts)))
-    for number, what in enumerate(WHAT):
-        ours, *theirs = (best[checkout][number] for checkout in checkouts)
-        ratio = "".join(f"   {other * 1e3:9.1f} ms there, ratio {ours / other:.2f}" for other in theirs)
-        print(f"{mounts} mounts, {what:<24} {ours * 1e3:9.1f} ms{ratio}")
+def main() -> None:
+    """Print both times."""
+    mounts = int(sys.argv[1]) if len(sys.argv) > 1 else MOUNTS
+    samples = busy(mounts)
+    for name, work in (
+        ("entries of the journal", partial(entries, samples, Journal(lambda *_: None))),
+        ("lines of a file", partial(lines, samples)),
+    ):
+        print(f"{mounts} mounts, {name:<24} {cpu_s(work, RUNS) * 1e3:9.1f} ms")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

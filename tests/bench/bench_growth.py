@@ -1,16 +1,15 @@
 """Print how the time of every reader of text grows with its text: python -m tests.bench.bench_growth [BOUND].
 
 Each reads texts of repeated pieces that cost a naive reader the square of their length, or more: quotes and
-brackets that never close, continued lines, blanks, names with dots. The length is doubled up to BOUND
-characters (a file's, nfstuned.host.root.LARGEST, unless it is given), but no further than half a second. The
-exponent is that of the last three doublings: 1 is linear. What is worst of each reader is printed.
+brackets that never close, continued lines, blanks, names with dots. The length doubles up to BOUND
+characters (by default LARGEST of nfstuned.host.root, a file's bound), or until a reader takes half a second.
+The power is computed from the last three doublings: 1 is linear. Each reader's worst piece is printed.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -52,6 +51,7 @@ from nfstuned.parse.proc import (
 )
 from nfstuned.parse.samples import parse_line
 from nfstuned.parse.udev.rules import parse_udev_rules
+from tests.bench.timing import cpu_s
 
 Reader = Callable[[str], object]
 ENOUGH_S = 0.5
@@ -150,64 +150,30 @@ READERS: dict[str, Reader] = {
     "secrets": masked,
     "versions": lambda text: in_version_order(text.split("\n")),
 }
+# fmt: off
 PIECES = (
-    *(
-        "a",
-        "0",
-        " ",
-        "\t",
-        "\n",
-        "a\n",
-        "a b\n",
-        "\\",
-        "\\\n",
-        "a\\\n",
-        "#\n",
-        "\r\n",
-        '"',
-        '"a',
-        "'",
-        "\0",
-        "01",
-    ),
-    *("=", "a=1\n", "a = 1,", ",", "a,", ":", "::", "/", "//", "//u:", "//u:@", "[", "[a]\n", "{", "(", ")"),
-    *(
-        "&",
-        "$",
-        "$HOST",
-        "${",
-        "%",
-        "%a",
-        "*",
-        "-",
-        "-a ",
-        "+",
-        "+a\n",
-        ".",
-        "a.",
-        "a.a = 1\n",
-        "[[a]]\n",
-        "<",
-    ),
-    *('"a".', "s:/a ", "s,", "s:/a /m nfs rw 0 0\n", "user=", "pass", "password=", "password=a\n", "sig="),
-    *("\\040", "\udcff", "\u00b2", "1 2 0:3 / /m rw - nfs s:/a rw\n", "[Mount]\nWhat=a\n", "GOTO="),
-    *('GOTO="a"\n', 'A=="b", ', 'A=="b"\\\n', "device s:/a mounted on /m with fstype nfs\n", "v4 ", "1."),
-    *("\timpl_id:\tname='", "',domain='", "',date='0,0'\n", "\n\n", "\tper-op statistics\n", "include=a\n"),
-    *('key "', "a: b\n", "{a="),
+    "a", "0", " ", "\t", "\n", "a\n", "a b\n", "\\", "\\\n", "a\\\n", "#\n", "\r\n", '"', '"a', "'", "\0",
+    "01", "=", "a=1\n", "a = 1,", ",", "a,", ":", "::", "/", "//", "//u:", "//u:@", "[", "[a]\n", "{", "(",
+    ")", "&", "$", "$HOST", "${", "%", "%a", "*", "-", "-a ", "+", "+a\n", ".", "a.", "a.a = 1\n", "[[a]]\n", "<",
+    '"a".', "s:/a ", "s,", "s:/a /m nfs rw 0 0\n", "user=", "pass", "password=", "password=a\n", "sig=",
+    "\\040", "\udcff", "\u00b2", "1 2 0:3 / /m rw - nfs s:/a rw\n", "[Mount]\nWhat=a\n", "GOTO=",
+    'GOTO="a"\n', 'A=="b", ', 'A=="b"\\\n', "device s:/a mounted on /m with fstype nfs\n", "v4 ", "1.",
+    "\timpl_id:\tname='", "',domain='", "',date='0,0'\n", "\n\n", "\tper-op statistics\n", "include=a\n",
+    'key "', "a: b\n", "{a=",
 )
+# fmt: on
 
 
 def seconds(read: Reader, text: str, runs: int = 1) -> float:
     """Return the least CPU time of some runs."""
-    best = math.inf
-    for _ in range(runs):
-        start = time.process_time()
+
+    def once() -> None:
         with suppress(ParseError, ConfigError, ValueError):
             made = read(text)
             if isinstance(made, Iterable) and not isinstance(made, str):
                 deque(made, maxlen=0)
-        best = min(best, time.process_time() - start)
-    return best
+
+    return cpu_s(once, runs)
 
 
 def text_of(piece: str, length: int) -> str:
@@ -216,7 +182,7 @@ def text_of(piece: str, length: int) -> str:
 
 
 def exponent(read: Reader, piece: str, most: int) -> tuple[float, float, int]:
-    """Return by which power of its length the time grows at the end, that time, and the length."""
+    """Return the power of the length with which the time grows at the end, that time, and the length."""
     times: list[float] = []
     length = SMALLEST
     while True:
@@ -229,7 +195,7 @@ def exponent(read: Reader, piece: str, most: int) -> tuple[float, float, int]:
 
 
 def hosts(number: int) -> dict[str, dict[str, str]]:
-    """Return by name the files of hosts that ask for so many mounts, or have so many of what says how."""
+    """Return by name the files of hosts with so many mounts, lines or sections."""
     each = range(number)
     return {
         "servers": {"etc/fstab": "".join(f"nas{n}:/v /mnt/{n} nfs vers=4.1,nconnect=4 0 0\n" for n in each)},
@@ -267,17 +233,12 @@ def hosts(number: int) -> dict[str, dict[str, str]]:
 
 def check_seconds(files: dict[str, str], runs: int = 1) -> float:
     """Return the least CPU time of some checks of a host with these files."""
-    best = math.inf
     with TemporaryDirectory() as folder:
         for name, text in {"proc/sys/kernel/osrelease": "6.12.43\n", **files}.items():
             file = Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        for _ in range(runs):
-            start = time.process_time()
-            api.diagnose(folder, network=api.Network())
-            best = min(best, time.process_time() - start)
-    return best
+        return cpu_s(lambda: api.diagnose(folder, network=api.Network()), runs)
 
 
 def main(arguments: list[str]) -> None:

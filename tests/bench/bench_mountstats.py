@@ -18,11 +18,13 @@ from functools import partial
 from pathlib import Path
 from timeit import repeat
 
+from nfstuned.core.policy.decision import decide_early
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import parts_of
-from nfstuned.model.kernel import Mount, Options, Stanza
+from nfstuned.model.kernel import Mount, Options, Server, Stanza, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Sample
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
@@ -98,13 +100,16 @@ def lease(text: str) -> str:
     return re.sub(r"( SEQUENCE): .*", r"\1: 1 1 0 200 150 0 1 1 0", text)
 
 
+def placed(stanzas: list[str]) -> str:
+    """Return a file's text with each mount at a mount point of its own."""
+    return "".join(text.replace(" on /mnt/2 ", f" on /mnt/{n} ", 1) for n, text in enumerate(stanzas))
+
+
 def written(folder: Path, stanzas: list[str]) -> Path:
-    """Write a tree with the file; each mount at a place of its own."""
+    """Write a tree with the file of these mounts."""
     file = folder / "proc/1/mountstats"
     file.parent.mkdir(parents=True)
-    file.write_text(
-        "".join(text.replace(" on /mnt/2 ", f" on /mnt/{n} ", 1) for n, text in enumerate(stanzas))
-    )
+    file.write_text(placed(stanzas))
     return file
 
 
@@ -243,7 +248,7 @@ def status_kb(field: str) -> int:
 
 
 def others(mounts: int) -> None:
-    """Print what the parsers of whole files cost."""
+    """Print the cost of parsers of whole files, and of a decision between event and write."""
     stats = stanza() * mounts
     lines = (DATA / "mountinfo").read_text()
     line = next(line for line in lines.splitlines() if "sa1." in line)
@@ -255,6 +260,12 @@ def others(mounts: int) -> None:
     report("parse_volumes", lambda: parse_volumes(volumes))
     for name, device in (("newest", f"0:{mounts - 1}"), ("oldest", "0:0"), ("absent", "0:99999999")):
         report(f"find_volume, {name}", partial(find_volume, volumes, device), 200)
+    profiles = Profile("generic", ReadAhead(kb=1024)), Profile("scratch", ReadAhead(kb=4096))
+    matches = (Match(server=(f"10.{number}.0.0/16", f"srv{number}-*")) for number in range(1, 33))
+    policy = Policy(profiles, tuple(Assignment(match, "scratch", "bench") for match in matches))
+    servers = tuple(Server(4, f"10.99.0.{number}", 2049, 2, f"host{number}") for number in range(50))
+    seen = Volume(4, servers[-1].address, 2049, "0:43", "1:2")
+    report("decide_early, 50 servers, 32 policies", lambda: decide_early(policy, seen, servers, ()), 1000)
 
 
 def report(name: str, work: Callable[[], object], number: int = 1) -> None:

@@ -98,7 +98,7 @@ def table(text: str, kernel: str) -> Iterator[str]:
 
 
 PART = Part(PAGE, KEPT, BEGIN, END, table)
-page, make = PART.filled, PART.make
+make = PART.make
 
 
 if __name__ == "__main__":
