@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="write the expected output of commands anew instead of comparing with it; review the difference",
+        help="write the expected output of commands instead of comparing with it; review the difference",
     )
 
 
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Linters come first, what boots kernels comes last, and nothing boots unasked."""
+    """Put linters first and boots of kernels last; boot nothing unasked."""
     chosen: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
@@ -67,7 +67,7 @@ def _is_wanted(config: pytest.Config, item: pytest.Item) -> bool:
 
 
 def _turn(item: pytest.Item) -> int:
-    """When a test's turn comes: what takes seconds comes early, or the other processors wait for its end."""
+    """Return a test's turn: slow tests come early, or the other processors wait for their end."""
     if item.get_closest_marker("lab"):
         return 3
     early = item.path == LINTERS or item.get_closest_marker("slow")
@@ -76,7 +76,7 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Compare a text with a golden file, or write the file anew."""
+    """Compare a text with a golden file, or write the file."""
 
     def compare(file: Path, text: str) -> None:
         if request.config.getoption("--update-golden"):

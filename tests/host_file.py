@@ -12,7 +12,7 @@ r"""The format of tests/hosts/*.host: a head in TOML, then the files of a tree, 
 A file ends with a newline, where the next path or the text ends. A section that is marked `escaped` can hold
 any bytes: `\xNN` is a byte, `\r` a carriage return, `\\` a backslash, and a backslash at the end of a line
 takes the newline away. Others hold printable characters and tabs only. A path in quotation marks has the same
-escapes. Sections whose paths begin with `later/` are the files that change until a second look.
+escapes. Sections with paths below `later/` are the files that change until a second look.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ needs_prometheus = pytest.mark.skipif(PROMETHEUS is None, reason=f"prometheus {W
 
 
 def promtool(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
-    """Return promtool's status and what it says."""
+    """Return promtool's status and output."""
     command = [PROMTOOL or "promtool", *arguments]
     done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout.decode()

@@ -1,4 +1,4 @@
-"""nfstuned.api: each example of its page prints what the page says, and its names are the promised ones."""
+"""nfstuned.api: each example of its page prints the page's output, and its names are the promised ones."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def host(tmp_path: Path) -> Path:
     return hosts.load("read-ahead-128").build(tmp_path / "host")
 
 
-def test_every_example_is_followed_by_what_it_prints() -> None:
+def test_every_example_is_followed_by_its_output() -> None:
     languages = [language for language, _ in BLOCKS]
     assert languages == ["sh", *["python", "text"] * len(EXAMPLES)]
 
 
 @pytest.mark.parametrize(("text", "printed"), EXAMPLES)
-def test_an_example_prints_what_the_page_says(text: str, printed: str, tmp_path: Path) -> None:
+def test_an_example_prints_the_output_on_the_page(text: str, printed: str, tmp_path: Path) -> None:
     path = {**os.environ, "PYTHONPATH": str(PROJECT)}
     set_up = SET_UP.replace("python3 ", f"{sys.executable} ")
     subprocess.run(["sh", "-euc", set_up], cwd=tmp_path, env=path, check=True)
@@ -194,7 +194,7 @@ def test_a_folder_that_is_no_host_is_an_error(tmp_path: Path) -> None:
         observe(tmp_path)
 
 
-def test_an_invalid_configuration_is_an_error_with_all_that_is_wrong(host: Path) -> None:
+def test_an_invalid_configuration_is_an_error_with_all_problems(host: Path) -> None:
     (host / "etc/nfstuned").mkdir()
     (host / "etc/nfstuned/nfstuned.toml").write_text("[daemon]\nsleep = 1\nsample_interval = 'often'\n")
     snapshot = observe(host)
@@ -204,7 +204,7 @@ def test_an_invalid_configuration_is_an_error_with_all_that_is_wrong(host: Path)
         assert len(caught.value.problems) == 2
 
 
-def test_what_this_user_may_not_read_is_named() -> None:
+def test_a_file_that_this_user_may_not_read_is_named() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         tree = hosts.load("read-ahead-128").build(Path(folder) / "host")
@@ -219,7 +219,7 @@ def test_what_this_user_may_not_read_is_named() -> None:
     assert refused[0].reason.endswith("Permission denied; run it as root")
 
 
-def test_what_is_no_file_is_named_once(host: Path) -> None:
+def test_a_pipe_in_the_place_of_a_file_is_named_once(host: Path) -> None:
     os.mkfifo(host / "etc/nfsmount.conf")
     line = "/etc/nfsmount.conf: a fifo where a file should be: not read"
     assert [str(problem) for problem in observe(host).problems] == [line]

@@ -1,4 +1,4 @@
-"""`sh dev/test`: which pytests it starts with which arguments, and what their exit statuses become."""
+"""`sh dev/test`: the arguments of its pytests, and its exit status."""
 
 from __future__ import annotations
 

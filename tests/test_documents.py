@@ -1,4 +1,4 @@
-"""What a reader of README.md and docs/ would try is there; what they name exists, what they show holds."""
+"""README.md and docs/: their commands, files and links exist, and their examples hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CI checks is what a developer's test run checks: each linter is a test."""
+"""Each linter is a test, so CI and a developer's test run check the same."""
 
 from __future__ import annotations
 

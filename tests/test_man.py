@@ -1,4 +1,4 @@
-"""docs/man/: what mandoc says about the pages, and that every page that something names exists."""
+"""docs/man/: mandoc accepts the pages, and every page that is named exists."""
 
 from __future__ import annotations
 

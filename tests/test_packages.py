@@ -1,4 +1,4 @@
-"""dev/package: what the packages hold and what their scripts do, with wheels of a few bytes.
+"""dev/package: the packages' files and scripts, with wheels of a few bytes.
 
 `sh dev/build --check` builds the real ones, and installs, upgrades and removes them in fresh systems.
 """
@@ -72,7 +72,7 @@ def wheels(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def files(tmp_path: Path, wheels: list[Path]) -> dict[str, File]:
-    """Return what all packages have."""
+    """Return the files of all packages."""
     (tmp_path / "own").mkdir()
     own = wheel(
         tmp_path / "own",
@@ -322,7 +322,7 @@ class TestCompiling:
         """Return the version of a Python that is there: the one of Debian that runs the tests."""
         real = Path("/usr/bin/python3").resolve()
         if real.name.removeprefix("python") not in lock.PYTHONS:
-            pytest.skip(f"{real} is none that the packages know")
+            pytest.skip(f"{real} is not a version that the packages support")
         (machine.bin / real.name).symlink_to(real)
         (machine.lib / "vendor").mkdir()
         (machine.lib / "vendor/module.py").write_text("x = 1\n")

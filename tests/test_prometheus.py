@@ -119,7 +119,7 @@ def test_every_query_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     assert status == 0, said
 
 
-def test_the_dashboard_has_what_grafana_asks_of_one() -> None:
+def test_the_dashboard_has_the_fields_that_grafana_requires() -> None:
     dashboard = json.loads(DASHBOARD.read_text())
     assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= dashboard.keys()
     assert dashboard["id"] is None
@@ -144,7 +144,7 @@ def test_the_dashboard_has_what_grafana_asks_of_one() -> None:
 
 
 def targets() -> list[dict[str, str]]:
-    """Every query of a panel, with what its lines are called."""
+    """Every query of a panel, with the names of its lines."""
     panels = json.loads(DASHBOARD.read_text())["panels"]
     return [target for panel in panels for target in panel.get("targets", ())]
 
@@ -175,7 +175,7 @@ def drawn() -> dict[str, tuple[str | None, list[str]]]:
     }
 
 
-def test_every_number_of_the_dashboard_has_the_unit_of_what_it_shows() -> None:
+def test_every_number_of_the_dashboard_has_its_unit() -> None:
     assert [title for title, (unit, _) in drawn().items() if unit is None] == []
     rate = r"(?:sum without \(io\) \()?rate\(nfstuned_\w+_(bytes|seconds)_total\{[^}]*\}\[[^]]*\]\)+"
     shown = {
@@ -191,7 +191,7 @@ def test_every_number_of_the_dashboard_has_the_unit_of_what_it_shows() -> None:
     assert means == {"s"}
 
 
-def test_what_can_be_chosen_is_the_data_source_the_host_and_the_mount_point() -> None:
+def test_a_reader_chooses_the_data_source_the_host_and_the_mount_point() -> None:
     source, *lists = json.loads(DASHBOARD.read_text())["templating"]["list"]
     assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
     assert [one["name"] for one in lists] == ["instance", "mount_point"]

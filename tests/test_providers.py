@@ -32,7 +32,7 @@ def page(name: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a profile, and that for SMB beside it, as `nfstuned config show` prints them."""
+    """Return a profile and its profile for SMB as `nfstuned config show` prints them."""
     policy = builtin_policy()
     members = [profile for profile in policy.profiles if profile.name in {name, name + SMB_SUFFIX}]
     text = policy_text(Policy(tuple(members)))
@@ -105,5 +105,5 @@ def test_the_hosts_of_a_page_have_a_mount_with_the_profile(name: str, tmp_path: 
         folder = case.build(tmp_path / host)
         root = (ImageRoot if case.image else Root)(str(folder))
         policy = image_policy(root) if case.image else load(root)
-        facts = examine(root, policy, Scope(case.image, offline=True), hosts.Told(case.network))
+        facts = examine(root, policy, Scope(case.image, offline=True), hosts.World(case.network))
         assert name in {target.profile.name for target in facts.nfs}, host

@@ -1,4 +1,4 @@
-"""docs/images: each recipe is what its tool reads, and what it runs of nfstuned exists."""
+"""docs/images: each recipe's tool can read it, and its commands of nfstuned exist."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LINES = re.compile(r"^(?:sudo )?(nfstuned [a-z].*)$", re.MULTILINE)
 
 
 def needs(tool: str) -> pytest.MarkDecorator:
-    """Leave a test out where a program is not installed; it is then named among what was skipped."""
+    """Leave a test out where a program is not installed; pytest then lists it as skipped."""
     return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
 
 
@@ -75,7 +75,7 @@ def test_every_recipe_is_on_the_page_and_the_page_names_no_other() -> None:
     assert named == {str(path.relative_to(ROOT / "docs")) for path in FILES}
 
 
-def test_the_recipes_run_what_there_is() -> None:
+def test_the_commands_of_recipes_exist() -> None:
     found = {name(path): list(commands(path)) for path in (*FILES, PAGE)}
     for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot", "ansible/nfstuned.yml"):
         assert ["bake"] in [words[:1] for words in found[f"docs/images/{recipe}"]]
@@ -85,7 +85,7 @@ def test_the_recipes_run_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("words", [["bakes"], ["bake", "--rot", "/"], ["check", "--fail-on", "mistake"]])
-def test_what_there_is_not_would_be_found(words: list[str]) -> None:
+def test_a_command_or_an_option_that_does_not_exist_is_found(words: list[str]) -> None:
     with pytest.raises((click.UsageError, AssertionError)):
         parse(words)
 
@@ -167,7 +167,7 @@ def test_cloud_init_knows_every_key(path: Path) -> None:
     subprocess.run(["cloud-init", "schema", "--config-file", str(path)], check=True)
 
 
-def test_nothing_is_mounted_before_there_is_what_mounts_it() -> None:
+def test_nothing_is_mounted_before_the_helper_is_installed() -> None:
     """The module `mounts` runs early in the boot, and a mount that fails there is an error of that boot."""
     (install,) = documents(IMAGES / "cloud-init/user-data-install.yaml")
     assert "nfs-common" in install["packages"]
@@ -181,7 +181,7 @@ def test_packer_finds_nothing_to_format() -> None:
     subprocess.run(["packer", "fmt", "-check", "-diff", str(IMAGES / "packer")], check=True)
 
 
-def test_what_packer_takes_is_beside_it() -> None:
+def test_the_files_that_packer_copies_are_next_to_it() -> None:
     text = (IMAGES / "packer/nfstuned.pkr.hcl").read_text()
     named = re.findall(r'"\$\{path\.root\}/([^"]+)"', text)
     assert named
@@ -257,7 +257,7 @@ def test_the_schemas_of_kubernetes_know_every_field_of_the_manifest() -> None:
 
 @needs("kubectl")
 def test_kubectls_own_types_know_every_field_of_the_manifest() -> None:
-    """It asks no cluster; what its types do not know would be missing in what it prints."""
+    """It asks no cluster; an unknown field would be missing in its output."""
     command = ["kubectl", "label", "--local", "-f", str(DAEMON_SET), "tried=yes", "-o", "json"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     decoder, found, place = json.JSONDecoder(), [], 0
@@ -270,7 +270,7 @@ def test_kubectls_own_types_know_every_field_of_the_manifest() -> None:
 
 
 def missing(written: Any, typed: Any, place: str = "") -> list[str]:  # noqa: ANN401 - YAML and JSON hold anything
-    """Return the places where a value is not what was written."""
+    """Return the places where a value differs from the manifest's."""
     if isinstance(written, dict) and isinstance(typed, dict):
         return [line for key in written for line in missing(written[key], typed.get(key), f"{place}.{key}")]
     if isinstance(written, list) and isinstance(typed, list) and len(written) == len(typed):

@@ -1,4 +1,4 @@
-"""Every bound on what others control is in docs/security.md, is the code's, and says what it says there."""
+"""Every bound on input is in docs/security.md with the code's number and message."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ROWS = [row for row in table() if row.constant != "Constant"]
 
 
 def told(folder: Path, **files: str) -> str:
-    """Return what the look at files says that the host's administrators wrote."""
+    """Return the problems of the look at administrators' files."""
     for name, text in files.items():
         file = folder / "etc" / name.replace("__", "/").replace("_", ".")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ REACHED: dict[str, Reached] = {
     "the time that a server's port takes to open": port,
     "the time of the VM's metadata service": metadata,
 }
-"""By input: what makes nfstuned say that its bound is reached."""
+"""By input: a way to reach its bound."""
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)

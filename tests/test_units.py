@@ -1,4 +1,4 @@
-"""systemd/ and udev/: what systemd's own tools say about them, and that they agree with the code."""
+"""systemd/ and udev/: systemd's own tools accept them, and they agree with the code."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_no_unit_of_the_early_boot_is_waited_for() -> None:
 
 
 def verified(folder: Path, drop_in: str) -> str:
-    """Return what systemd-analyze says of the unit with a drop-in, on a host with /var on NFS."""
+    """Return systemd-analyze's messages on the unit with a drop-in, on a host with /var on NFS."""
     (folder / f"{UNIT.name}.d").mkdir()
     (folder / UNIT.name).write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
     (folder / f"{UNIT.name}.d/samples.conf").write_text(drop_in)

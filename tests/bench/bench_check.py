@@ -22,7 +22,7 @@ MOUNTS, SHARES = 500, 10
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77\n"
 SERVICE = Path(__file__).parents[2] / "systemd/nfstuned.service"
 COMMAND = "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root as R; "
-"""What `nfstuned` runs, over a tree instead of /."""
+"""The program `nfstuned`, over a tree instead of /."""
 
 
 def many(tree: Path) -> None:
@@ -70,7 +70,7 @@ def variant(text: str, number: int) -> str:
 
 
 def report(name: str, command: Sequence[str], rounds: int) -> str:
-    """Print the median and the best time of a command, and its processor's; return what it said."""
+    """Print a command's times: median, best, and CPU; return its output."""
     times, used = [], []
     for _ in range(rounds):
         start, before = time.perf_counter(), cpu_s()
@@ -85,7 +85,7 @@ def report(name: str, command: Sequence[str], rounds: int) -> str:
 
 
 def cpu_s() -> float:
-    """Return the processor time of all children that ended: what a busy machine does not change."""
+    """Return the CPU time of all children that ended, which a busy machine changes least."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -104,7 +104,7 @@ def check_names(tree: Path, port: int) -> list[str]:
 
 
 def main() -> None:
-    """Measure a check, and two other programs that verify what people wrote, as a scale."""
+    """Measure a check and, as a scale, two other programs that verify files."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     with tempfile.TemporaryDirectory() as folder:
         ordinary = hosts.load("clean").build(Path(folder) / "ordinary")

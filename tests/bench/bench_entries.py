@@ -23,7 +23,7 @@ MOUNTS, RUNS = 1000, 12
 
 
 def unlike(sample: Sample) -> Sample:
-    """Return the sample with operations of which no two are alike."""
+    """Return the sample with operations that all differ."""
     ops = {
         name: OpRate._make([figure * number if figure else figure for figure in op])
         for number, (name, op) in enumerate(sample.ops.items(), 1)

@@ -1,4 +1,4 @@
-"""Print what sampling costs, beside Go's procfs in one run: python -m tests.bench.bench_mountstats [MOUNTS].
+"""Print the cost of sampling next to Go's procfs in one run: python -m tests.bench.bench_mountstats [MOUNTS].
 
 Two looks at a file of NFSv4.1 mounts, read from disk, to rates; Go's procfs reads and parses it once. Both
 are measured in turn, and the best of each counts, so that only their ratio means something. There are two:
@@ -96,7 +96,7 @@ def busy(text: str, operations: int) -> str:
 
 
 def lease(text: str) -> str:
-    """The same with what the client itself sent: all mounts of a server show it."""
+    """The same with the operation that renews the lease, which all mounts of a server show."""
     return re.sub(r"( SEQUENCE): .*", r"\1: 1 1 0 200 150 0 1 1 0", text)
 
 
@@ -203,7 +203,7 @@ def situations(mounts: int) -> dict[str, list[str]]:
 
 
 def compare_all(folder: Path, mounts: int) -> None:
-    """Print two looks to rates beside one parse by Go, for hosts that are more and more in use."""
+    """Print two looks to rates next to one parse by Go, for hosts that are more and more in use."""
     program = built(folder / "go")
     before = written(folder / "before", [stanza()] * mounts)
     go = partial(run_go, program, folder / "before/proc") if program else None
@@ -216,7 +216,7 @@ def compare_all(folder: Path, mounts: int) -> None:
         after = written(folder / f"after{number}", stanzas)
         host = snapshot(mounts)
         if len(sampled(host, before, after)) != mounts:
-            raise SystemExit("the bench measures something else than it says")
+            raise SystemExit("the bench does not measure its situation")
         best = compare(name, partial(sampled, host, before, after), go)
         idle = idle or best
     ten = [
@@ -231,7 +231,7 @@ def compare_all(folder: Path, mounts: int) -> None:
 
 
 def memory(before: str, after: str, mounts: str) -> None:
-    """Print what this process needed more at its peak than before the first look, in kB."""
+    """Print by how much this process grew from the first look to its peak, in kB."""
     host = snapshot(int(mounts))
     idle = status_kb("VmRSS")
     for _ in range(5):

@@ -1,8 +1,8 @@
-"""Print what a day of samples costs to read: python -m tests.bench.bench_samples [MOUNTS].
+"""Print the cost of reading a day of samples: python -m tests.bench.bench_samples [MOUNTS].
 
 200 mounts and a sample of each every 60 s, of eight operations, from a file of JSON lines and, as root, from
-a journal that systemd-journald has written. Time is that of the whole command; memory is the most that it had
-of its own (RssAnon). The journal's library also maps the journal's files, page by page, which is the kernel's
+a journal that systemd-journald has written. Time is of the whole command; memory is the peak of its own
+(RssAnon). The journal's library also maps the journal's files, page by page, which is the kernel's
 cache of them and counts in RSS, more than once where its windows overlap.
 """
 
@@ -54,7 +54,7 @@ def day(mounts: int) -> Iterator[Sample]:
 
 
 def measure(tree: Path, *args: str) -> str:
-    """Return what one command took; its output goes nowhere."""
+    """Return the time and the memory of a command; its output goes nowhere."""
     command = [sys.executable, "-c", SCRIPT, f"{tree}/", "samples", *args]
     started, most = time.monotonic(), 0
     with Path(os.devnull).open("wb") as nowhere:

@@ -1,11 +1,11 @@
-"""Print what a sample every 10 s costs, beside node_exporter: python -m tests.bench.bench_sampling [MOUNTS].
+"""Print the cost of a sample every 10 s, and node_exporter's: python -m tests.bench.bench_sampling [MOUNTS].
 
 The service's own tick on a tree of a host with 200 NFSv4.1 mounts: its look at all superblocks, the sample,
 and an entry in the journal for each mount in use, which goes nowhere here. node_exporter has its collector of
-mountstats alone and is asked as often; its CPU time is what it says of itself, with the text of its metrics:
-all that it knows, where nfstuned's is what changed. Where it is not installed,
-Debian's package is fetched and unpacked beside the tree; without that, its half is left out, and said so.
-The tree's files are written before they are read: what a kernel takes to print them is in neither figure.
+mountstats alone and is asked as often; its CPU time is its own metric, and includes the text of all counters,
+where nfstuned sends changes. Where it is not installed, Debian's package is downloaded and unpacked next to
+the tree; without it, a line says that its half is left out. The tree's files are written before anybody reads
+them: neither figure has the time that a kernel takes to print them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CPU = re.compile(r"^process_cpu_seconds_total (\S+)$", re.MULTILINE)
 
 
 def host(tree: Path, mounts: int) -> None:
-    """Write what a kernel says of so many mounts of one server, but for their counters."""
+    """Write the kernel's files of so many mounts of one server, but for their counters."""
     lines = (DATA / "mountinfo").read_text().splitlines(keepends=True)
     mine = next(line for line in lines if " sa1." in line)
     process, bdis = tree / "proc/1", tree / "sys/class/bdi"
@@ -107,7 +107,7 @@ def ticks(tree: Path, used: Sequence[int]) -> tuple[float, float, int]:
 
 
 def exporter(folder: Path) -> str | None:
-    """Return the path of node_exporter; None where there is none to be had."""
+    """Return the path of node_exporter; None where it can be neither found nor downloaded."""
     installed = shutil.which(PACKAGE) or shutil.which("node_exporter")
     if installed or not shutil.which("apt-get"):
         return installed
@@ -120,7 +120,7 @@ def exporter(folder: Path) -> str | None:
 
 @contextmanager
 def served(program: str, tree: Path) -> Iterator[Callable[[], str]]:
-    """Run node_exporter on the tree, and yield what asks it."""
+    """Run node_exporter on the tree, and yield a function that asks it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     options = ("--collector.disable-defaults", "--collector.mountstats", "--log.level=error")
@@ -154,7 +154,7 @@ def scrapes(program: str, tree: Path, used: Sequence[int]) -> float:
             text = ask()
         if text.count("node_mountstats_nfs_age_seconds_total{") != len(used):
             raise SystemExit(f"node_exporter does not show {len(used)} mounts")
-        # Its answer is begun before it has said what that took: this one counts for the last of them.
+        # An answer does not include its own time: this request is for the time of the last.
         return (spent(ask()) - begun) / (SCRAPES + 1)
 
 
@@ -162,7 +162,7 @@ def spent(text: str) -> float:
     """Return the CPU seconds that node_exporter says it took since it began."""
     found = CPU.search(text)
     if found is None:
-        raise SystemExit("node_exporter does not say what it took")
+        raise SystemExit("node_exporter does not report its CPU time")
     return float(found[1])
 
 
@@ -188,7 +188,7 @@ def main() -> None:
             host(tree, mounts)
             looked, sampled, entries = ticks(tree, used)
             if entries != sum(operations > 0 for operations in used):
-                raise SystemExit(f"the bench measures something else than it says: {entries} entries")
+                raise SystemExit(f"the bench does not measure its situation: {entries} entries")
             theirs = scrapes(program, tree, used) if program else 0.0
             beside = f"{theirs * 1e3:6.1f} ms {share(theirs)}" if program else "not to be had"
             times = f"{looked * 1e3:8.1f} ms {sampled * 1e3:8.1f} ms {share(looked + sampled)}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WANTED_KB = 15360
 MOUNTS = 30
 OPTIONS = "vers=3,nolock"
-"""The version whose mount(8) returns soonest after the kernel's event: the closest race."""
+"""The version with the mount(8) that returns soonest after the kernel's event: the closest race."""
 _NFS_CONF = Path("/etc/nfs.conf.d/lab-bench.conf")
 _VENDORS_RULE = """SUBSYSTEM=="bdi" \\
 , ACTION=="add" \\
@@ -37,7 +37,7 @@ _VENDORS_RULE = """SUBSYSTEM=="bdi" \\
 
 @contextlib.contextmanager
 def nfsrahead() -> Iterator[None]:
-    """nfs-utils' own rule, told to set the same value."""
+    """nfs-utils' own rule, configured to set the same value."""
     _NFS_CONF.parent.mkdir(exist_ok=True)
     _NFS_CONF.write_text(f"[nfsrahead]\ndefault={WANTED_KB}\n")
     try:
@@ -48,7 +48,7 @@ def nfsrahead() -> Iterator[None]:
 
 @contextlib.contextmanager
 def vendors_rule() -> Iterator[None]:
-    """The rule that the vendor's page tells people to add."""
+    """The rule that the vendor's page recommends."""
     path = rivals.add_rule("99-nfs.rules", _VENDORS_RULE)
     try:
         yield
@@ -78,7 +78,7 @@ CONTENDERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
 
 
 def measure(mount: Mounts) -> dict[str, Race]:
-    """Run the contenders one after the other; return what each of them reached."""
+    """Run the contenders one after the other; return the race of each."""
     found = {}
     for name, contender in CONTENDERS.items():
         with contender():

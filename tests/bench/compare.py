@@ -1,8 +1,8 @@
 """`python -m tests.bench.compare OLD NEW`: whether two checkouts print the same on all host trees.
 
 Each of the commands runs on each tree of tests/hosts, by the code of either checkout, without a network.
-Commands that ask name servers and look again are left to the tests. What differs is named, with the first
-lines of it; the exit status is then 1.
+Commands that ask name servers and look again are left to the tests. Runs that differ are named, with their
+first lines; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def without_times(result: list[object]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare, and name what differs; return the exit status."""
+    """Compare, and name the runs that differ; return the exit status."""
     old, new = (Path(argument) for argument in arguments)
     with tempfile.TemporaryDirectory() as folder:
         wanted = jobs(Path(folder))

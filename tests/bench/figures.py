@@ -25,7 +25,7 @@ FSTAB = """\
 sa1.file.core.windows.net:/sa1/a /mnt/a nfs vers=4.1,nconnect=4,_netdev,nofail 0 0
 sa2.file.core.windows.net:/sa2/b /mnt/b nfs vers=4.1,_netdev,nofail 0 0
 """
-_WHAT = re.compile(r"\bwhat\b", re.IGNORECASE)
+_PATTERN = re.compile(r"\bwhat\b", re.IGNORECASE)
 _TRACE = """\
 import json, sys
 top, root, words = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -150,7 +150,7 @@ def table(checkout: Path) -> dict[str, int]:
     known = modules(checkout)
     by = importers(known)
     lines = sum(module.lines for module in known)
-    what = sum(len(_WHAT.findall(module.text)) for module in known)
+    count = sum(len(_PATTERN.findall(module.text)) for module in known)
     check, changes = way(checkout, "check", "--fstab", "-", "--offline")
     status, _ = way(checkout, "status")
     return {
@@ -165,7 +165,7 @@ def table(checkout: Path) -> dict[str, int]:
         "status: modules": status,
         "lines of Python in tests/": python_lines(checkout / "tests"),
         "files in the repository": files(checkout),
-        '"what" per 1,000 lines': round(1000 * what / lines),
+        '"what" per 1,000 lines': round(1000 * count / lines),
         "public names of two modules": len(names_of_two_meanings(known)),
         "README, bytes": (checkout / "README.md").stat().st_size,
     }

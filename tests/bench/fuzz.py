@@ -1,10 +1,10 @@
 """Look for kernel files that break the sampler: python -m tests.bench.fuzz SECONDS [SEED].
 
-Runs the properties that the tests hold, of every parser of a kernel's file and of what rates and totals make
-of them, again and again with other files: real ones of tests/parse/data and tests/hosts, cut off, with bytes
+Runs the tests' properties of every parser of a kernel's file, of rates and of totals, again and again with
+other files: real ones of tests/parse/data and tests/hosts, cut off, with bytes
 that are no text, huge and negative numbers, columns and lines that no kernel has yet (tests/parse/damage.py,
 tests/core/test_delta.py). There is no other generator. The seed that is printed where something fails
-makes the same files again; what failed is made as small as it can be first.
+makes the same files again; a failing file is first made as small as possible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Property = Callable[[], None]
 
 
 def properties() -> Iterator[tuple[str, Property]]:
-    """Yield what hypothesis tests in MODULES; what a test says of its own number of examples stays."""
+    """Yield hypothesis' tests in MODULES; a test keeps its own number of examples."""
     # A module's own settings are made of the profile that counts when it is imported.
     hypothesis.settings.register_profile(
         "fuzz",
@@ -62,7 +62,7 @@ class Cases:
         self.number = 0
 
     def of(self, test: Any) -> Property:  # noqa: ANN401 - hypothesis gives its tests an attribute
-        """Return the same test, whose cases count."""
+        """Return the same test, and count its cases."""
         inner = test.hypothesis.inner_test
 
         @functools.wraps(inner)
@@ -76,7 +76,7 @@ class Cases:
 
 
 def fuzz(tests: Sequence[tuple[str, Property]], seconds: float, seed: int) -> int:
-    """Run rounds until that time is over; return 0, or 1 after saying what failed and how to see it again."""
+    """Run rounds until that time is over; return 0, or 1 after printing a failure and its seed."""
     cases = Cases()
     counted = [(name, cases.of(test)) for name, test in tests]
     end = time.monotonic() + seconds
@@ -93,10 +93,10 @@ def fuzz(tests: Sequence[tuple[str, Property]], seconds: float, seed: int) -> in
 
 
 def _holds(test: Property) -> bool:
-    """Run a property; print what it raised, made small."""
+    """Run a property; print its exception, made small."""
     try:
         test()
-    except Exception:  # noqa: BLE001 - whatever comes out of a property is what this looks for
+    except Exception:  # noqa: BLE001 - any exception of a property is a result
         traceback.print_exc()
         return False
     return True

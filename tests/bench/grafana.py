@@ -1,8 +1,8 @@
 """Hold the dashboard to Grafana's own types: python -m tests.bench.grafana FOLDER.
 
 FOLDER is where `npm install @grafana/schema typescript` was run. TypeScript then takes the dashboard and each
-of its panels for values of the types that Grafana itself is built with, and says where they are not. What it
-cannot say is how Grafana draws them.
+of its panels for values of the types that Grafana itself is built with, and reports where they are not. It
+does not see how Grafana draws them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 DASHBOARD = Path(__file__).parents[2] / "docs/prometheus/nfstuned.dashboard.json"
 TYPES = "./node_modules/@grafana/schema/dist/types/raw/composable"
 KINDS = {"stat": "unknown", "timeseries": "timeseries.FieldConfig", "table": "table.FieldConfig"}
-"""The kinds of panels, and the type of what their fields have of their own."""
+"""The kinds of panels, and the types of their own fields."""
 FLAGS = ("--noEmit", "--strict", "--skipLibCheck", "--moduleResolution", "bundler", "--module", "esnext")
 HEAD = """
 type Some<T> = T extends (infer U)[] ? Some<U>[] : T extends object ? { [K in keyof T]?: Some<T[K]> } : T;

@@ -1,4 +1,4 @@
-"""The part of a page that a script makes, between two marks."""
+"""The part of a page between two marks, which a script fills."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def filled(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A part that is made of one file that a guest left, which is kept in tests/data."""
+    """A part made from one file of a guest, which is kept in tests/data."""
 
     page: Path
     kept: Path
     begin: str
     end: str
     table: Callable[[str, str], Iterable[str]]
-    """Its lines, of the file's text and the kernel's release."""
+    """Its lines, from the file's text and the kernel's release."""
 
     def filled(self, old: str, text: str, kernel: str) -> str:
-        """Return the page with this part made anew."""
+        """Return the page with this part replaced."""
         return filled(old, self.begin, self.end, self.table(text, kernel))
 
     def make(self, folder: Path, kernel: str) -> list[Path]:
-        """Keep what was measured, and write the page; return both files."""
+        """Keep the results, and write the page; return both files."""
         text = (folder / self.kept.name).read_text()
         self.kept.write_text(text)
         self.page.write_text(self.filled(self.page.read_text(), text, kernel))

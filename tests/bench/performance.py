@@ -42,7 +42,7 @@ def measured() -> dict[str, Bench]:
 
 
 def names(page: str) -> list[str]:
-    """Return what the page has places for."""
+    """Return the names of the documents that the page has places for."""
     return [match[2] for match in _PART.finditer(page)]
 
 
@@ -97,7 +97,7 @@ def make(folder: Path, _: str) -> list[Path]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Make the page of what a guest left."""
+    """Make the page from the documents of a guest."""
     if len(arguments) != len(("FOLDER",)):
         raise SystemExit("usage: python -m tests.bench.performance FOLDER")
     for file in make(Path(arguments[0]), ""):

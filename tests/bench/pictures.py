@@ -1,9 +1,9 @@
-"""Draw the pictures of docs/pictures from what a guest left: python -m tests.bench.pictures FOLDER TARGET.
+"""Draw the pictures of docs/pictures from a guest's files: python -m tests.bench.pictures FOLDER TARGET.
 
 FOLDER holds `top.ansi`, a screen that `nfstuned top` drew on a terminal, and `report.html`, a page that
 `nfstuned report` wrote, or one of them. `python -m tests.lab.documents pictures` makes both in a guest, and
 draws them.
-The screen becomes an SVG; PNGs need Chromium, and where there is none that is said.
+The screen becomes an SVG; PNGs need Chromium, and a message reports its absence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rich.text import Text
 from tests.lab.kit.screen import COLUMNS, PAGE, SCREEN
 
 WINDOW = 1200, 900
-"""What of a page is shown: as wide as a laptop's, and its beginning."""
+"""The part of a page that is shown: its beginning, as wide as a laptop's screen."""
 BROWSERS = ("chromium", "chromium-headless-shell", "google-chrome")
 # Root has no sandbox there; the pages are our own, and load nothing.
 FLAGS = ("--headless", "--no-sandbox", "--hide-scrollbars")
@@ -37,12 +37,12 @@ def drawn(screen: bytes) -> str:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(screen.replace(b"\r", b"").decode()), crop=True, no_wrap=True)
     form = REMOTE_FONTS.sub("", CONSOLE_SVG_FORMAT)
-    # The same screen is the same file: what is random in it would be a change.
+    # The same screen is the same file: a random id in it would be a change.
     return console.export_svg(title="nfstuned top", code_format=form, unique_id="top")
 
 
 def draw(folder: Path, target: Path) -> list[Path]:
-    """Draw what is in `folder`, and return the pictures; SystemExit where there is nothing."""
+    """Draw the files of a folder, and return the pictures; SystemExit where there are none."""
     target.mkdir(parents=True, exist_ok=True)
     made: list[Path] = []
     if (folder / SCREEN).exists():
@@ -84,7 +84,7 @@ def _photographed(source: Path, target: Path, size: tuple[int, int]) -> list[Pat
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Draw what a guest left."""
+    """Draw a guest's files."""
     if len(arguments) != len(("FOLDER", "TARGET")):
         raise SystemExit("usage: python -m tests.bench.pictures FOLDER TARGET")
     for picture in draw(*map(Path, arguments)):

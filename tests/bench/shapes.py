@@ -30,12 +30,12 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 
 def medians_of(row: dict[str, Any]) -> dict[int, float]:
-    """Return what each value of the sweep gave, in bytes a second."""
+    """Return the throughput of each value of the sweep, in bytes a second."""
     return {int(kb): median(runs) for kb, runs in row["bytes_per_s"].items()}
 
 
 def share(row: dict[str, Any]) -> float:
-    """Return what the proposed value gave, as a part of what the best value of the sweep gave."""
+    """Return the throughput of the proposed value, as a share of the best value's in the sweep."""
     medians = medians_of(row)
     return float(medians[row["proposed_kb"]] / max(medians.values()))
 

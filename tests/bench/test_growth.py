@@ -6,7 +6,7 @@ from tests.bench.bench_growth import FEW, MANY, PIECES, READERS, check_seconds, 
 
 SHORT, LONG = 4096, 8 * 4096
 LEAST_S = 0.002
-"""What takes less says nothing, and is no harm."""
+"""Shorter times are too short to compare, and do no harm."""
 TIMES = 20
 """Between 8, or 10 for n log n, and 64 for the square."""
 RUNS = 5
@@ -15,7 +15,7 @@ RUNS = 5
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_no_reader_takes_the_square_of_its_texts_length(name: str) -> None:
-    """The processor's time is measured, the least of some runs, and what seems slow once more."""
+    """CPU time is measured, the least of some runs; a piece that seems slow is measured again."""
     read = READERS[name]
     for piece in PIECES:
         short, long = text_of(piece, SHORT), text_of(piece, LONG)
@@ -26,13 +26,13 @@ def test_no_reader_takes_the_square_of_its_texts_length(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", hosts(0))
-def test_no_check_takes_the_square_of_what_it_looks_at(name: str) -> None:
+def test_no_check_takes_the_square_of_its_hosts_size(name: str) -> None:
     few, many = hosts(FEW)[name], hosts(MANY)[name]
     assert MANY == 8 * FEW
     assert check_seconds(many, 2) < TIMES * check_seconds(few, RUNS)
 
 
-def test_the_criterion_tells_the_square_from_the_rest() -> None:
+def test_the_criterion_separates_the_square_from_linear_growth() -> None:
     def square(text: str) -> object:
         return [text[at:].count("b") for at in range(0, len(text), 4)]
 

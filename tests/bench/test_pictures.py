@@ -1,4 +1,4 @@
-"""The script of the pictures: a real screen of top becomes one, and what is missing is said."""
+"""The script of the pictures: a real screen of top becomes one, and missing programs are reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_without_a_mount_in_use_there_is_no_picture(tree: Path, monkeypatch: pyt
         capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
 
 
-def test_without_a_browser_the_page_is_not_drawn_and_that_is_said(
+def test_without_a_browser_the_page_is_not_drawn_and_a_message_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pictures, "BROWSERS", ("no-such-browser",))

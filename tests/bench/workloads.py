@@ -22,7 +22,7 @@ PAGE = PROJECT / "docs/workloads.md"
 KEPT = PROJECT / "tests/data/workloads.jsonl"
 BEGIN, END = "<!-- measured: made by tests/bench/workloads.py -->\n", "<!-- end -->\n"
 FROM_MEMORY = 0.9
-"""Of what was read: where the server sent less, a run says nothing of the read-ahead."""
+"""Of the bytes read: where the server sent less, a run does not show the read-ahead."""
 
 
 class Case(NamedTuple):
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What a run delivered."""
+    """The result of a run."""
 
     bytes_per_s: float
     sent_for_each: float
@@ -61,7 +61,7 @@ def measured(text: str) -> dict[Case, Runs]:
 
 
 def counts(runs: list[Run]) -> bool:
-    """Tell whether all that was read came from the server."""
+    """Return whether all bytes came from the server."""
     return min(run.sent_for_each for run in runs) >= FROM_MEMORY
 
 

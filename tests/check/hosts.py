@@ -3,7 +3,7 @@ r"""Host trees, each with the findings that a check must have there, and no othe
 tests/hosts/NAME.host has the format of tests/host_file.py. Its head has these keys:
 
     why = "a sentence on the host"
-    base = "clean"                  # another host, or a system of tests/hosts/os, whose files come first
+    base = "clean"                  # another host, or a system of tests/hosts/os: its files come first
     arguments = ["--offline"]       # "--root", "--offline" or nothing; default: nothing
     findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output
     now = 2026-12-01T00:00:00Z      # the time of the check; default: 2026-11-25T12:00:00Z
@@ -184,7 +184,7 @@ def _room(path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Told:
+class World:
     """The world beyond files of a host; with --offline only this machine's own part."""
 
     network: Network

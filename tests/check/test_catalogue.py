@@ -60,7 +60,7 @@ def test_names_are_unique_within_a_protocol_and_made_of_words() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_says_on_what_it_rests(rule: Rule) -> None:
+def test_a_rule_has_a_source(rule: Rule) -> None:
     assert rule.source
 
 
@@ -91,7 +91,7 @@ def found(name: str) -> frozenset[str]:
 
 @cache
 def judged(name: str) -> frozenset[Need]:
-    """Return what a check of a host has."""
+    """Return the sources of facts that a check of a host has."""
     case = hosts.load(name)
     return Scope(case.image, case.offline, case.sample_s).has
 

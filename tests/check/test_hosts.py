@@ -29,7 +29,7 @@ def test_a_host_has_the_findings_of_its_head_and_no_others(
     folder = case.build(tmp_path / "host")
     root = (ImageRoot if case.image else Root)(str(folder))
     scope = Scope(case.image, case.offline, case.sample_s)
-    world = hosts.Told(case.network, case.later, folder, case.units, moment=case.moment)
+    world = hosts.World(case.network, case.later, folder, case.units, moment=case.moment)
     policy = image_policy(root) if case.image else load(root)
     findings = diagnose(examine(root, policy, scope, world), RULES).findings
     assert [f"{one.rule} {one.subject}" for one in findings] == case.findings, "\n".join(
@@ -46,17 +46,17 @@ def test_a_host_has_the_findings_of_its_head_and_no_others(
 
 
 @pytest.mark.parametrize(("longer", "found"), [(1, ["NFS510"]), (2, [])])
-def test_what_is_measured_is_by_the_time_that_passed(longer: int, found: list[str], tmp_path: Path) -> None:
-    class Busy(hosts.Told):
+def test_a_measured_rate_is_by_the_time_that_passed(longer: int, found: list[str], tmp_path: Path) -> None:
+    class Busy(hosts.World):
         def pause(self, seconds: float) -> float:
             return super().pause(seconds) * longer
 
     name = "egress-at-limit"
     case = hosts.load(name)
     folder = case.build(tmp_path / "host")
-    told = Busy(case.network, case.later, folder)
+    world = Busy(case.network, case.later, folder)
     root = Root(str(folder))
-    facts = examine(root, load(root), Scope(sample_s=case.sample_s), told)
+    facts = examine(root, load(root), Scope(sample_s=case.sample_s), world)
     assert facts.measured is not None
     assert facts.measured.seconds == longer * case.sample_s
     assert [one.rule for one in diagnose(facts, RULES).findings if one.rule == "NFS510"] == found
@@ -75,11 +75,11 @@ def _is_of_the_image(finding: Finding) -> bool:
 
 
 def _is_whole(finding: Finding) -> bool:
-    """Whether a finding says what is wrong, what to do and who says so, in texts without a gap."""
+    """Whether a finding has a message, a remedy and a source, in texts without a gap."""
     texts = (finding.message, finding.observed, finding.expected, finding.remedy, finding.source)
     gap = any(text != text.strip() or "  " in text or "None" in text for text in texts)
-    told = finding.message and finding.source and (finding.remedy or finding.severity is Severity.INFO)
-    return bool(told) and not gap and not finding.remedy.endswith((",", "then", ";", "&&"))
+    complete = finding.message and finding.source and (finding.remedy or finding.severity is Severity.INFO)
+    return bool(complete) and not gap and not finding.remedy.endswith((",", "then", ";", "&&"))
 
 
 HUGE = "9" * 5000
@@ -105,5 +105,5 @@ def test_no_number_is_too_long_for_a_check(name: str, tmp_path: Path) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(TEXTS[name])
     root = Root(str(folder))
-    facts = examine(root, load(root), Scope(), hosts.Told(case.network))
+    facts = examine(root, load(root), Scope(), hosts.World(case.network))
     assert "NFS000" not in {one.rule for one in diagnose(facts, RULES).findings}

@@ -97,15 +97,15 @@ def test_a_daemon_is_enabled_by_a_link_or_at_the_first_boot(image: Path) -> None
     assert findings(image, "NFS701") == ["NFS701 nfstuned.service"]
 
 
-def test_what_presets_do_is_what_systemd_does(image: Path) -> None:
+def test_presets_have_the_effect_that_systemd_gives_them(image: Path) -> None:
     install_daemon(image)
     (image / "etc/machine-id").unlink(missing_ok=True)
     for text in ("enable *", "disable *", "disable nfs*\nenable nfstuned.service"):
         put(image, "etc/systemd/system-preset/00-site.preset", text)
-        told = findings(image, "NFS701") == []
+        enabled = findings(image, "NFS701") == []
         systemctl(image, "preset", "nfstuned.service")
         put(image, "etc/machine-id", MACHINE_ID)
-        assert (findings(image, "NFS701") == []) == told
+        assert (findings(image, "NFS701") == []) == enabled
         (image / "etc/machine-id").unlink()
         systemctl(image, "disable", "nfstuned.service")
 
@@ -124,7 +124,7 @@ def test_a_masked_and_a_broken_rule_are_found(image: Path) -> None:
     assert findings(image, "NFS105", "NFS106") == []
     put(image, "etc/udev/rules.d/99-nfs.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15380"\n')
     found = findings(image, "NFS105", "NFS106")
-    # NFS105 says of a broken rule also what its file hides.
+    # NFS105 also reports the rule that the broken rule's file hides.
     assert found == ["NFS105 /etc/udev/rules.d/99-nfs.rules:1"]
 
 
@@ -137,21 +137,21 @@ def test_an_invalid_configuration_is_found_and_the_image_is_judged_all_the_same(
 
 
 def bake(image: Path, *words: str) -> list[tuple[str, str]]:
-    """Return the kinds and outcomes of what `nfstuned bake` did."""
+    """Return the kinds and outcomes of the actions of `nfstuned bake`."""
     command = (sys.executable, "-m", "nfstuned", "bake", "--root", str(image), "--format", "json", *words)
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=PROJECT)
     assert done.stderr == ""
     return [(one["kind"], one["outcome"]) for one in json.loads(done.stdout)["actions"]]
 
 
-def test_what_bake_does_systemctl_sees_and_check_agrees_and_its_undo_leaves_no_trace(image: Path) -> None:
+def test_systemctl_and_check_see_the_changes_of_bake_and_its_undo_leaves_no_trace(image: Path) -> None:
     install_daemon(image)
     put(image, "etc/machine-id", MACHINE_ID)
     put(image, "etc/nfstuned/nfstuned.toml", POLICY)
     put(image, "etc/fstab", "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev,nofail 0 0\n")
     before = everything(image)
     assert {"NFS701 nfstuned.service", "NFS211 /etc/fstab:1"} <= set(findings(image, "NFS2", "NFS7"))
-    # The installation has its builder's name, and the machine id would be that of all clones.
+    # The installation has its builder's name, and all clones would have its machine id.
     left = ("identity", "skipped")
     assert bake(image) == [("service", "done"), ("nconnect", "done"), ("parameter", "done"), left]
     systemctl(image, "is-enabled", "nfstuned.service")
@@ -166,7 +166,7 @@ def test_what_bake_does_systemctl_sees_and_check_agrees_and_its_undo_leaves_no_t
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
-def test_mount_nfs_and_modprobe_take_what_bake_writes(image: Path) -> None:
+def test_mount_nfs_and_modprobe_read_the_files_of_bake(image: Path) -> None:
     install_daemon(image)
     put(image, "etc/nfstuned/nfstuned.toml", POLICY)
     put(image, "etc/fstab", "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev,nofail 0 0\n")
@@ -206,7 +206,7 @@ def asked(image: Path, server: str) -> str:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
-def test_mount_nfs_asks_for_what_nfstuneds_drop_in_says_and_an_old_one_for_one_server(image: Path) -> None:
+def test_mount_nfs_follows_nfstuneds_drop_in_and_an_old_one_for_one_server(image: Path) -> None:
     utils = read_nfs_utils(Root(str(image)))
     assert utils is not None
     assert utils.drop_ins

@@ -1,4 +1,4 @@
-"""What a check asks the world for."""
+"""The questions of a check about the world beyond files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Listener:
-    """A world that remembers what it was asked, and knows nothing."""
+    """A world that remembers its questions, and has no answers."""
 
     asked: list[Questions] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ def questions(name: str, folder: Path) -> Questions:
         "//nas/e /e cifs guest,ip=nas.example.com 0 0",
     ],
 )
-def test_what_stands_where_an_address_should_does_not_end_the_check(tmp_path: Path, line: str) -> None:
+def test_a_name_in_the_place_of_an_address_does_not_end_the_check(tmp_path: Path, line: str) -> None:
     folder = hosts.load("clean").build(tmp_path / "host")
     (folder / "etc/fstab").write_text(line + "\n")
     root = Root(str(folder))
@@ -89,6 +89,6 @@ def test_the_name_behind_a_tunnel_is_asked_for_where_a_line_has_it(
     assert asked.addresses == ("10.10.10.10",)
 
 
-def test_nothing_is_asked_about_what_a_container_has_mounted_by_itself(tmp_path: Path) -> None:
+def test_nothing_is_asked_about_a_containers_own_mounts(tmp_path: Path) -> None:
     asked = questions("container-mounts-by-itself", tmp_path)
     assert (asked.names, asked.servers, asked.addresses) == ((), (), ())

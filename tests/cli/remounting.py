@@ -22,7 +22,7 @@ from nfstuned.model.mounts import Request
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
-from tests.check.hosts import Told, load
+from tests.check.hosts import World, load
 from tests.core.nconnect_hosts import Made
 from tests.core.remounting import Kernel
 
@@ -76,7 +76,7 @@ class Remounting:
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
         """Run the command; return its exit status."""
         root, group = Root(str(self.tree)), GroupWish(normalised_point(point), dry_run)
-        wish, told = Wish(dry_run=dry_run, yes=yes), Told(self.network)
+        wish, told = Wish(dry_run=dry_run, yes=yes), World(self.network)
         return change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)
 
 

@@ -22,7 +22,7 @@ from nfstuned.cli.apply import change
 from nfstuned.host.files.replace import BACKUP
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network
-from tests.check.hosts import Told
+from tests.check.hosts import World
 from tests.cli.conftest import Host, Run
 from tests.cli.terminal import on_a_terminal
 
@@ -285,7 +285,7 @@ def test_the_name_servers_decide_about_azure_files(
 ) -> None:
     fstab(here).write_text(AZURE)
     root = Root(str(here.tree))
-    told = Told(Network(answers=(answer,)))
+    told = World(Network(answers=(answer,)))
     status = change(root, "json", Wish(dry_run=True), lambda host: FstabWay(host, follow=False), told)
     out, err = here.capture.readouterr()
     action = only(Run(status, out, err))

@@ -17,7 +17,7 @@ from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer, Network
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from tests.check.hosts import Told
+from tests.check.hosts import World
 from tests.cli.conftest import Host, Run
 
 CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
@@ -216,7 +216,7 @@ def test_the_name_servers_decide_about_azure_files(
 ) -> None:
     (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/a /mnt/a nfs vers=4.1 0 0\n")
     root = Root(str(here.tree))
-    told = Told(Network(answers=(answer,)))
+    told = World(Network(answers=(answer,)))
     ended = change(root, "json", Wish(dry_run=True), lambda host: PersistWay(host, prune=False), told)
     out, err = here.capture.readouterr()
     (action,) = actions(Run(ended, out, err))

@@ -459,7 +459,7 @@ def test_a_terminal_has_colour_and_its_width_is_kept(low: Host, monkeypatch: pyt
 def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Slow(hosts.Told):
+    class Slow(hosts.World):
         def pause(self, seconds: float) -> float:
             written.wait(seconds)
             return seconds
@@ -522,5 +522,5 @@ def test_the_guide_shows_a_real_run(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     tree = case.build(tmp_path / "host")
-    assert checking.judge(Root(str(tree)), checking.CheckOrder(), hosts.Told(case.network)) == 1
+    assert checking.judge(Root(str(tree)), checking.CheckOrder(), hosts.World(case.network)) == 1
     golden(GUIDE, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])

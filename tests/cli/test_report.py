@@ -55,7 +55,7 @@ def order(**more: object) -> ReportOrder:
 def written(tree: Path, asked: ReportOrder) -> tuple[int, str]:
     """Write a page to a file; return the exit status and its words."""
     output = tree.parent / "page.html"
-    status = write(Root(str(tree)), replace(asked, output=str(output)), hosts.Told(hosts.load(TREE).network))
+    status = write(Root(str(tree)), replace(asked, output=str(output)), hosts.World(hosts.load(TREE).network))
     return status, words(output.read_text())
 
 

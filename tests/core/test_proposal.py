@@ -28,7 +28,7 @@ def proposed(folder: Path, name: str, *lines: str) -> Facts:
     case = hosts.load(name)
     root = Root(str(case.build(folder / "host")))
     root.propose(FSTAB, "new", "".join(f"{line}\n" for line in lines))
-    return examine(root, builtin_policy(), Scope(proposal="new"), hosts.Told(case.network))
+    return examine(root, builtin_policy(), Scope(proposal="new"), hosts.World(case.network))
 
 
 def judged(folder: Path, fstab: str) -> tuple[Target, ...]:
@@ -60,7 +60,7 @@ def test_a_mount_that_a_proposal_does_not_have_keeps_what_it_was_made_with(tmp_p
 
 def test_what_is_mounted_and_asked_for_is_one_target(tmp_path: Path) -> None:
     root = Root(str(hosts.load("clean").build(tmp_path / "host")))
-    (target,) = examine(root, builtin_policy(), Scope(offline=True), hosts.Told(Network())).targets
+    (target,) = examine(root, builtin_policy(), Scope(offline=True), hosts.World(Network())).targets
     assert (target.subject, target.origin) == ("/mnt/share", "/etc/fstab:3")
 
 

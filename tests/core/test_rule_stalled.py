@@ -20,7 +20,7 @@ SILENT = "nfs: server {} not responding, still trying"
 def facts(tmp_path: Path, words: str = "", name: str = "mount-stalled") -> Facts:
     case = hosts.load(name)
     root = Root(str(case.build(tmp_path / "host")))
-    return examine(root, builtin_policy(), Scope(), hosts.Told(case.network, words=words))
+    return examine(root, builtin_policy(), Scope(), hosts.World(case.network, words=words))
 
 
 def message(known: Facts) -> str:
