@@ -84,7 +84,7 @@ def test_the_service_may_write_what_the_command_writes() -> None:
 
 
 @pytest.mark.parametrize("unit", [PERSIST, CHECK], ids=["persist", "check"])
-def test_what_reads_all_of_etc_may_read_what_is_another_user_s(unit: Path) -> None:
+def test_units_that_read_all_of_etc_may_read_other_users_files(unit: Path) -> None:
     """Root without it may not enter /etc/sssd/conf.d, which is SSSD's own user's."""
     assert dict(settings(unit))["CapabilityBoundingSet"] == "CAP_DAC_READ_SEARCH"
     # With it, handles would open whatever a file system has.
@@ -145,7 +145,7 @@ def test_the_sandbox_hides_no_mount_and_no_kernel_file_that_the_daemon_reads() -
     assert not {"TemporaryFileSystem", "RootDirectory"} & given.keys()
 
 
-def test_what_is_hidden_are_secrets_of_etc_that_no_mount_may_lie_over() -> None:
+def test_only_secrets_of_etc_are_hidden_which_no_mount_may_lie_over() -> None:
     hidden = [path for name, value in settings() if name == "InaccessiblePaths" for path in value.split()]
     assert hidden
     assert [path for path in hidden if not path.startswith("-/etc/")] == []

@@ -1,4 +1,4 @@
-"""`nfstuned udev mask` and `unmask` over a tree; what udev makes of it is shown in tests/lab/scenarios."""
+"""`nfstuned udev mask` and `unmask` over a tree; udev's answer is in tests/lab/scenarios."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 from nfstuned.daemon.mask import Masks
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.udev import FOLDER_MADE, MASK
 from tests.core.test_udev_mask import AMAZONS, STOCK
+from tests.host.entries import Entries
 
 Tree = dict[str, bytes | None]
 NFS, EC2 = "99-nfs.rules", "53-ec2-read-ahead-kb.rules"
@@ -66,7 +67,7 @@ def udev(tmp_path: Path) -> Udev:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_what_was_made_is_taken_back_and_nothing_else(udev: Udev, *, there: bool) -> None:
+def test_the_masks_are_taken_back_and_nothing_else(udev: Udev, *, there: bool) -> None:
     if there:
         udev.write("run/udev/rules.d/10-other.rules", "# somebody else's\n")
         udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS)
@@ -101,7 +102,7 @@ def test_an_empty_folder_that_was_there_stays(udev: Udev) -> None:
         ("etc/nfs.conf.d/x.conf", CONF, "/etc/nfs.conf.d/x.conf:2 sets nfs4=4096"),
     ],
 )
-def test_what_an_administrator_set_stays_in_force(
+def test_an_administrators_rule_or_setting_stays_in_force(
     udev: Udev, name: str, text: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     udev.write(name, text)
@@ -112,7 +113,7 @@ def test_what_an_administrator_set_stays_in_force(
     assert udev.told == 0
 
 
-def test_a_reload_gives_back_what_an_administrator_has_set_since(udev: Udev) -> None:
+def test_a_reload_unmasks_a_rule_that_an_administrator_has_configured_since(udev: Udev) -> None:
     udev.mask()
     udev.write("etc/nfs.conf", CONF)
     assert udev.mask() == 0
@@ -129,7 +130,7 @@ def test_where_no_udev_runs_nothing_is_made(udev: Udev) -> None:
     assert (udev.tree(), udev.told) == (before, 0)
 
 
-def test_a_configuration_that_cannot_be_read_is_not_taken_for_none(
+def test_an_unreadable_configuration_is_not_taken_for_an_absent_one(
     udev: Udev, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (udev.folder / "etc/nfs.conf").mkdir(parents=True)
@@ -147,14 +148,14 @@ def test_nothing_on_a_network_mount_is_read(udev: Udev, capsys: pytest.CaptureFi
     assert udev.masks == [NFS], capsys.readouterr()
 
 
-def test_a_udev_that_cannot_be_told_is_a_failure(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_udev_that_does_not_reload_is_a_failure(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
     udev.answer = "no answer within 15 s"
     assert udev.mask() == 1
     assert "udev could not reload its rules: no answer" in capsys.readouterr().err
     assert udev.masks == [NFS]
 
 
-def test_what_cannot_be_written_is_told(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mask_that_cannot_be_written_is_reported(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
     udev.write("run/udev/rules.d", "no folder")
     before = udev.tree()
     assert udev.mask() == 1
@@ -162,14 +163,10 @@ def test_what_cannot_be_written_is_told(udev: Udev, capsys: pytest.CaptureFixtur
     assert (udev.tree(), udev.told) == (before, 0)
 
 
-def test_the_journal_gets_an_id_and_what_it_promises(udev: Udev) -> None:
-    entries: list[dict[str, str]] = []
-
-    def write(*fields: bytes) -> None:
-        entries.append(dict(field.decode().split("=", 1) for field in fields))
-
+def test_each_entry_has_its_id_and_its_promised_fields(udev: Udev) -> None:
+    entries = Entries()
     udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS.replace("15360", "4096"))
-    masks = Masks(Root(str(udev.folder)), Journal(write), lambda: "no udev")
+    masks = Masks(Root(str(udev.folder)), entries.journal, lambda: "no udev")
     assert (masks.make(), masks.take()) == (1, 1)
     assert [(entry["MESSAGE_ID"], entry.get("NFSTUNED_FILE")) for entry in entries] == [
         (Message.RULE_MASKED.id, f"/run/udev/rules.d/{NFS}"),
@@ -182,7 +179,7 @@ def test_the_journal_gets_an_id_and_what_it_promises(udev: Udev) -> None:
 
 
 @pytest.mark.parametrize("name", ["etc/nfs.conf.d", "usr/lib/udev/rules.d/99-nfs.rules"])
-def test_what_cannot_be_read_counts_as_set(udev: Udev, name: str) -> None:
+def test_an_unreadable_file_masks_nothing(udev: Udev, name: str) -> None:
     path = udev.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)

@@ -21,15 +21,17 @@ from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.metrics_file import EXPORTED, MetricsFile
 from nfstuned.model.policy import Prometheus
 from nfstuned.view.metrics import MOST_SERIES
 from tests.check import hosts
+from tests.host.entries import Entries
 from tests.promtool import needs_promtool, promtool
 
 CAPTURE = hosts.load("debian-13-6.12")
 PATH = "/srv/nfstuned.prom"
+FAILED = Message.METRICS_FAILED
 ABSENT = f"prometheus.textfile: {PATH}: No such file or directory"
 
 
@@ -43,9 +45,9 @@ class Host:
         # The service's own mount namespace, in which it writes.
         (self.folder / "proc/self").mkdir()
         shutil.copy(self.folder / "proc/1/mountinfo", self.folder / "proc/self")
-        self.entries: list[dict[str, str]] = []
-        root, journal = Root(str(self.folder)), Journal(self._append)
-        self.journal, reporter = journal, Reporter(journal)
+        self.entries = Entries()
+        root, journal = Root(str(self.folder)), self.entries.journal
+        reporter = Reporter(journal)
         # Metrics are asked for in a reload, some time after the start.
         journal.since -= 100.0
         self.tuner = Tuner(root, reporter, time.monotonic)
@@ -78,17 +80,11 @@ class Host:
         self.sample()
         return (self.folder / path[1:]).read_text()
 
-    def messages(self, message: Message = Message.METRICS_FAILED) -> list[str]:
-        return [e["MESSAGE"] for e in self.entries if e["MESSAGE_ID"] == message.id]
-
     def grow(self, more: int) -> None:
         """Let every mount read that many bytes more."""
         path = self.folder / "proc/1/mountstats"
         text = path.read_text()
         path.write_text(re.sub(r"(\tbytes:\t)(\d+)", lambda found: f"{found[1]}{int(found[2]) + more}", text))
-
-    def _append(self, *fields: bytes) -> None:
-        self.entries.append(dict(field.decode().split("=", 1) for field in fields))
 
 
 def children() -> set[str]:
@@ -138,7 +134,7 @@ def test_prometheus_own_parser_reads_every_family(writing: Host) -> None:
     entries = {s.labels["message"]: s.value for s in found["nfstuned_journal_messages"].samples}
     assert entries.keys() == {message.name.lower() for message in Message}
     assert entries["cycle_failed"] == 0
-    assert total(text, "nfstuned_start_time_seconds") == writing.journal.since
+    assert total(text, "nfstuned_start_time_seconds") == writing.entries.journal.since
 
 
 @needs_promtool
@@ -194,7 +190,7 @@ def test_findings_are_taken_over_and_nothing_else_from_that_file(writing: Host) 
 def test_damaged_findings_are_reported_and_left_out(writing: Host, text: str) -> None:
     (writing.folder / FINDINGS).write_text(text)
     assert "nfstuned_findings" not in writing.text()
-    (unreadable,) = writing.messages(Message.UNREADABLE)
+    (unreadable,) = writing.entries.texts(Message.UNREADABLE)
     assert unreadable.startswith("/run/nfstuned/findings.prom")
 
 
@@ -210,12 +206,12 @@ def test_a_failure_is_reported_once_and_each_is_counted(host: Host) -> None:
     host.configure(PATH)
     for _ in range(3):
         host.sample()
-    assert host.messages() == [ABSENT]
+    assert host.entries.texts(FAILED) == [ABSENT]
     (host.folder / "srv").mkdir()
     assert total(host.text(), "nfstuned_textfile_failures_total") == 3
 
 
-def test_a_failure_after_a_success_is_reported_again(host: Host) -> None:
+def test_a_failure_after_a_success_is_news(host: Host) -> None:
     """It hung for a while months ago: that must not keep the journal silent about today."""
     host.configure(PATH)
     for number in (1, 2):
@@ -226,7 +222,7 @@ def test_a_failure_after_a_success_is_reported_again(host: Host) -> None:
 
 
 def reported(host: Host, text: str, times: int) -> bool:
-    return host.messages().count(text) == times
+    return host.entries.texts(FAILED).count(text) == times
 
 
 def test_a_write_that_ends_late_was_a_success_all_the_same(
@@ -241,7 +237,7 @@ def test_a_write_that_ends_late_was_a_success_all_the_same(
         host.sample()
     (host.folder / "srv").rename(host.folder / "gone")
     hanging = f"prometheus.textfile: {PATH}: the last write still goes on: is its disk well?"
-    assert host.messages() == [ABSENT, hanging]
+    assert host.entries.texts(FAILED) == [ABSENT, hanging]
     host.sample_until(partial(reported, host, ABSENT, 2))
 
 
@@ -256,5 +252,5 @@ def test_no_child_is_left_over_however_often_the_configuration_changes(writing: 
 def test_nothing_is_ever_put_on_an_nfs_mount(host: Host) -> None:
     host.configure("/mnt/2/deep/nfstuned.prom")
     host.sample()
-    (message,) = host.messages()
+    (message,) = host.entries.texts(FAILED)
     assert "/mnt/2/deep/nfstuned.prom: /mnt/2 is on nfs" in message

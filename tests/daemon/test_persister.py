@@ -1,4 +1,4 @@
-"""Mode persist: when the daemon asks for nfstuned-persist.service, and that it does so only when told."""
+"""Mode persist: when the daemon asks for nfstuned-persist.service."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from nfstuned.daemon import persister
 from nfstuned.daemon.persister import REPEAT_S, Persister
 from nfstuned.host.change.persist import FILE
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from tests.core.nconnect_hosts import Made, facts
+from tests.host.entries import Entries
 
 WANTED = Policy((), nconnect_mode="persist")
 
@@ -24,12 +25,9 @@ class Host:
 
     def __init__(self, tree: Path) -> None:
         self.file = tree / FILE
-        self.entries: list[dict[bytes, bytes]] = []
+        self.entries = Entries()
         self.now = 0.0
-        self.persister = Persister(Root(str(tree)), Journal(self._write), lambda: self.now)
-
-    def _write(self, *fields: bytes) -> None:
-        self.entries.append(dict(field.split(b"=", 1) for field in fields))
+        self.persister = Persister(Root(str(tree)), self.entries.journal, lambda: self.now)
 
     def asks(self, snapshot: Snapshot, policy: Policy | None = WANTED) -> bool:
         """Return whether the service is asked for; as systemd does, take the file away then."""
@@ -55,14 +53,14 @@ def test_nothing_is_asked_in_another_mode(here: Host, policy: Policy | None) -> 
     assert not here.asks(mounted("nas:/a"), policy)
 
 
-def test_a_new_configuration_is_told_also_without_a_server(here: Host) -> None:
+def test_a_new_configuration_is_a_reason_without_a_server(here: Host) -> None:
     assert here.asks(mounted())
     assert not here.asks(mounted())
     here.persister.start_over()
     assert here.asks(mounted())
 
 
-def test_a_new_server_is_told_once(here: Host) -> None:
+def test_a_new_server_is_a_reason_once(here: Host) -> None:
     assert here.asks(mounted())
     assert here.asks(mounted("nas:/a"))
     assert not here.asks(mounted("nas:/a"))
@@ -77,7 +75,7 @@ def test_a_server_that_comes_and_goes_is_no_news(here: Host) -> None:
     assert not here.asks(mounted("nas:/a"))
 
 
-def test_all_is_told_again_after_an_hour_where_there_is_a_server(here: Host) -> None:
+def test_known_servers_are_a_reason_after_an_hour(here: Host) -> None:
     """A run that failed for a reason that passes has left its servers unwritten."""
     assert here.asks(mounted("nas:/a"))
     here.now = REPEAT_S - 1
@@ -95,7 +93,7 @@ def test_once_more_before_it_was_served_is_the_same(here: Host) -> None:
     assert here.entries == []
 
 
-def test_what_is_remembered_has_a_bound(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_known_servers_have_a_bound(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(persister, "REMEMBERED", 2)
     assert here.asks(mounted("a:/x", "b:/x"))
     assert here.asks(mounted("c:/x"))
@@ -103,16 +101,16 @@ def test_what_is_remembered_has_a_bound(here: Host, monkeypatch: pytest.MonkeyPa
     assert here.asks(mounted("a:/x", "c:/x"))
 
 
-def test_what_is_in_the_way_is_told_once_and_tried_again(here: Host) -> None:
+def test_a_failure_is_reported_once_and_tried_again(here: Host) -> None:
     here.file.mkdir()
     for _ in range(3):
         here.persister.offer(mounted("nas:/a"), WANTED)
     (entry,) = here.entries
-    assert entry[b"MESSAGE_ID"] == Message.PERSIST_UNASKED.id.encode()
-    assert entry[b"NFSTUNED_FILE"] == str(here.file).encode()
-    assert entry[b"NFSTUNED_REASON"] == b"Is a directory"
+    assert entry["MESSAGE_ID"] == Message.PERSIST_UNASKED.id
+    assert entry["NFSTUNED_FILE"] == str(here.file)
+    assert entry["NFSTUNED_REASON"] == "Is a directory"
     here.file.rmdir()
     assert here.asks(mounted("nas:/a"))
     here.file.symlink_to("/nowhere")
     here.persister.offer(mounted("other:/a"), WANTED)
-    assert [one[b"NFSTUNED_REASON"] for one in here.entries[1:]] == [b"Too many levels of symbolic links"]
+    assert [one["NFSTUNED_REASON"] for one in here.entries[1:]] == ["Too many levels of symbolic links"]

@@ -12,12 +12,13 @@ from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.host.observe import observe_superblocks
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_entry, parse_line
 from tests.check import hosts
+from tests.host.entries import Entries
 
 POLICY = Policy(())
 CAPTURE = "debian-13-6.12"
@@ -41,11 +42,7 @@ def two_looks(
     between: Callable[[Sampler, Root, Snapshot], None] | None = None,
     times: tuple[float, ...] = (100.0, 110.0),
 ) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
-
-    def write(*fields: bytes) -> None:
-        found.append(dict(field.decode().split("=", 1) for field in fields))
-
+    found = Entries()
     clock = iter(times)
     monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: next(clock))
     for name in ("mountinfo", "mountstats"):
@@ -53,9 +50,7 @@ def two_looks(
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(hosts.text(CAPTURE, f"proc/1/{name}"))
     root = Root(str(tmp_path))
-    journal = Journal(write)
-    reporter = Reporter(journal)
-    sampler = Sampler(root, journal, reporter)
+    sampler = Sampler(root, found.journal, Reporter(found.journal))
     snapshot = observe_superblocks(root, deep=False)
     sampler.sample(snapshot, policy)
     if between is not None:
@@ -76,7 +71,7 @@ def _later(text: str) -> str:
     return head + mine + " ".join([str(int(normal) + 80_000_000), *others])
 
 
-def test_only_the_mount_that_was_used_is_told(entries: list[dict[str, str]]) -> None:
+def test_only_the_mount_in_use_has_a_sample(entries: list[dict[str, str]]) -> None:
     (entry,) = entries
     assert entry["MESSAGE_ID"] == Message.SAMPLE.id
     assert entry["MESSAGE"].startswith("/mnt/2 and 1 more: read 8.0 MB/s (server 8.8 MB/s), write 0")
@@ -112,7 +107,7 @@ def test_the_rates_after_counters_that_could_not_be_read_are_of_all_the_time(
     assert (float(entry["NFSTUNED_INTERVAL_S"]), float(entry["NFSTUNED_READ_BYTES_PER_S"])) == (10, 8_000_000)
 
 
-def test_an_entry_says_what_sampling_cost(entries: list[dict[str, str]]) -> None:
+def test_an_entry_has_the_cost_of_sampling(entries: list[dict[str, str]]) -> None:
     (entry,) = entries
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
@@ -131,7 +126,7 @@ def test_looks_between_two_samples_cost_as_well(tmp_path: Path, monkeypatch: pyt
     assert costs == [1, 2, 1]
 
 
-def test_what_the_journal_gets_is_a_line_of_the_file_as_well(
+def test_an_entry_of_the_journal_is_a_line_of_the_file(
     tmp_path: Path, looks: Callable[[Policy], list[dict[str, str]]]
 ) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
@@ -144,7 +139,7 @@ def test_what_the_journal_gets_is_a_line_of_the_file_as_well(
     assert sample.read_bytes_per_s == 8_000_000
 
 
-def test_a_mount_whose_counters_are_damaged_has_no_sample_and_why_is_told_once(
+def test_a_mount_with_damaged_counters_has_no_sample_and_one_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def damage(sampler: Sampler, _: Root, snapshot: Snapshot) -> None:
@@ -156,8 +151,7 @@ def test_a_mount_whose_counters_are_damaged_has_no_sample_and_why_is_told_once(
             sampler.sample(snapshot, POLICY)
 
     entries = two_looks(tmp_path, monkeypatch, POLICY, damage, times=(100.0, 110.0, 120.0, 130.0))
-    told = [entry for entry in entries if entry["MESSAGE_ID"] == Message.UNREADABLE.id]
-    (entry,) = told
+    (entry,) = [entry for entry in entries if entry["MESSAGE_ID"] == Message.UNREADABLE.id]
     assert entry["NFSTUNED_REASON"].startswith("no sample of ")
     assert entry["NFSTUNED_FILE"] == "/proc/self/mountstats"
 
@@ -175,9 +169,8 @@ def test_a_look_is_due_an_interval_after_the_last_one(
     """The daemon's loop ticks more often than that where the watchdog wants it."""
     monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: 100.0)
     root = Root(str(tmp_path))
-    journal = Journal(lambda *_: None)
-    reporter = Reporter(journal)
-    sampler = Sampler(root, journal, reporter)
+    journal = Entries().journal
+    sampler = Sampler(root, journal, Reporter(journal))
     assert sampler.due_at(60.0) < 0
     sampler.sample(observe_superblocks(root, deep=False), POLICY)
     assert (sampler.due_at(60.0), sampler.due_at(2.0)) == (160.0, 102.0)

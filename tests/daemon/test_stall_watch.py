@@ -1,4 +1,4 @@
-"""What is told of stalls, how often, and what other commands learn of them."""
+"""The reports of stalls, and the file of them for other commands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import StallWatch
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.host.telemetry.stalls import LATE_S, read_stalls
 from nfstuned.model.samples import Counted
 from nfstuned.model.status import Stall
 from tests.core.test_stalls import at, superblock, xprt
+from tests.host.entries import Entries
 from tests.host.test_sunrpc import WAITS, asked
 
 V41 = "v4.1 tcp 10.10.10.10:2049"
@@ -27,15 +27,12 @@ class Host:
     """A host with one mount, whose requests wait while `waits` is true."""
 
     tree: Path
-    sent: list[dict[str, str]] = field(default_factory=list)
+    sent: Entries = field(default_factory=Entries)
 
     def __post_init__(self) -> None:
         asked(self.tree, "a", "")
         self.root = Root(str(self.tree))
-        self.watch = StallWatch(self.root, Reporter(Journal(self._write)))
-
-    def _write(self, *fields: bytes) -> None:
-        self.sent.append(dict(line.decode().split("=", 1) for line in fields))
+        self.watch = StallWatch(self.root, Reporter(self.sent.journal))
 
     def look(
         self, seconds: float, *, waits: bool, mounted: Counted | None = None, gone: bool = False
@@ -50,8 +47,7 @@ class Host:
         self.watch.see(look, seconds + 60)
 
     def told(self) -> list[tuple[str, str]]:
-        names = {message.id: message.name for message in Message}
-        return [(names[entry["MESSAGE_ID"]], entry["MESSAGE"]) for entry in self.sent]
+        return [(name, entry["MESSAGE"]) for name, entry in zip(self.sent.names(), self.sent, strict=True)]
 
 
 @pytest.fixture
@@ -59,7 +55,7 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def test_a_stall_is_told_once_and_so_is_its_end(host: Host) -> None:
+def test_a_stall_is_reported_once_and_so_is_its_end(host: Host) -> None:
     for seconds in (0, 5, 10, 15, 20, 80):
         host.look(seconds, waits=True)
     answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), reads=11)
@@ -95,7 +91,7 @@ def test_a_server_in_its_grace_answers_and_nobody_is_served_before_its_end(
     seen = read_stalls(host.root)
     assert seen is not None
     assert [stall.recovering for stall in seen.stalls.values()] == [True]
-    assert [name for name, _ in host.told()] == ["STALLED"]
+    assert host.sent.names() == ["STALLED"]
     served = superblock("0:43", V41, transports=xprt(sends=30, receives=30), reads=16, refused=5)
     host.look(85, waits=False, mounted=served)
     assert host.told()[1:] == [
@@ -123,7 +119,7 @@ def test_where_nobody_asks_any_more_the_recovery_ends(host: Host) -> None:
     answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), renewals=2)
     for seconds in (20, 40, 45):
         host.look(seconds, waits=False, mounted=answers)
-    assert [name for name, _ in host.told()] == ["STALLED", "STALL_ENDED"]
+    assert host.sent.names() == ["STALLED", "STALL_ENDED"]
 
 
 def test_a_server_that_is_silent_again_while_it_recovers_is_the_same_stall(host: Host) -> None:
@@ -135,10 +131,10 @@ def test_a_server_that_is_silent_again_while_it_recovers_is_the_same_stall(host:
     for seconds in (25, 40, 60):
         host.look(seconds, waits=True, mounted=silent)
     assert [stall.since_s for stall in host.watch.stalled(60).stalls.values()] == [0.0]
-    assert [name for name, _ in host.told()] == ["STALLED"]
+    assert host.sent.names() == ["STALLED"]
 
 
-def test_who_gave_up_and_what_was_unmounted_is_not_called_answered(host: Host) -> None:
+def test_a_stall_without_an_answer_ends_as_given_up_or_unmounted(host: Host) -> None:
     for seconds in (0, 15):
         host.look(seconds, waits=True)
     host.look(
@@ -154,7 +150,7 @@ def test_who_gave_up_and_what_was_unmounted_is_not_called_answered(host: Host) -
     ]
 
 
-def test_it_looks_again_soon_only_while_a_request_waits(host: Host) -> None:
+def test_the_next_look_is_soon_only_while_a_request_waits(host: Host) -> None:
     host.look(0, waits=False)
     assert host.watch.due_s == float("inf")
     host.look(60, waits=True)
@@ -163,12 +159,12 @@ def test_it_looks_again_soon_only_while_a_request_waits(host: Host) -> None:
     assert host.watch.due_s == float("inf")
 
 
-def test_tasks_that_are_not_understood_are_told_once_and_the_connections_are_followed(host: Host) -> None:
+def test_unreadable_tasks_are_reported_once_and_the_connections_are_followed(host: Host) -> None:
     for seconds in (0, 15, 30):
         (host.tree / TASKS).write_text(f"new format {seconds}\n")
         silent = superblock("0:43", "v3 tcp 10.10.10.10:2049", transports=xprt(sends=20 + (seconds > 0)))
         host.watch.see(at(seconds, silent), seconds + 60)
-    assert [name for name, _ in host.told()] == ["UNREADABLE", "STALLED"]
+    assert host.sent.names() == ["UNREADABLE", "STALLED"]
     assert host.sent[1]["NFSTUNED_REQUESTS"] == "unknown"
 
 
@@ -183,9 +179,7 @@ def test_other_commands_learn_it_as_long_as_the_service_looks(
         assert (found.stalls if found is not None else None) == stalls
 
 
-def test_other_commands_are_told_again_before_what_they_know_is_old(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_for_other_commands_is_never_stale(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     file = host.tree / "run/nfstuned/stalled.json"
     written = set()
     for seconds in range(0, 300, 10):
@@ -208,7 +202,7 @@ def test_other_commands_are_told_again_before_what_they_know_is_old(
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"looked_s": 0, "next_s": 1e9, "stalled": [[1]]}', "[" * 10_000]
 )
-def test_a_damaged_file_says_nothing(host: Host, text: str) -> None:
+def test_a_damaged_file_is_no_file(host: Host, text: str) -> None:
     host.look(0, waits=False)
     (host.tree / "run/nfstuned/stalled.json").write_text(text)
     assert read_stalls(host.root) is None

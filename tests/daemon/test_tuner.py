@@ -20,9 +20,10 @@ from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.journal import Journal, Message
+from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Outcome, Result
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from tests.host.entries import Entries
 from tests.host.faults import Fault, FaultyRoot
 
 POLICY = Policy(
@@ -41,7 +42,7 @@ class Host:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.entries: list[dict[bytes, bytes]] = []
+        self.entries = Entries()
         self.now = 0.0
         self._volumes: dict[str, str] = {}
         self._mounts: dict[str, str] = {}
@@ -51,8 +52,7 @@ class Host:
         self.state = State(root)
         self.state.prepare()
         self.root = root
-        self.journal = Journal(self._write)
-        self.tuner = Tuner(root, Reporter(self.journal), lambda: self.now)
+        self.tuner = Tuner(root, Reporter(self.entries.journal), lambda: self.now)
         self.tuner.policy = POLICY
 
     def bdi(self, device: str, value: int = 128) -> None:
@@ -85,6 +85,24 @@ class Host:
             f"90 80 {device} / {point} rw shared:9 - nfs4 {source} rw,rsize=262144,addr=10.10.10.10\n"
         )
 
+    def appear(self, device: str) -> None:
+        """Make a superblock, and let the kernel announce it."""
+        self.volume(device)
+        self.tuner.added(device)
+
+    def vanish(self, device: str) -> None:
+        """Remove a superblock, and let the kernel say so."""
+        self.unmount(device)
+        self.tuner.removed(device)
+
+    def show(self) -> None:
+        """Make a superblock with a mount, of which no event was seen."""
+        self.volume("0:43")
+        self.mount("0:43")
+
+    def look(self, *, deep: bool = False) -> None:
+        self.tuner.look(deep=deep)
+
     def unmount(self, device: str) -> None:
         self._volumes.pop(device, None)
         self._mounts = {p: line for p, line in self._mounts.items() if f" {device} " not in line}
@@ -102,9 +120,6 @@ class Host:
         # The kernel replaces the value; a file keeps the end of a longer one.
         return int((self.folder / "sys/class/bdi" / device / "read_ahead_kb").read_text().split()[0])
 
-    def messages(self, message: Message) -> list[str]:
-        return [e[b"MESSAGE"].decode() for e in self.entries if e[b"MESSAGE_ID"].decode() == message.id]
-
     def _save(self) -> None:
         folder = self.folder / "proc/1"
         rows = "".join(f"{row}\n" for row in self._volumes.values())
@@ -115,9 +130,6 @@ class Host:
         lines = "".join(f"{line}\n" for line in self._mounts.values())
         (folder / "mountinfo").write_text("24 1 254:0 / / rw - ext4 /dev/vda rw\n" + lines)
 
-    def _write(self, *fields: bytes) -> None:
-        self.entries.append(dict(field.split(b"=", 1) for field in fields))
-
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
@@ -125,111 +137,99 @@ def host(tmp_path: Path) -> Host:
 
 
 def test_a_new_superblock_is_tuned_before_its_mount_shows(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
+    host.appear("0:43")
     assert host.value("0:43") == 15360
-    assert host.messages(Message.READ_AHEAD_SET) == []
+    assert host.entries.texts(Message.READ_AHEAD_SET) == []
 
 
-def test_a_change_is_told_once_under_the_name_of_its_mount(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
+def test_a_change_is_reported_once_under_the_name_of_its_mount(host: Host) -> None:
+    host.appear("0:43")
     host.mount("0:43")
-    host.tuner.look(deep=False)
-    host.tuner.look(deep=True)
-    (text,) = host.messages(Message.READ_AHEAD_SET)
+    host.look()
+    host.look(deep=True)
+    (text,) = host.entries.texts(Message.READ_AHEAD_SET)
     assert text == f"/mnt/a: read-ahead 128 -> 15360 KiB (azure-files by name {AZURE})"
 
 
-def test_a_pseudo_root_that_goes_again_is_not_told(host: Host) -> None:
-    host.volume("0:44")
-    host.tuner.added("0:44")
-    host.unmount("0:44")
-    host.tuner.removed("0:44")
-    host.tuner.look(deep=True)
+def test_a_pseudo_root_that_goes_at_once_is_not_reported(host: Host) -> None:
+    host.appear("0:44")
+    host.vanish("0:44")
+    host.look(deep=True)
     assert host.entries == []
     assert host.state.all() == {}
 
 
-def test_a_pseudo_root_that_lives_for_seconds_is_not_told(host: Host) -> None:
-    host.volume("0:44")
-    host.tuner.added("0:44")
-    host.tuner.look(deep=True)
+def test_a_pseudo_root_that_lives_for_seconds_is_not_reported(host: Host) -> None:
+    host.appear("0:44")
+    host.look(deep=True)
     before = host.tuner.deep_delay_s
     host.now = UNNAMED_S - 1
-    host.unmount("0:44")
-    host.tuner.removed("0:44")
-    host.tuner.look(deep=True)
+    host.vanish("0:44")
+    host.look(deep=True)
     assert (before, host.tuner.deep_delay_s) == (UNNAMED_S, None)
     assert host.entries == []
 
 
-def test_a_superblock_that_no_mount_explains_is_told_in_the_end_by_its_number(host: Host) -> None:
-    host.volume("0:44")
-    host.tuner.added("0:44")
-    host.tuner.look(deep=True)
+def test_a_superblock_without_a_mount_is_reported_in_the_end_by_its_number(host: Host) -> None:
+    host.appear("0:44")
+    host.look(deep=True)
     host.now = UNNAMED_S
-    host.tuner.look(deep=False)
+    host.look()
     assert host.entries == []
-    host.tuner.look(deep=True)
-    host.tuner.look(deep=True)
-    (text,) = host.messages(Message.READ_AHEAD_SET)
+    host.look(deep=True)
+    host.look(deep=True)
+    (text,) = host.entries.texts(Message.READ_AHEAD_SET)
     assert text.startswith("0:44: read-ahead 128 -> 15360 KiB")
     assert host.tuner.deep_delay_s is None
 
 
-def test_a_removal_that_is_heard_late_is_not_about_the_numbers_new_owner(host: Host) -> None:
+def test_a_late_removal_is_not_about_the_numbers_new_owner(host: Host) -> None:
     host.volume("0:43")
     host.unmount("0:43")
-    host.volume("0:43")
-    host.tuner.added("0:43")
+    host.appear("0:43")
     host.tuner.removed("0:43")
     host.tuner.added("0:43")
     host.mount("0:43")
-    host.tuner.look(deep=False)
-    assert len(host.messages(Message.READ_AHEAD_SET)) == 1
+    host.look()
+    assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
     assert set(host.state.all()) == {"0:43"}
 
 
-def test_a_change_during_a_look_is_told_by_the_next_one(host: Host) -> None:
+def test_a_change_during_a_look_is_reported_by_the_next_one(host: Host) -> None:
     def appear() -> None:
         host.tuner.serve_events = do_nothing
-        host.volume("0:43")
-        host.tuner.added("0:43")
+        host.appear("0:43")
         host.mount("0:43")
 
     host.tuner.serve_events = appear
-    host.tuner.look(deep=False)
-    host.tuner.look(deep=False)
-    assert len(host.messages(Message.READ_AHEAD_SET)) == 1
+    host.look()
+    host.look()
+    assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
 
 
 def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(host: Host) -> None:
     def change_hands() -> None:
         host.tuner.serve_events = do_nothing
         host.unmount("0:43")
-        host.volume("0:43")
-        host.tuner.added("0:43")
+        host.appear("0:43")
         host.mount("0:43")
 
-    host.volume("0:43")
-    host.mount("0:43")
+    host.show()
     host.tuner.serve_events = change_hands
-    host.tuner.look(deep=False)
+    host.look()
     host.tuner.removed("0:43")
-    host.tuner.look(deep=False)
-    assert len(host.messages(Message.READ_AHEAD_SET)) == 1
+    host.look()
+    assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
     assert host.value("0:43") == 15360
 
 
 def test_a_superblock_that_is_announced_again_after_an_undo_is_left_alone(host: Host) -> None:
-    host.volume("0:43")
-    host.mount("0:43")
-    host.tuner.look(deep=False)
+    host.show()
+    host.look()
     undo(host.root, host.state)
     host.set("0:43", 128)
     host.tuner.added("0:43")
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 128
 
 
@@ -237,7 +237,7 @@ def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
     host.bdi("0:50")
     host.tuner.added("0:50")
     before = host.tuner.deep_delay_s
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert (before, host.tuner.deep_delay_s) == (DEEP_DELAY_S, None)
     assert host.value("0:50") == 128
 
@@ -250,10 +250,9 @@ def test_a_device_that_is_gone_already_is_nothing_to_look_for(host: Host) -> Non
 
 def test_without_a_policy_nothing_is_written(host: Host) -> None:
     host.tuner.policy = None
-    host.volume("0:43")
-    host.mount("0:43")
+    host.show()
     host.tuner.added("0:43")
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert host.value("0:43") == 128
     assert [s.device for s in host.tuner.snapshot.superblocks] == ["0:43"]
 
@@ -262,12 +261,11 @@ def test_an_undecided_superblock_waits_for_its_mount(host: Host) -> None:
     host.tuner.policy = replace(
         POLICY, assignments=(Assignment(Match(export=("/b*",)), "generic", "nfstuned.toml, policy 1"),)
     )
-    host.volume("0:43")
-    host.tuner.added("0:43")
+    host.appear("0:43")
     assert host.value("0:43") == 128
     assert host.tuner.must_look
     host.mount("0:43", f"{AZURE}:/b1")
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 1024
 
 
@@ -277,38 +275,35 @@ def test_where_vasts_client_is_installed_every_superblock_waits_for_its_options(
     control.write_text("#!/bin/sh\n")
     control.chmod(0o755)
     host.tuner.policy = builtin_policy()
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     mounts = (("0:43", "nas:/v", "/mnt/v", ",spread_reads"), ("0:44", f"{AZURE}:/a", "/mnt/a", ""))
     for device, source, point, options in mounts:
-        host.volume(device)
-        host.tuner.added(device)
+        host.appear(device)
         assert host.value(device) == 128
         assert host.tuner.must_look
         host.mount(device, source, point, options)
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 128
     assert host.value("0:44") == 15360
 
 
-def test_an_early_value_that_the_mount_contradicts_is_corrected_and_told_as_one(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
+def test_an_early_value_that_the_mount_contradicts_is_corrected_in_one_report(host: Host) -> None:
+    host.appear("0:43")
     host.tuner.policy = replace(
         POLICY,
         assignments=(Assignment(Match(mount_point=("/mnt/a",)), "generic", "nfstuned.toml, policy 1"),),
     )
     host.mount("0:43")
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 1024
-    (text,) = host.messages(Message.READ_AHEAD_SET)
+    (text,) = host.entries.texts(Message.READ_AHEAD_SET)
     assert text.startswith("/mnt/a: read-ahead 128 -> 1024 KiB")
 
 
 def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
+    host.appear("0:43")
     host.mount("0:43")
-    host.tuner.look(deep=False)
+    host.look()
     for second in range(6):
         host.now = float(second)
         host.set("0:43", 128)
@@ -316,20 +311,17 @@ def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> No
         # The answer comes before the look that tells of it.
         assert host.value("0:43") == (15360 if second < 3 else 128)
         assert host.tuner.must_look is (second <= 3)
-        host.tuner.look(deep=False)
+        host.look()
     assert host.value("0:43") == 128
-    assert len(host.messages(Message.READ_AHEAD_CONTESTED)) == 3
-    assert len(host.messages(Message.READ_AHEAD_LEFT)) == 1
+    assert len(host.entries.texts(Message.READ_AHEAD_CONTESTED)) == 3
+    assert len(host.entries.texts(Message.READ_AHEAD_LEFT)) == 1
 
 
 def test_rules_that_run_late_for_earlier_superblocks_of_the_number_are_no_fight(host: Host) -> None:
     for _ in range(5):
-        host.volume("0:43")
-        host.tuner.added("0:43")
-        host.unmount("0:43")
-        host.tuner.removed("0:43")
-    host.volume("0:43")
-    host.tuner.added("0:43")
+        host.appear("0:43")
+        host.vanish("0:43")
+    host.appear("0:43")
     host.mount("0:43")
     for _ in range(6):
         host.set("0:43", 128)
@@ -341,15 +333,12 @@ def test_rules_that_run_late_for_earlier_superblocks_of_the_number_are_no_fight(
         assert host.value("0:43") == wanted
 
 
-def test_a_number_whose_earlier_superblocks_udev_has_done_with_bears_no_more(host: Host) -> None:
+def test_a_number_without_a_backlog_allows_three_changes(host: Host) -> None:
     for _ in range(5):
-        host.volume("0:43")
-        host.tuner.added("0:43")
+        host.appear("0:43")
         host.tuner.handled("0:43", "add")
-        host.unmount("0:43")
-        host.tuner.removed("0:43")
-    host.volume("0:43")
-    host.tuner.added("0:43")
+        host.vanish("0:43")
+    host.appear("0:43")
     for wanted in (15360, 15360, 15360, 128):
         host.set("0:43", 128)
         host.tuner.settled("0:43")
@@ -372,39 +361,39 @@ def test_a_contest_names_the_rule_that_writes_the_value_found(host: Host, value:
     folder.mkdir(parents=True)
     (folder / "99-nfs.rules").write_text(RULE.replace("%c", value))
     test_another_writer_is_overruled_three_times_and_then_left(host)
-    for text in host.messages(Message.READ_AHEAD_CONTESTED) + host.messages(Message.READ_AHEAD_LEFT):
+    for text in host.entries.texts(Message.READ_AHEAD_CONTESTED) + host.entries.texts(
+        Message.READ_AHEAD_LEFT
+    ):
         assert text.endswith((f"to 15360 again{seen}", f"keeps changing it{seen}"))
 
 
-def test_a_reload_takes_up_again_what_was_left(host: Host) -> None:
+def test_a_reload_takes_up_a_superblock_that_was_left(host: Host) -> None:
     test_another_writer_is_overruled_three_times_and_then_left(host)
     host.tuner.start_over()
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 15360
 
 
 def test_a_value_that_stayed_right_needs_no_look(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
+    host.appear("0:43")
     host.tuner.must_look = False
     host.tuner.settled("0:43")
     assert not host.tuner.must_look
 
 
-def test_what_the_administrator_took_back_stays_so(host: Host) -> None:
-    host.volume("0:43")
-    host.mount("0:43")
-    host.tuner.look(deep=False)
+def test_an_undo_stays(host: Host) -> None:
+    host.show()
+    host.look()
     undo(host.root, host.state)
     host.set("0:43", 128)
     host.tuner.settled("0:43")
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     host.tuner.start_over()
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert host.value("0:43") == 128
 
 
-def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) -> None:
+def test_an_undo_during_a_look_stays(host: Host) -> None:
     """At each step of a look in turn; of several superblocks each is read at a time of its own."""
     devices = ("0:42", "0:43")
     for device in devices:
@@ -416,7 +405,7 @@ def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) ->
             host.set(device, 128)
         host.tuner.start_over()
         host.tuner.serve_events = do_nothing
-        host.tuner.look(deep=False)
+        host.look()
         assert [host.value(device) for device in devices] == [15360, 15360]
         steps = iter(range(100))
 
@@ -425,7 +414,7 @@ def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) ->
                 undo(host.root, host.state)
 
         host.tuner.serve_events = undo_at_step
-        host.tuner.look(deep=False)
+        host.look()
         if next(steps) <= number:
             break
         assert [host.value(device) for device in devices] == [128, 128], f"undone at step {number}"
@@ -433,10 +422,8 @@ def test_what_the_administrator_takes_back_during_a_look_stays_so(host: Host) ->
 
 
 def test_the_next_superblock_of_a_number_starts_afresh(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
-    host.unmount("0:43")
-    host.tuner.removed("0:43")
+    host.appear("0:43")
+    host.vanish("0:43")
     host.volume("0:43")
     host.set("0:43", 512)
     host.tuner.added("0:43")
@@ -447,8 +434,7 @@ def test_the_next_superblock_of_a_number_starts_afresh(host: Host) -> None:
 
 def test_removals_that_went_unseen_are_noticed(host: Host) -> None:
     for device in ("0:43", "0:44"):
-        host.volume(device)
-        host.tuner.added(device)
+        host.appear(device)
     host.unmount("0:44")
     host.volume("0:44")
     host.tuner.forget_lost()
@@ -456,21 +442,19 @@ def test_removals_that_went_unseen_are_noticed(host: Host) -> None:
 
 
 def test_stopping_can_put_every_value_back(host: Host) -> None:
-    host.volume("0:43")
-    host.tuner.added("0:43")
+    host.appear("0:43")
     host.tuner.restore()
     assert host.value("0:43") in {128, 12860}
-    assert host.messages(Message.READ_AHEAD_RESTORED) != []
+    assert host.entries.texts(Message.READ_AHEAD_RESTORED) != []
 
 
-def test_a_line_that_is_not_understood_is_told_once_and_the_others_are_served(host: Host) -> None:
-    host.volume("0:43")
-    host.mount("0:43")
+def test_an_unreadable_line_is_reported_once_and_the_others_are_served(host: Host) -> None:
+    host.show()
     file = host.folder / "proc/1/mountinfo"
     file.write_text("x 24 0:99 / /mnt/bad rw - nfs4 sa1:/b rw\n" + file.read_text())
-    host.tuner.look(deep=False)
-    host.tuner.look(deep=False)
-    (text,) = host.messages(Message.UNREADABLE)
+    host.look()
+    host.look()
+    (text,) = host.entries.texts(Message.UNREADABLE)
     assert text == "/proc/1/mountinfo:1: mount id is not a number: 'x'"
     assert host.value("0:43") == 15360
 
@@ -482,7 +466,7 @@ def test_a_damaged_row_of_a_new_device_leads_to_a_look(host: Host) -> None:
     host.tuner.must_look = False
     host.tuner.added("0:43")
     assert host.tuner.must_look
-    assert host.messages(Message.UNREADABLE) != []
+    assert host.entries.texts(Message.UNREADABLE) != []
 
 
 def test_identity_is_what_tells_superblocks_apart(host: Host) -> None:
@@ -493,14 +477,14 @@ def test_identity_is_what_tells_superblocks_apart(host: Host) -> None:
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
-def test_a_read_that_fails_once_changes_no_value_and_is_told(
+def test_a_read_that_fails_once_changes_no_value_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     """Each read of a look in turn: what could not be read is not empty, and the next look is a whole one."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     host = Host(tmp_path)
     fault = Fault(error)
-    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.journal), lambda: host.now)
+    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.entries.journal), lambda: host.now)
     lowered = replace(POLICY, profiles=tuple(replace(profile, lower=True) for profile in POLICY.profiles))
     tuner.policy = lowered
     for device in ("0:43", "0:44"):
@@ -520,7 +504,7 @@ def test_a_read_that_fails_once_changes_no_value_and_is_told(
         if not denied and (not fault.failed.startswith("proc/") or fault.failed.startswith("proc/1/")):
             assert tuner.blind, fault.failed
             assert tuner.must_look
-            (told,) = host.messages(Message.UNREADABLE)
+            (told,) = host.entries.texts(Message.UNREADABLE)
             assert fault.failed in told
         fault.at = None
         tuner.look(deep=True)
@@ -538,7 +522,7 @@ def test_a_read_that_fails_at_an_event_loses_no_value_and_no_record(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     host = Host(tmp_path)
     fault = Fault(error)
-    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.journal), lambda: host.now)
+    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.entries.journal), lambda: host.now)
     tuner.policy = POLICY
     host.volume("0:43")
     tuner.added("0:43")
@@ -563,33 +547,32 @@ def test_a_read_that_fails_at_an_event_loses_no_value_and_no_record(
         host.entries.clear()
         tuner.report_faults()
         tuner.report_faults()
-        assert [text for text in host.messages(Message.UNREADABLE) if fault.failed in text] != []
-        assert len(host.messages(Message.UNREADABLE)) == 1
+        assert [text for text in host.entries.texts(Message.UNREADABLE) if fault.failed in text] != []
+        assert len(host.entries.texts(Message.UNREADABLE)) == 1
         tuner.look(deep=False)
         assert host.value("0:43") == 15360
     assert failed
 
 
-def test_a_fault_that_lasts_is_told_once(host: Host) -> None:
-    reporter = Reporter(host.journal)
+def test_a_fault_that_lasts_is_reported_once(host: Host) -> None:
+    reporter = Reporter(host.entries.journal)
     fault = ParseError("/proc/1/mountstats", 0, "Input/output error")
     for now in range(0, 3 * int(FORGOTTEN_S), 60):
         reporter.fault(fault, now)
-    assert len(host.messages(Message.UNREADABLE)) == 1
+    assert len(host.entries.texts(Message.UNREADABLE)) == 1
     reporter.fault(fault, 5 * FORGOTTEN_S)
-    assert len(host.messages(Message.UNREADABLE)) == 2
+    assert len(host.entries.texts(Message.UNREADABLE)) == 2
 
 
 def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
     """A user who may mount in a namespace of his own chooses the mount points there."""
-    host.volume("0:43")
-    host.mount("0:43")
+    host.show()
     host.mount_elsewhere("0:43", point="/srv/fast")
     by_point = Assignment(Match(mount_point=("/srv/fast",)), "fast", "nfstuned.toml, policy 1")
     host.tuner.policy = replace(
         POLICY, profiles=(*POLICY.profiles, Profile("fast", ReadAhead(65536))), assignments=(by_point,)
     )
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert [mount.foreign for s in host.tuner.snapshot.superblocks for mount in s.mounts] == [False, True]
     assert host.value("0:43") == 15360
     host.unmount("0:43")
@@ -604,53 +587,51 @@ def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_i
     (host.folder / "proc/1/net/nfsfs/servers").write_text(
         "NV SERVER PORT USE NAME\nv4 0a0a0a0a  801   2 nas\n"
     )
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert host.value("0:43") == 15360
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 15360
     host.set("0:43", 128)
-    host.tuner.look(deep=False)
+    host.look()
     assert host.value("0:43") == 15360
-    (contested,) = host.messages(Message.READ_AHEAD_CONTESTED)
+    (contested,) = host.entries.texts(Message.READ_AHEAD_CONTESTED)
     assert contested.startswith("/mnt/a: ")
 
 
 @pytest.mark.parametrize("result", [Result.FAILED, Result.SKIPPED])
-def test_a_value_that_could_not_be_set_again_is_not_told_as_set(
+def test_a_refused_value_is_not_reported_as_set(
     host: Host, monkeypatch: pytest.MonkeyPatch, result: Result
 ) -> None:
-    host.volume("0:43")
-    host.mount("0:43")
-    host.tuner.look(deep=False)
+    host.show()
+    host.look()
     host.set("0:43", 128)
     monkeypatch.setattr(tuner, "apply", lambda _root, _state, action: Outcome(action, result, "because"))
-    host.tuner.look(deep=False)
-    host.tuner.look(deep=False)
-    assert host.messages(Message.READ_AHEAD_CONTESTED) == []
-    assert bool(host.messages(Message.READ_AHEAD_FAILED)) == (result is Result.FAILED)
+    host.look()
+    host.look()
+    assert host.entries.texts(Message.READ_AHEAD_CONTESTED) == []
+    assert bool(host.entries.texts(Message.READ_AHEAD_FAILED)) == (result is Result.FAILED)
 
 
-def test_what_another_namespace_has_unmounted_is_decided_anew_by_a_look_that_sees_it(host: Host) -> None:
+def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Host) -> None:
     by_point = Assignment(Match(mount_point=("/mnt/a",)), "fast", "nfstuned.toml, policy 1")
     fast = Profile("fast", ReadAhead(65536))
     host.tuner.policy = replace(POLICY, profiles=(*POLICY.profiles, fast), assignments=(by_point,))
     host.volume("0:43")
     host.mount_elsewhere("0:43")
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert host.value("0:43") == 65536
     (host.folder / "proc/77/mountinfo").write_text("90 80 254:0 / / rw - ext4 /dev/vda rw\n")
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert host.value("0:43") == 15360
 
 
-def test_what_a_single_process_hides_holds_up_no_mount(tmp_path: Path) -> None:
+def test_an_unreadable_file_of_one_process_holds_up_no_mount(tmp_path: Path) -> None:
     host = Host(tmp_path)
-    host.volume("0:43")
-    host.mount("0:43")
+    host.show()
     (tmp_path / "proc/77/net").mkdir(parents=True)
     (tmp_path / "proc/77/mountinfo").symlink_to("mountinfo")
-    host.tuner.look(deep=True)
+    host.look(deep=True)
     assert not host.tuner.blind
     assert host.value("0:43") == 15360
-    (told,) = host.messages(Message.UNREADABLE)
+    (told,) = host.entries.texts(Message.UNREADABLE)
     assert "/proc/77/mountinfo" in told

@@ -75,7 +75,7 @@ def test_without_a_journal_the_text_goes_to_stderr_behind_a_level(
     assert capfd.readouterr().err == "<3>two\\nlines\n"
 
 
-def test_what_a_terminal_obeys_is_not_sent_to_it(capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_escape_sequence_reaches_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     """A server names its exports, and root may run the daemon on a terminal."""
     Journal().send(Message.STARTED, "é \x1b]0;title\x07 \x9b2J \r \udc9b \u202e", Priority.INFO)
     assert capfd.readouterr().err == "<6>é \\x1b]0;title\\x07 \\x9b2J \\r \\x9b \\u202e\n"

@@ -41,7 +41,7 @@ def test_the_manager_hears_the_state_at_an_abstract_address(
 
 
 @pytest.mark.parametrize("notify", NOTIFIERS)
-def test_without_a_manager_nothing_is_said(
+def test_without_a_manager_nothing_is_sent(
     notify: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
