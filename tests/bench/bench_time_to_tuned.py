@@ -1,6 +1,6 @@
 """How soon a mount has its read-ahead: nfsrahead's rule, the vendor's awk rule, and nfstuned, in one guest.
 
-Runs in the lab, where there are a server and an installed nfstuned: `sh dev/lab KERNEL time_to_tuned`.
+Runs in the lab, where there are a server and an installed nfstuned: `sh dev/lab KERNEL first_look`.
 """
 
 from __future__ import annotations
