@@ -35,7 +35,7 @@ def _run() -> int:
     # A sixth of a command's time would go to the search for garbage among modules, where there is none: while
     # they load (nfstuned.cli.app starts the collector for the command), and once more when the process ends.
     gc.disable()
-    from nfstuned.cli import main as command_line  # noqa: PLC0415 - as above
+    from nfstuned.cli.app import main as command_line  # noqa: PLC0415 - as above
 
     status = command_line()
     gc.freeze()

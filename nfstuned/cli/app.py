@@ -1,16 +1,29 @@
-"""The commands: a name, and the module that is loaded when it is used."""
+"""The command `nfstuned`: its commands, each loaded when it is used, its streams and exit codes."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gc
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from nfstuned import __version__
+from nfstuned.cli.talk import note, unreadable_lines
+from nfstuned.errors import ParseError
+from nfstuned.host.root import Root
 
+NAME = "nfstuned"
+COMPLETE = "_NFSTUNED_COMPLETE"
+"""The variable in which a completion script asks for words."""
+INTERRUPTED = 130
+BROKEN = 2
 PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "status": ("status", "command"),
@@ -18,7 +31,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "daemon": ("service", "daemon"),
         "udev": ("service", "udev"),
         "config": ("config", "config"),
-        "completion": ("completion", "command"),
+        "completion": ("app", "completion"),
         "apply": ("apply", "command"),
         "bake": ("bake", "command"),
         "check": ("check", "command"),
@@ -56,6 +69,11 @@ class _Commands(click.Group):
         """Return a command by its name; None where there is none."""
         return load(cmd_name) if cmd_name in PLACES else None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the names and options that begin so, without loading any command."""
+        names = [CompletionItem(name) for name in sorted(PLACES) if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
 
 @click.group(
     cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -88,3 +106,103 @@ def children(command: click.Command) -> dict[str, click.Command]:
     if command is app:
         return {name: load(name) for name in PLACES}
     return dict(command.commands) if isinstance(command, click.Group) else {}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(("bash", "fish", "zsh")))
+def completion(shell: str) -> int:
+    """Print a completion script: bash, zsh or fish.
+
+    The script asks nfstuned itself for the words that may follow.
+
+    \b
+    Examples:
+      nfstuned completion bash | sudo tee /etc/bash_completion.d/nfstuned
+      nfstuned completion zsh > ~/.zfunc/_nfstuned
+      nfstuned completion fish > ~/.config/fish/completions/nfstuned.fish
+
+    \b
+    Exit status:
+      0  printed
+      2  wrong usage
+    """
+    kind = get_completion_class(shell)
+    if kind is not None:
+        words = kind(app, {}, NAME, COMPLETE)
+        click.echo(words.source_template % words.source_vars())
+    return 0
+
+
+def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
+    """Run one command and return its exit status; `root` is this host unless a test gives a tree.
+
+    It raises nothing: what comes to no verdict is one line on stderr and status 2, never a traceback and 1.
+    """
+    try:
+        _prepare_streams()
+        if instruction := os.environ.get(COMPLETE):
+            return shell_complete(app, {}, NAME, COMPLETE, instruction)
+        status = _run(list(sys.argv[1:] if args is None else args), root or Root())
+        sys.stdout.flush()
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except OSError as error:
+        _discard_output()
+        place = f"{error.filename}: " if error.filename else ""
+        # A reader that has seen enough is no accident.
+        return BROKEN if error.errno == errno.EPIPE else _give_up(f"{place}{error.strerror or error}")
+    except Exception as error:  # noqa: BLE001 - one of three places: 1 would say that the host is at fault
+        return _give_up(f"{type(error).__name__}: {error} ({_place(error)})")
+    return status
+
+
+def _run(arguments: list[str], root: Root) -> int:
+    try:
+        with app.make_context(NAME, arguments, obj=root) as context:
+            status = app.invoke(context)
+    except click.exceptions.Exit as done:  # of --help and --version
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except ParseError as error:
+        # Not one bad line, of which every command makes the best, but a file that all depends on.
+        note(str(error))
+        return BROKEN
+    # Each fault has been told by now, or is here; a result that lacks something is no success.
+    unreadable_lines(root.faults.unreported())
+    ended = status if isinstance(status, int) else 0
+    return max(ended, BROKEN) if root.faults else ended
+
+
+def _prepare_streams() -> None:
+    """Make the streams fit for all that will be written; raises OSError where there is no stdout."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    for stream in (sys.stdout, sys.stderr):
+        # Mount points may hold what the locale cannot show.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typeshed says TextIO
+
+
+def _discard_output() -> None:
+    """Forget what is left to be written: it would fail again when the process ends."""
+    if sys.stdout is not None:
+        with contextlib.suppress(OSError):
+            sys.stdout.close()
+
+
+def _place(error: Exception) -> str:
+    """Return the file and the line that raised an exception."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else "nowhere"
+
+
+def _give_up(why: str) -> int:
+    """Say why there is no result."""
+    with contextlib.suppress(OSError):
+        note(f"{NAME}: {why}")
+    return BROKEN

@@ -1,4 +1,4 @@
-"""What several commands take."""
+"""Options and arguments of several commands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -14,6 +15,17 @@ class RuleName(click.types.StringParamType):
     """The id or the name of a rule, or words that mean rules; anything goes, for the commands to judge."""
 
     name = "rule"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's own signature
+        param: click.Parameter,  # noqa: ARG002 - as above
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return the ids that begin so, each with its name."""
+        from nfstuned.core.rules.catalogue import CATALOGUE  # noqa: PLC0415 - only completion needs every rule
+
+        return [CompletionItem(r.id, help=r.name) for r in CATALOGUE if r.id.startswith(incomplete.upper())]
 
 
 def format_option(*more: str) -> Callable[[F], F]:

@@ -21,7 +21,7 @@ MOUNTS, SHARES = 500, 10
 """Shares of 50 storage accounts."""
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77\n"
 SERVICE = Path(__file__).parents[2] / "systemd/nfstuned.service"
-COMMAND = "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root as R; "
+COMMAND = "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root as R; "
 """The program `nfstuned`, over a tree instead of /."""
 
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 MOUNTS, INTERVAL_S, DAY_S = 200, 60, 86400
 OPS = ("READ", "WRITE", "GETATTR", "LOOKUP", "ACCESS", "OPEN", "CLOSE", "SEQUENCE")
 SCRIPT = (
-    "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root; "
+    "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
     "sys.exit(main(sys.argv[2:], Root(sys.argv[1])))"
 )
 

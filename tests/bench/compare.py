@@ -48,7 +48,7 @@ import contextlib, io, json, os, sys
 checkout, jobs = sys.argv[1], json.load(sys.stdin)
 sys.path.insert(0, checkout)
 os.environ.update(NO_COLOR="1", COLUMNS="100", TERM="dumb")
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 results = []
 for root, words in jobs:

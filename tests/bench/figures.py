@@ -30,7 +30,7 @@ _TRACE = """\
 import json, sys
 top, root, words = sys.argv[1], sys.argv[2], sys.argv[3:]
 sys.path.insert(0, top)
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 entered, steps, last = set(), 0, None
 def follow(frame, event, _):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 from tests.check.hosts import load
 from tests.cli.conftest import REPOSITORY, Run

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 from tests.check import hosts
 

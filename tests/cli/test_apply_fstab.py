@@ -39,7 +39,7 @@ DIFF = """\
 +10.1.2.4:/vol1 /mnt/vol1	nfs vers=4.1,hard,nconnect=8 0 0
 """
 PROGRAM = (
-    "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root; "
+    "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
     "sys.exit(main(['apply', '--fstab', '--format', sys.argv[2]], Root(sys.argv[1])))"
 )
 PROJECT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from tests.cli.test_apply_fstab import CONFIG, OLD
 PROJECT = Path(__file__).parents[2]
 _PROGRAM = """\
 import contextlib, io, json, os, subprocess, sys
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 tree, options, config, text, prepare = sys.argv[1:]
 etc = tree + "/etc"

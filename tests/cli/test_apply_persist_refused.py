@@ -22,7 +22,7 @@ PROJECT = Path(__file__).parents[2]
 OLD = with_sections({"gone.example.org": 4})
 _PROGRAM = """\
 import contextlib, io, json, os, subprocess, sys
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 tree, options, config, fstab, text, prepare = sys.argv[1:]
 etc = tree + "/etc"

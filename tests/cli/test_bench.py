@@ -216,7 +216,7 @@ PROGRAM = """
 import signal, sys
 # A shell has what it runs in the background ignore ^C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
 """

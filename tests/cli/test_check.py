@@ -19,7 +19,7 @@ import pytest
 import xmlschema
 
 from nfstuned.cli import check as checking
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.cli.talk import Patient
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import CRASHED

@@ -1,19 +1,22 @@
-"""The completion scripts."""
+"""The completion scripts, and the words that they are given."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
 
-from nfstuned.cli.completion import FILES
+from nfstuned.cli.app import COMPLETE, NAME, app
 from tests.cli.conftest import REPOSITORY, Host
 
 MakeHost = Callable[[str], Host]
 FOLDER = REPOSITORY / "docs/completion"
+FILES = {"bash": "nfstuned.bash", "zsh": "_nfstuned", "fish": "nfstuned.fish"}
 
 
 @pytest.mark.parametrize("shell", FILES)
@@ -23,54 +26,44 @@ def test_the_files_are_those_that_the_command_prints(
     run = host("no-nfs").run("completion", shell)
     assert (run.status, run.err) == (0, "")
     golden(FOLDER / FILES[shell], run.out)
-
-
-@pytest.mark.parametrize("shell", FILES)
-def test_the_shell_understands_its_file(shell: str) -> None:
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not installed")
-    subprocess.run([program, "-n", FOLDER / FILES[shell]], check=True)
-
-
-def complete(*words: str) -> list[str]:
-    """Return what bash offers for the last of the words, with no program to call."""
-    script = f"""\
-        source {FOLDER / FILES["bash"]}
-        PATH=
-        COMP_WORDS=("$@")
-        COMP_CWORD=$(($# - 1))
-        _nfstuned
-        printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    command = ["bash", "--norc", "-c", script, "bash", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    if program := shutil.which(shell):
+        subprocess.run([program, "-n", FOLDER / FILES[shell]], check=True)
 
 
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("nfstuned", "st"), ["status"]),
-        (("nfstuned", "sa"), ["samples"]),
-        (("nfstuned", "co"), ["config", "completion"]),
-        (("nfstuned", "config", ""), ["show", "check", "schema", "-h", "--help"]),
-        (("nfstuned", "config", "show", "--f"), ["--format"]),
-        (("nfstuned", "apply", "--d"), ["--dry-run"]),
-        (("nfstuned", "apply", "--dry-run", "--format", ""), ["text", "json"]),
-        (("nfstuned", "status", "--format", "="), ["text", "json"]),
-        (("nfstuned", "status", "--format", "=", "j"), ["json"]),
-        (("nfstuned", "completion", "b"), ["bash"]),
-        (("nfstuned", "samples", "--format", ""), ["text", "json", "csv"]),
-        (("nfstuned", "samples", "--f"), ["--file", "--format"]),
-        (("nfstuned", "top", "--sort", "over"), ["over-fetch"]),
-        (("nfstuned", "top", "--"), ["--interval", "--sort", "--count", "--file", "--help"]),
-        (("nfstuned", "nonsense", "x"), []),
-        (("nfstuned", "explain", "NFS00"), ["NFS000"]),
-        (("nfstuned", "check", "--select", "NFS00"), ["NFS000"]),
-        (("nfstuned", "check", "--fail-on", ""), ["error", "warning", "advice", "info"]),
-        (("nfstuned", "check", "--fstab", ""), []),
-        (("nfstuned", "check", "--offline", "--fa"), ["--fail-on"]),
+        (("st",), ["status"]),
+        (("co",), ["completion", "config"]),
+        (("--v",), ["--version"]),
+        (("config", ""), ["check", "schema", "show"]),
+        (("config", "show", "--f"), ["--format"]),
+        (("apply", "--dry-run", "--format", ""), ["text", "json"]),
+        (("status", "--format", "="), ["text", "json"]),
+        (("samples", "--format", "c"), ["csv"]),
+        (("top", "--sort", "over"), ["over-fetch"]),
+        (("nonsense", "x"), []),
+        (("explain", "nfs00"), ["NFS000"]),
+        (("check", "--select", "NFS00"), ["NFS000"]),
+        (("check", "--fail-on", ""), ["error", "warning", "advice", "info"]),
     ],
 )
-def test_bash_completes_without_starting_a_program(words: tuple[str, ...], offered: list[str]) -> None:
-    assert complete(*words) == offered
+def test_the_words_that_may_follow_are_offered(words: tuple[str, ...], offered: list[str]) -> None:
+    *before, incomplete = words
+    items = BashComplete(app, {}, NAME, COMPLETE).get_completions(before, incomplete)
+    assert [item.value for item in items] == offered
+
+
+def test_bash_asks_the_program() -> None:
+    script = f"""\
+        source {FOLDER / FILES["bash"]}
+        COMP_WORDS=(nfstuned apply --d)
+        COMP_CWORD=2
+        _nfstuned_completion nfstuned
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], env={"PATH": path}, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["--dry-run"]

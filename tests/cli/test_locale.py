@@ -25,7 +25,7 @@ import sys
 from nfstuned.__main__ import names_in_utf_8
 names_in_utf_8()
 assert sys.getfilesystemencoding() == "utf-8"
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
 """

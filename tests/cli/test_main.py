@@ -169,7 +169,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("module", "args"),
     [
-        ("nfstuned.cli", ["status"]),
+        ("nfstuned.cli.app", ["status"]),
         ("click", ["status"]),
         ("nfstuned.cli.check", ["check"]),
         ("nfstuned.daemon.loop", ["daemon"]),
@@ -184,12 +184,12 @@ def test_ctrl_c_while_modules_are_loaded_is_130_and_no_traceback(module: str, ar
 def test_a_check_of_an_image_loads_neither_the_network_nor_rates(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     needless = ["socket", "nfstuned.host.network.names", "nfstuned.core.samples.rates"]
-    check = f"import sys; from nfstuned.cli import main; main(['check', '--root', {str(tmp_path)!r}]); "
+    check = f"import sys; from nfstuned.cli.app import main; main(['check', '--root', {str(tmp_path)!r}]); "
     run = python("-c", f"{check}print([m for m in {needless} if m in sys.modules])")
     assert run.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_page_for_no_terminal_is_printed_without_rich() -> None:
-    explain = "import sys; from nfstuned.cli import main; main(['explain', 'NFS101']); "
+    explain = "import sys; from nfstuned.cli.app import main; main(['explain', 'NFS101']); "
     run = python("-c", f"{explain}print('rich' in sys.modules)")
     assert run.stdout.splitlines()[-1] == "False"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli import main
+from nfstuned.cli.app import main
 from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.host.faults import Fault, FaultyBare, FaultyImage, FaultyRoot

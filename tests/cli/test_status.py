@@ -163,7 +163,7 @@ def test_what_a_user_may_not_read_is_named_once(host: MakeHost) -> None:
 def on_a_terminal(tree: Path, columns: int, **environment: str) -> str:
     """Return what a terminal of that width gets."""
     code = (
-        "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root; "
+        "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
         f"sys.exit(main(['status'], Root({str(tree)!r})))"
     )
     ours, theirs = pty.openpty()

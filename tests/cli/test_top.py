@@ -28,7 +28,7 @@ from tests.cli.conftest import REPOSITORY, Host
 MakeHost = Callable[[str], Host]
 TREE = "debian-13-6.12"
 SCRIPT = (
-    "import sys; from nfstuned.cli import main; from nfstuned.host.root import Root; "
+    "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
     "sys.exit(main(sys.argv[2:], Root(sys.argv[1])))"
 )
 SETTLE_S = 60.0
