@@ -1,4 +1,4 @@
-"""Measure a mount: make files on it, run fio's jobs under each setting by turns, and put everything back."""
+"""Measuring a mount: files on it, fio's jobs under each setting by turns, and everything put back."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 
-from nfstuned.app.bench_ground import CannotMeasureError, Ground
-from nfstuned.app.bench_meters import Instruments
-from nfstuned.core.bench import plan, search
-from nfstuned.core.bench.difference import figures, spread
+from nfstuned.app.bench_ground import CannotMeasureError, Ground, Instruments
+from nfstuned.core.bench import plan
+from nfstuned.core.bench.compare import NotComparableError, demand_same_jobs, figures, spread
 from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_setting
 from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
-from nfstuned.host.bench import fio, guard
-from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
+from nfstuned.host.bench import fio, guard, results
+from nfstuned.host.bench.guard import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
 from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Run, Suite, Varies
-from nfstuned.model.kernel import Mount
+from nfstuned.parse.bench import parse_bench
+from nfstuned.parse.fields import masked
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
 
+LAST = "last"
+"""Instead of a file: the newest document of the same mount and the same jobs."""
 _ANSWER_S = 20.0
 """How long a child may take to look at the folder, or to make it."""
 _SPACE = 1.05
@@ -111,6 +112,43 @@ def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[BenchSet
     )
 
 
+def earlier(
+    ground: Ground, file: str, order: BenchOrder, settings: Sequence[BenchSetting], program: str
+) -> Bench:
+    """Return the earlier measurement of a file, or of LAST; `program` is fio's version.
+
+    `settings` are those of the jobs, none where they are not known yet. Raises NotComparableError, ParseError
+    for a damaged document, and OSError.
+    """
+    suite, subject = order.suite, ground.subject(program)
+    if file != LAST:
+        before = parse_bench(results.read_document(file), file)
+        try:
+            demand_same_jobs(before, suite, settings)
+        except NotComparableError as error:
+            raise NotComparableError(f"{file}: {error}") from None
+        return before
+    folder, reason = results.result_folder(ground.root), ""
+    # A document has no secrets.
+    place = masked(subject.source), masked(subject.mount_point)
+    for path in results.newest(folder):
+        try:
+            before = parse_bench(results.read_document(path), path)
+            if (masked(before.subject.source), masked(before.subject.mount_point)) != place:
+                continue
+            demand_same_jobs(before, suite, settings)
+        except NotComparableError as error:
+            reason = reason or f" (of {path}: {error})"
+        except (OSError, ParseError) as error:
+            reason = reason or f" ({error})"
+        else:
+            if before.runs:
+                return before
+            reason = reason or f" (of {path}: it ended before any run)"
+    about = f"of {subject.mount_point} with these jobs of suite {suite.name}"
+    raise NotComparableError(f"{folder} has no measurement {about}{reason}")
+
+
 def demand_space(folder: str, suite: Suite) -> int:
     """Return the free bytes on the mount.
 
@@ -149,9 +187,9 @@ def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     with (
         _guarded(records, order.folder) as keeper,
         _opened_bdi(ground, compared, order, keeper) as bdi,
-        _own_mounts(ground, compared, order, keeper) as own,
     ):
-        work = _Work(ground, order, _Means(keeper, bdi, own), say)
+        own = _own_mounts(ground, compared, order, keeper)
+        work = _Work(ground, order, keeper, bdi, own, say)
         try:
             work.prepare(compared)
             runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
@@ -216,37 +254,34 @@ def _opened_bdi(
         yield bdi
 
 
-@contextmanager
 def _own_mounts(
     ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
-) -> Iterator[OwnMounts | None]:
-    """Have a place for mounts of bench's own, each setting tried there once; None where none needs it.
+) -> OwnMounts | None:
+    """Return the place for mounts of bench's own, each setting tried there once; None where none needs it.
 
     The mount itself cannot serve: each setting needs its exact number of connections, and a mount that joins
     a transport group gets the connections that the group has.
     """
     wanted = [setting.connections for setting in compared if setting.connections is not None]
     if not wanted:
-        yield None
-        return
+        return None
     if os.geteuid() != 0:
         raise CannotMeasureError(
             f"only root can mount a second time to compare connections: sudo nfstuned bench {order.folder}"
         )
-    point = ground.mount.point
     try:
-        with OwnMounts(ground.root, keeper, ground.mount.source) as own:
-            for number in wanted:
-                _have_connections(own, ground.mount, number)
-            own.have(None)
-            yield own
+        own = OwnMounts(ground.root, keeper)
+        for number in wanted:
+            _mount_with(own, ground, number)
+        own.have(None)
     except OwnMountError as error:
-        raise CannotMeasureError(f"{point} cannot be mounted a second time: {error}") from None
+        raise CannotMeasureError(f"{ground.mount.point} cannot be mounted a second time: {error}") from None
+    return own
 
 
-def _have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
-    """Have a mount with so many connections of its own, and see that it has. Raises OwnMountError."""
-    own.have(own_mount(mount, number))
+def _mount_with(own: OwnMounts, ground: Ground, number: int) -> None:
+    """Have a mount with its own number of connections, and check the number. Raises OwnMountError."""
+    own.have(own_mount(ground.mount, number))
     stanza = own.stanza()
     try:
         shown = None if stanza is None else len(parse_transports(stanza.transports))
@@ -260,56 +295,50 @@ def _have_connections(own: OwnMounts, mount: Mount, number: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """What a measurement changes the mount with; the guard puts all of it back."""
-
-    keeper: guard.Guard
-    bdi: Bdi | None
-    own: OwnMounts | None
-
-
+@dataclass(slots=True, eq=False)
 class _Work:
     """The runs of a measurement, one after the other."""
 
-    def __init__(self, ground: Ground, order: BenchOrder, means: _Means, say: _Say) -> None:
-        self._ground = ground
-        self._order = order
-        self._keeper = means.keeper
-        self._bdi = means.bdi
-        self._own = means.own
-        self._say = say
-        self._instruments = Instruments(ground.root, ground.snapshot, ground.superblock, ground.mount)
-        self._runs: list[Run] = []
-        self._done_s = 0.0
-        self._all_s = 0.0
+    ground: Ground
+    order: BenchOrder
+    keeper: guard.Guard
+    bdi: Bdi | None
+    own: OwnMounts | None
+    say: _Say
+    instruments: Instruments = field(init=False)
+    runs: list[Run] = field(default_factory=list)
+    done_s: float = 0.0
+    all_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.instruments = Instruments(self.ground)
 
     def measured_runs(self) -> tuple[Run, ...]:
         """Return the runs without the warm-up, also those that do not count."""
-        return tuple(run for run in self._runs if run.step.turn != plan.WARM_UP)
+        return tuple(run for run in self.runs if run.step.turn != plan.WARM_UP)
 
     def settings(self) -> tuple[BenchSetting, ...]:
         """Return the settings that runs were made under, in the order of their values."""
-        seen = dict.fromkeys(run.step.setting for run in self._runs)
+        seen = dict.fromkeys(run.step.setting for run in self.runs)
         return tuple(sorted(seen, key=lambda setting: setting.read_ahead_kb or 0))
 
     def prepare(self, compared: Sequence[BenchSetting]) -> None:
         """Make the folder and the files. Raises _StopError."""
-        suite = self._order.suite
-        self._all_s = plan.seconds(suite, compared or (AS_IT_IS,) * search.LIKELY_TRIED)
-        self._keeper.folder(self._ground.mount.point)
-        inode, problem = guard.ask("make", self._keeper.path, _ANSWER_S)
+        suite = self.order.suite
+        self.all_s = plan.seconds(suite, compared or (AS_IT_IS,) * plan.LIKELY_TRIED)
+        self.keeper.folder(self.ground.mount.point)
+        inode, problem = guard.ask("make", self.keeper.path, _ANSWER_S)
         if problem:
             raise _StopError(problem)
-        self._keeper.files(int(inode))
+        self.keeper.files(int(inode))
         shapes = {(job.threads, job.files, job.file_bytes): job for job in suite.jobs}
         for job in shapes.values():
             what = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"
             waiting = self._waiting(what)
-            problem = fio.lay_out(job, self._keeper.path, self._keeper.program, waiting)
+            problem = fio.lay_out(job, self.keeper.path, self.keeper.program, waiting)
             if problem:
                 raise _StopError(f"the files could not be made: {problem}")
-            self._done_s += plan.layout_seconds(job)
+            self.done_s += plan.layout_seconds(job)
 
     def carry_out(self, steps: Sequence[BenchStep]) -> tuple[Run, ...]:
         """Do the steps and return all runs so far, without the warm-up.
@@ -318,20 +347,20 @@ class _Work:
         """
         for step in steps:
             run = self._run(step)
-            self._runs.append(run)
+            self.runs.append(run)
             if run.problem and run.delivered is None:
                 raise _StopError(f"{step.job.name}: {run.problem}")
         return self.measured_runs()
 
     def search(self) -> tuple[Run, ...]:
         """Look for the best read-ahead of each job."""
-        for job in self._order.suite.jobs:
-            values = search.candidates(self._ground.target_kb, self._ground.superblock.read_ahead_kb)
+        for job in self.order.suite.jobs:
+            values = plan.candidates(self.ground.target_kb, self.ground.superblock.read_ahead_kb)
             measured: dict[int, float] = {}
-            while (kb := search.next_value(values, measured)) is not None:
+            while (kb := plan.next_value(values, measured)) is not None:
                 setting = BenchSetting.tried(kb)
                 first = plan.WARM_UP if not measured else 1
-                turns = range(first, self._order.suite.repeats + 1)
+                turns = range(first, self.order.suite.repeats + 1)
                 self.carry_out([BenchStep(turn, job, setting) for turn in turns])
                 middle = spread(figures(self.measured_runs(), job, setting))
                 if middle is None:
@@ -341,44 +370,43 @@ class _Work:
 
     def _run(self, step: BenchStep) -> Run:
         self._apply_setting(step.setting)
-        job, own = step.job, self._own if step.setting.connections is not None else None
+        job, own = step.job, self.own if step.setting.connections is not None else None
         name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
-        read = partial(self._instruments.read, None if own is None else own.stanza)
-        before = read()
+        before = self.instruments.read(own)
         delivered, problem = fio.measure(
-            job, self._folder(own), self._order.rate, self._keeper.program, self._waiting(name)
+            job, self._folder(own), self.order.rate, self.keeper.program, self._waiting(name)
         )
-        meters = self._instruments.between(before, read())
-        self._done_s += plan.run_seconds(job)
+        meters = self.instruments.between(before, self.instruments.read(own))
+        self.done_s += plan.run_seconds(job)
         run = Run(step, delivered, beside(job, meters, delivered), problem)
         return run if problem else replace(run, problem=self._why_not_counted(run))
 
     def _folder(self, own: OwnMounts | None) -> str:
         """Return the folder with the files: on the mount, or by way of bench's own."""
         if own is None:
-            return self._keeper.path
-        return own.path + self._keeper.path.removeprefix(self._ground.mount.point.rstrip("/"))
+            return self.keeper.path
+        return own.path + self.keeper.path.removeprefix(self.ground.mount.point.rstrip("/"))
 
     def _why_not_counted(self, run: Run) -> str:
         """Return why a run does not count though fio is content; "" where it does."""
         wanted = run.step.setting.read_ahead_kb
-        if wanted is not None and self._bdi is not None and (value := self._present_kb(self._bdi)) != wanted:
+        if wanted is not None and self.bdi is not None and (value := self._present_kb(self.bdi)) != wanted:
             return f"another program set the read-ahead to {value} KiB while it ran"
         return from_memory(run) or unlike_setting(run)
 
     def _apply_setting(self, setting: BenchSetting) -> None:
-        if setting.connections is not None and self._own is not None:
+        if setting.connections is not None and self.own is not None:
             try:
-                _have_connections(self._own, self._ground.mount, setting.connections)
+                _mount_with(self.own, self.ground, setting.connections)
             except OwnMountError as error:
                 raise _StopError(str(error)) from None
-        if setting.read_ahead_kb is None or self._bdi is None:
+        if setting.read_ahead_kb is None or self.bdi is None:
             return
         try:
-            self._bdi.write_kb(setting.read_ahead_kb)
+            self.bdi.write_kb(setting.read_ahead_kb)
         except OSError as error:
-            raise _StopError(f"{self._bdi.name}: {error.strerror}") from None
-        value = self._present_kb(self._bdi)
+            raise _StopError(f"{self.bdi.name}: {error.strerror}") from None
+        value = self._present_kb(self.bdi)
         if value != setting.read_ahead_kb:
             raise _StopError(f"the kernel made {value} of a read-ahead of {setting.read_ahead_kb} KiB")
 
@@ -392,4 +420,4 @@ class _Work:
             raise _StopError(str(error)) from None
 
     def _waiting(self, what: str) -> Callable[[float], None]:
-        return lambda passed_s: self._say(Progress(self._done_s + passed_s, self._all_s, what))
+        return lambda passed_s: self.say(Progress(self.done_s + passed_s, self.all_s, what))

@@ -1,20 +1,37 @@
-"""The mount that bench measures: which mount a folder is on, and what the kernel says of that mount."""
+"""The mount that bench measures, and the counters at both ends of a run: of the mount, machine and tunnel."""
 
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 
+from nfstuned.core.bench.limits import Meters, sends_between
 from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place, wanted_connections
-from nfstuned.host.observe import observe, observe_superblocks
+from nfstuned.core.rules.nfs5_host import egress
+from nfstuned.core.samples.rates import look, rates
+from nfstuned.host.bench.guard import OwnMounts
+from nfstuned.host.bench.machine import (
+    Processors,
+    busy_between,
+    observe_processors,
+    observe_sent,
+    uplinks,
+)
+from nfstuned.host.network.outside import vm_size
+from nfstuned.host.observe import observe, observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.bench import MeasuredMount
 from nfstuned.model.kernel import Mount, MountStats, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.cifs import read_smb_mounts
 from nfstuned.parse.proc.mountinfo import SMB
+from nfstuned.parse.proc.processes import read_tunnel_threads
+
+_BITS = 8
 
 
 class CannotMeasureError(Exception):
@@ -98,3 +115,85 @@ class Ground:
             fio=program,
             host=os.uname().nodename,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the counters said at a moment; None is what could not be read."""
+
+    processors: Processors
+    counted: Counted | None
+    time: float
+    monotonic_s: float
+    sent: int | None
+    tunnel_s: float | None
+
+
+class Instruments:
+    """The counters that are read at both ends of each run."""
+
+    def __init__(self, ground: Ground) -> None:
+        """Read once what stays: the VM's size, which an Azure VM answers within a second, and the tunnel."""
+        self._ground = ground
+        snapshot, options = ground.snapshot, ground.mount.options
+        size = vm_size()[0] if snapshot.azure and ground.root.prefix == "/" else None
+        most = egress(size) if size else None
+        self._limit = most.mbit_per_s * 1e6 / _BITS if most else None
+        self._uplinks = uplinks(ground.root) if most else ()
+        # A mount through a local TLS proxy has the proxy's port.
+        address, port = options.get("addr") or "", options.number("port")
+        is_local = address.startswith("127.") or address == "::1"
+        pid_files = (
+            each.pid_file for each in snapshot.tunnels if is_local and each.port and each.port == port
+        )
+        self._pid_file = next(pid_files, "")
+
+    def read(self, own: OwnMounts | None) -> Reading:
+        """Return the counters, those of the mount or of bench's own."""
+        now, monotonic_s, root = time.time(), time.monotonic(), self._ground.root
+        threads = read_tunnel_threads(root, self._pid_file)
+        return Reading(
+            processors=observe_processors(root),
+            counted=self._counted() if own is None else _counted_own(own),
+            time=now,
+            monotonic_s=monotonic_s,
+            sent=observe_sent(root, self._uplinks) if self._uplinks else None,
+            tunnel_s=threads.all_s if threads else None,
+        )
+
+    def _counted(self) -> Counted | None:
+        stanzas = observe_stanzas(self._ground.root)
+        if stanzas is None:
+            return None
+        shown = look(self._ground.snapshot, stanzas, 0.0, 0.0).superblocks
+        return next((each for each in shown if each.device == self._ground.superblock.device), None)
+
+    def between(self, before: Reading, after: Reading) -> Meters:
+        """Return what was counted between two readings."""
+        seconds = after.monotonic_s - before.monotonic_s
+        pair = (before.counted, after.counted)
+        old, new = (Look(each.time, each.monotonic_s, _some(each.counted)) for each in (before, after))
+        return Meters(
+            sample=next(iter(rates(old, new)), None),
+            sends=sends_between(pair[0].stats, pair[1].stats) if pair[0] and pair[1] else (),
+            busy=busy_between(before.processors, after.processors),
+            sent_bytes_per_s=_rate(before.sent, after.sent, seconds),
+            sent_limit_bytes_per_s=self._limit,
+            tunnel_processors=_rate(before.tunnel_s, after.tunnel_s, seconds),
+        )
+
+
+def _counted_own(own: OwnMounts) -> Counted | None:
+    """Return the counters of bench's own mount, which is alone on its transport group."""
+    stanza = own.stanza()
+    return stanza and Counted("own", None, (stanza.point,), stanza.source, stanza.point, stanza)
+
+
+def _some(counted: Counted | None) -> tuple[Counted, ...]:
+    return () if counted is None else (counted,)
+
+
+def _rate(before: float | None, after: float | None, seconds: float) -> float | None:
+    if before is None or after is None or after < before or seconds <= 0:
+        return None
+    return (after - before) / seconds

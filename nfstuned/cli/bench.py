@@ -11,25 +11,30 @@ from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, measure, settings
+from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, earlier, measure, settings
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
-from nfstuned.app.bench_results import earlier, keep
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import note, terminal_width, usable_policy
-from nfstuned.core.bench.against import Against, NotComparableError, against, too_few
-from nfstuned.core.bench.difference import is_whole
+from nfstuned.core.bench.compare import Against, NotComparableError, against, is_whole, too_few
 from nfstuned.core.bench.own_mount import MOST
-from nfstuned.core.bench.plan import ROUND_TRIPS, bounds, lasting, scaled, seconds, with_jobs
-from nfstuned.core.bench.search import LIKELY_TRIED, MOST_TRIED
+from nfstuned.core.bench.plan import (
+    LIKELY_TRIED,
+    MOST_TRIED,
+    ROUND_TRIPS,
+    bounds,
+    lasting,
+    scaled,
+    seconds,
+    with_jobs,
+)
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
-from nfstuned.host.bench import fio
-from nfstuned.host.bench.suites import names, suite
+from nfstuned.host.bench import fio, results
+from nfstuned.host.bench.suites import names, parse_size, suite
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.model.policy import WITH
-from nfstuned.parse.config.suites import parse_size
 from nfstuned.view.bench import (
     HEADER,
     against_lines,
@@ -43,13 +48,13 @@ from nfstuned.view.words import duration, printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
 _NAMES, _OTHERS = 2, 5
-"""Columns of the table: the names come before the throughput, and what else was measured behind it."""
+"""Columns of the table: the names, the throughput, and the other figures."""
 _SOON_S = 2.0
 _CLEAR = "\r\x1b[K"
 
 
 def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
-    """Return the bytes of a size as fio writes it; None where none was given."""
+    """Return the bytes of a size as fio writes it; None without a size."""
     try:
         return None if value is None else parse_size(value)
     except ValueError as error:
@@ -58,7 +63,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
 
 @dataclass(frozen=True, slots=True)
 class BenchWish:
-    """What was asked for beside the folder and the suite."""
+    """The options next to the folder and the suite."""
 
     compare: bool
     yes: bool
@@ -69,8 +74,9 @@ class BenchWish:
 
 
 def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
-    """Say what is going to be done, do it, and print what came of it. Raises OSError of stdout."""
-    if not fio.version():
+    """Print the plan, measure, and print the results. Raises OSError of stdout."""
+    program = fio.version()
+    if not program:
         note("fio is not installed: apt install fio, or dnf install fio")
         return FAILED
     policy = usable_policy(root)
@@ -83,15 +89,10 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
         if wish.runtime is None and ground.round_trip_ms is not None:
             order = replace(order, suite=lasting(order.suite, ground.round_trip_ms))
         compared = settings(ground, order)
-        before = _earlier(ground, order, compared, wish)
-        free = demand_space(order.folder, order.suite)
-        wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
-        for line in plan_lines(order.folder, order.suite, free, wanted_s):
-            note(line)
-        plain = ground.profile.partition(WITH)[0]
-        most = bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
-        for line in cost_lines(order.suite, compared, most, bills=plain != GENERIC):
-            note(line)
+        before = wish.against and earlier(ground, wish.against, order, compared, program)
+        if before and (problem := too_few(before, order.suite)):
+            note(problem)
+        _print_plan(ground, order, compared)
         if not wish.yes and not _agreed():
             return FAILED
         with _bar() as say:
@@ -102,24 +103,23 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
     except OSError as error:
         note(f"{error.filename or order.folder}: {error.strerror or error}")
         return FAILED
-    return _present(root, result, before, wish)
+    return _present(root, result, before or None, wish)
 
 
-def _earlier(
-    ground: Ground, order: BenchOrder, compared: Sequence[BenchSetting], wish: BenchWish
-) -> Bench | None:
-    """Return what is compared with; none where that was not asked for."""
-    if wish.against is None:
-        return None
-    subject = ground.subject(fio.version())
-    before = earlier(ground.root, wish.against, subject, order.suite, compared)
-    if problem := too_few(before, order.suite):
-        note(problem)
-    return before
+def _print_plan(ground: Ground, order: BenchOrder, compared: Sequence[BenchSetting]) -> None:
+    """Print the plan and the costs. Raises CannotMeasureError where the files have no space."""
+    free = demand_space(order.folder, order.suite)
+    wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
+    most = bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
+    bills = ground.profile.partition(WITH)[0] != GENERIC
+    for line in plan_lines(order.folder, order.suite, free, wanted_s):
+        note(line)
+    for line in cost_lines(order.suite, compared, most, bills=bills):
+        note(line)
 
 
 def _agreed() -> bool:
-    """Ask a person; without one, say what is missing."""
+    """Ask a person; without one, name the missing option."""
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
         return click.confirm("Measure?", err=True)
     note("nobody can be asked here: add --yes")
@@ -150,7 +150,7 @@ class _bar:  # noqa: N801 - a context, used once
 
 
 def _present(root: Root, result: Bench, before: Bench | None, wish: BenchWish) -> int:
-    """Compare, keep and print what was measured; return the exit status."""
+    """Compare, save and print the results; return the exit status."""
     status = MEASURED if not result.ended and is_whole(result.runs) else INCOMPLETE
     beside = None
     if before is not None:
@@ -160,7 +160,8 @@ def _present(root: Root, result: Bench, before: Bench | None, wish: BenchWish) -
             note(f"not compared: {error}")
             status = INCOMPLETE
     try:
-        note(f"kept in {keep(root, result, beside)}")
+        text = to_json(bench_document(result, beside)) + "\n"
+        note(f"kept in {results.save(results.result_folder(root), result.time, text)}")
     except OSError as error:
         note(f"not kept: {error.filename}: {error.strerror or error}")
     return status if _print(result, beside, wish) else INCOMPLETE
@@ -177,21 +178,17 @@ def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
         lines: Iterable[str] = page_lines(result, beside)
     else:
         lines = to_json(bench_document(result, beside)).splitlines()
-    if wish.output is not None:
-        return _write(wish.output, lines)
-    for line in lines:
-        # Whatever the locale says: a page names its own encoding.
-        sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
-    return True
-
-
-def _write(path: str, content: Iterable[str]) -> bool:
+    if wish.output is None:
+        for line in lines:
+            # In UTF-8 whatever the locale is: a page names its own encoding.
+            sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        return True
     try:
-        write_file(path, content)
+        write_file(wish.output, lines)
     except OSError as error:
-        note(f"{path}: {error.strerror or error}")
+        note(f"{wish.output}: {error.strerror or error}")
         return False
-    note(f"{path}: written")
+    note(f"{wish.output}: written")
     return True
 
 
@@ -218,7 +215,7 @@ def _print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def _wrapped(line: str) -> str:
-    """Return a sentence in lines that a terminal has room for; what is to be pasted stays as it is."""
+    """Return a sentence in lines as wide as the terminal; a configuration stays as it is."""
     if not sys.stdout.isatty() or line.startswith(" "):
         return line
     from textwrap import fill  # noqa: PLC0415 - for a terminal alone

@@ -10,11 +10,9 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 
 from nfstuned import __version__
-from nfstuned.core.bench.against import Against, Compared
-from nfstuned.core.bench.difference import difference, figures, spread
+from nfstuned.core.bench.compare import Against, Compared, difference, figures, spread
 from nfstuned.core.bench.limits import limit
-from nfstuned.core.bench.plan import Bounds
-from nfstuned.core.bench.search import best_value
+from nfstuned.core.bench.plan import Bounds, best_value
 from nfstuned.core.policy.match import as_glob
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import (

@@ -254,7 +254,8 @@ def test_what_bench_and_guard_left_goes_at_the_next_start(here: Host, place: Pat
     file = here.tree / f"sys/class/bdi/{DEVICE}/read_ahead_kb"
     lines = [
         {"what": "owner", "pid": 1, "began": "another", "target": str(place)},
-        {"what": "folder", "path": str(left)},
+        {"what": "empty-folder", "path": str(left), "point": "/"},
+        {"what": "files", "path": str(left), "inode": left.stat().st_ino},
         {"what": "read-ahead", "file": str(file), "inode": file.stat().st_ino, "kb": 8192},
     ]
     (folder / "1-0123456789ab.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.app import bench as app
-from nfstuned.host.bench.own_mount import OwnMounts
+from nfstuned.host.bench.guard import OwnMounts
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount, Stanza
 from tests.cli.conftest import Host
@@ -74,10 +74,10 @@ def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: 
         number = shown or (mounted.connections if mounted else 0)
         step = next(looks) * 1000
         lines = [
-            f"\txprt:\ttcp 0 1 1 0 0 {step if n < (carrying or number) else 1} {step} 0 {step} 0 2 0 0\n"
+            f"tcp 0 1 1 0 0 {step if n < (carrying or number) else 1} {step} 0 {step} 0 2 0 0"
             for n in range(number)
         ]
-        return Stanza("overlay", own.point, 5, None, "".join(lines).encode(), b"", whole=True)
+        return Stanza("overlay", own.point, 5, None, "\n".join(lines).encode(), b"", whole=True)
 
     monkeypatch.setattr(OwnMounts, "stanza", stanza)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.bench.difference import difference, figures, is_whole, spread
+from nfstuned.core.bench.compare import difference, figures, is_whole, spread
 from nfstuned.core.bench.limits import (
     Meters,
     beside,
@@ -20,8 +20,20 @@ from nfstuned.core.bench.limits import (
     sends_between,
     unlike_setting,
 )
-from nfstuned.core.bench.plan import Bounds, bounds, lasting, scaled, seconds, steps, with_jobs
-from nfstuned.core.bench.search import CLOSE, MOST_TRIED, best_value, candidates, next_value
+from nfstuned.core.bench.plan import (
+    CLOSE,
+    MOST_TRIED,
+    Bounds,
+    best_value,
+    bounds,
+    candidates,
+    lasting,
+    next_value,
+    scaled,
+    seconds,
+    steps,
+    with_jobs,
+)
 from nfstuned.host.bench.fio import arguments
 from nfstuned.host.bench.suites import names, suite
 from nfstuned.model.bench import (

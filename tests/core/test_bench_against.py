@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.bench.against import (
+from nfstuned.core.bench.compare import (
     Against,
     Changed,
     NotComparableError,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nfstuned import __version__
-from nfstuned.core.bench.against import Against, against
+from nfstuned.core.bench.compare import Against, against
 from nfstuned.model.bench import Bench, BenchSetting, Verdict
 from nfstuned.view.bench import bench_document, rate_lines
 from nfstuned.view.report.bench import BarChart, Curve, charts, colour, page_lines

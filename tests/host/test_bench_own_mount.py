@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.bench import guard
-from nfstuned.host.bench.own_mount import OwnMountError, OwnMounts
+from nfstuned.host.bench.guard import OwnMountError, OwnMounts
 from nfstuned.host.root import Root
 from nfstuned.model.bench import OwnMount
 
@@ -22,12 +22,12 @@ LARGER = OwnMount("larger", "tmpfs", "size=2M", synchronous=True, connections=4)
 
 
 @contextmanager
-def guarded(tmp_path: Path) -> Iterator[guard.Guard]:
+def own_mounts(tmp_path: Path) -> Iterator[OwnMounts]:
     keeper = guard.Guard(str(tmp_path / "records"), str(tmp_path))
     try:
-        yield keeper
+        yield OwnMounts(Root(str(tmp_path)), keeper)
     finally:
-        keeper.end()
+        assert keeper.end() == ()
 
 
 def gone(holds: Callable[[], bool]) -> bool:
@@ -48,7 +48,7 @@ def mounts_of(own: OwnMounts) -> list[str]:
 
 def test_the_host_does_not_see_the_mount_and_bench_reaches_it(tmp_path: Path) -> None:
     name = os.uname().nodename
-    with guarded(tmp_path) as keeper, OwnMounts(Root(str(tmp_path)), keeper, "small") as own:
+    with own_mounts(tmp_path) as own:
         own.have(SMALL)
         assert own.point not in Path("/proc/self/mounts").read_text()
         Path(own.path, "file").write_text("x")
@@ -64,24 +64,22 @@ def test_the_host_does_not_see_the_mount_and_bench_reaches_it(tmp_path: Path) ->
     assert os.uname().nodename == name
 
 
-def test_at_its_end_process_and_folder_are_gone(tmp_path: Path) -> None:
-    with guarded(tmp_path) as keeper:
-        with OwnMounts(Root(str(tmp_path)), keeper, "small") as own:
-            own.have(SMALL)
-            process = Path(f"/proc/{process_of(own)}")
-        assert not process.exists()
-        assert keeper.end() == ()
+def test_at_its_end_process_mount_and_folder_are_gone(tmp_path: Path) -> None:
+    with own_mounts(tmp_path) as own:
+        own.have(SMALL)
+        process = Path(f"/proc/{process_of(own)}")
+    assert not process.exists()
     assert not Path(own.point).parent.exists()
     assert list((tmp_path / "records").iterdir()) == []
 
 
 def test_bench_that_is_killed_leaves_neither_mount_nor_folder(tmp_path: Path) -> None:
-    """All that bench is to a guard and to the process that mounts are the pipes that end with it."""
+    """To the guard, bench is the pipes that end with it."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
         keeper = guard.Guard(str(tmp_path / "records"), str(tmp_path))
-        own = OwnMounts(Root(str(tmp_path)), keeper, "small")
+        own = OwnMounts(Root(str(tmp_path)), keeper)
         own.have(SMALL)
         os.write(write, f"{process_of(own)} {own.point}".encode())
         time.sleep(60)
@@ -101,10 +99,7 @@ def test_what_guard_and_bench_left_goes_at_the_next_start(tmp_path: Path) -> Non
     point = tmp_path / "run/nfstuned-bench/1-2"
     point.mkdir(parents=True)
     record = tmp_path / "record"
-    record.write_text(
-        f'{{"what": "point", "path": "{point}"}}\n'
-        '{"what": "mount", "pid": 1, "began": "another", "source": "server:/a"}\n'
-    )
+    record.write_text(f'{{"what": "point", "path": "{point}"}}\n')
     assert guard.sweep(str(record)) == ""
     assert not point.parent.exists()
     assert not record.exists()
@@ -112,7 +107,7 @@ def test_what_guard_and_bench_left_goes_at_the_next_start(tmp_path: Path) -> Non
 
 def test_a_refusal_names_what_was_tried(tmp_path: Path) -> None:
     nothing = OwnMount("server:/a", "nosuchfs", "vers=4.1", synchronous=False, connections=1)
-    with guarded(tmp_path) as keeper, OwnMounts(Root(str(tmp_path)), keeper, "server:/a") as own:
+    with own_mounts(tmp_path) as own:
         with pytest.raises(OwnMountError, match=r"mounting server:/a with vers=4\.1: No such device"):
             own.have(nothing)
         own.have(SMALL)
@@ -120,7 +115,7 @@ def test_a_refusal_names_what_was_tried(tmp_path: Path) -> None:
 
 
 def test_a_mount_in_use_is_waited_for_and_never_detached(tmp_path: Path) -> None:
-    with guarded(tmp_path) as keeper, OwnMounts(Root(str(tmp_path)), keeper, "small") as own:
+    with own_mounts(tmp_path) as own:
         own.have(SMALL)
         file = os.open(f"{own.path}/file", os.O_CREAT | os.O_RDWR)
         child = os.fork()
@@ -134,10 +129,11 @@ def test_a_mount_in_use_is_waited_for_and_never_detached(tmp_path: Path) -> None
         assert time.monotonic() - began > 0.3
 
 
-def test_where_the_process_that_mounts_was_killed_that_is_the_only_error(tmp_path: Path) -> None:
-    with guarded(tmp_path) as keeper:
-        own = OwnMounts(Root(str(tmp_path)), keeper, "small")
-        os.kill(process_of(own), signal.SIGKILL)
-        os.waitid(os.P_PID, process_of(own), os.WEXITED | os.WNOWAIT)
-        with pytest.raises(OwnMountError, match="the process that does it has ended"), own:
-            own.have(SMALL)
+def test_where_the_guard_was_killed_that_is_the_only_error(tmp_path: Path) -> None:
+    keeper = guard.Guard(str(tmp_path / "records"), str(tmp_path))
+    own = OwnMounts(Root(str(tmp_path)), keeper)
+    os.kill(keeper.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, keeper.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(OwnMountError, match="the guard has ended"):
+        own.have(SMALL)
+    keeper.end()

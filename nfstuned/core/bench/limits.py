@@ -1,9 +1,9 @@
-"""What the kernel counted beside a job, and what limits the job by it, in a sentence."""
+"""The counters of a run, and the limit of a job by these counters, in a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from statistics import median
 
 from nfstuned.core.samples.sample import kinds
@@ -15,27 +15,27 @@ from nfstuned.model.system import TUNNEL_FULL
 from nfstuned.parse.proc.mountstats import parse_transports
 
 CACHED = 0.9
-"""Of a job that reads, at least this part is to come from the server, or the client's memory was measured."""
+"""The least part of a job's reads that comes from the server; with less the client's memory was measured."""
 BUSY = 0.95
 LOST = 0.001
 """Retransmissions a request."""
 WAITS = 1.0
 """A request waits in the client as long as the server takes for it."""
 CARRIES = 0.1
-"""A connection carries requests when it has this part of what it would have were all alike."""
+"""The least part of an equal share of the requests with which a connection counts as used."""
 NEARLY_ALL = 0.9
 """Of the requests, on one of several connections."""
 AT_LIMIT = 0.9
-"""Of what the VM may send, as in NFS510."""
+"""Of the VM's limit for sending, as in NFS510."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meters:
-    """What was read at both ends of a run; None is what could not be read."""
+    """The growth of the counters between both ends of a run; None where they could not be read."""
 
     sample: Sample | None = None
     sends: Sequence[int] = ()
-    """Requests that each connection sent; none where that is not known."""
+    """Requests that each connection sent; empty where that is not known."""
     busy: Sequence[float] = ()
     """Of each processor, from 0 to 1."""
     sent_bytes_per_s: float | None = None
@@ -44,12 +44,11 @@ class Meters:
 
 
 def beside(job: Job, meters: Meters, delivered: Delivered | None) -> Beside:
-    """Return what was counted while a job ran."""
+    """Return the kernel's figures of a run."""
     busy, sends, sample = meters.busy, meters.sends, meters.sample
-    all_sent = sum(sends)
     counted = Beside(
         carrying=carrying(sends) if sends else None,
-        busiest_connection=max(sends) / all_sent if all_sent else None,
+        busiest_connection=max(sends) / sum(sends) if sum(sends) else None,
         sent_bytes_per_s=meters.sent_bytes_per_s,
         sent_limit_bytes_per_s=meters.sent_limit_bytes_per_s,
         tunnel_processors=meters.tunnel_processors,
@@ -74,7 +73,7 @@ def beside(job: Job, meters: Meters, delivered: Delivered | None) -> Beside:
 
 
 def sends_between(before: Stanza, after: Stanza) -> tuple[int, ...]:
-    """Return how many requests each connection sent; none where one came, went or cannot be read."""
+    """Return the requests that each connection sent; empty where one came, went or cannot be read."""
     try:
         old, new = parse_transports(before.transports), parse_transports(after.transports)
     except ParseError:
@@ -91,21 +90,11 @@ def carrying(sends: Sequence[int]) -> int:
     return sum(each > 0 and each >= least for each in sends)
 
 
-def unlike_setting(run: Run) -> str:
-    """Return why a run was not made with the connections of its setting, "" where it was."""
-    wanted, had = run.step.setting.connections, run.beside.carrying
-    if wanted is None or had == wanted:
-        return ""
-    if had is None:
-        return "the kernel does not show what its connections carried"
-    return f"{had} of {wanted} connections carried its requests"
-
-
 def _over_fetch(job: Job, sample: Sample, delivered: Delivered | None) -> float | None:
     """Return the bytes that the server sent for each that programs read.
 
-    The kernel does not count what is read of mapped files: there fio's own bytes count, unless some of them
-    were read in a ramp, which fio leaves out.
+    The kernel does not count reads of mapped files: there fio's own bytes count, unless some of them were
+    read in a ramp, which fio leaves out.
     """
     if not job.pattern.reads:
         return None
@@ -117,72 +106,70 @@ def _over_fetch(job: Job, sample: Sample, delivered: Delivered | None) -> float 
     return sample.server_read_bytes_per_s * sample.interval_s / read if read else None
 
 
+def unlike_setting(run: Run) -> str:
+    """Return why a run was not made with the connections of its setting, "" where it was."""
+    wanted, had = run.step.setting.connections, run.beside.carrying
+    if wanted is None or had == wanted:
+        return ""
+    if had is None:
+        return "the kernel does not show what its connections carried"
+    return f"{had} of {wanted} connections carried its requests"
+
+
 def from_memory(run: Run) -> str:
-    """Return why a run says nothing of the server, "" where it does: its reads came from the page cache."""
+    """Return why a run shows nothing of the server, "" where it does: its reads came from the page cache."""
     ratio = run.beside.over_fetch
     if ratio is None or ratio >= CACHED:
         return ""
     return f"{1 - ratio:.0%} of what was read came from this machine's memory, not from the server"
 
 
-Middle = Callable[[Callable[[Run], float | None]], float | None]
-
-
-def _of_machine(middle: Middle) -> str:
-    """Return what of this machine limits a job, "" where nothing of it does."""
-    tunnel = middle(lambda run: run.beside.tunnel_processors)
-    connections = middle(lambda run: run.beside.connections)
-    if tunnel is not None and connections is not None and tunnel >= TUNNEL_FULL * connections:
-        return (
-            f"the TLS tunnel used {tunnel:.1f} processors, and has one for each connection: {connections:.0f}"
-        )
-    busiest = middle(lambda run: run.beside.busiest_processor)
-    if busiest is not None and busiest >= BUSY:
-        return f"a processor of this machine was busy {busiest:.0%} of the time"
-    sent = middle(lambda run: run.beside.sent_bytes_per_s)
-    most = middle(lambda run: run.beside.sent_limit_bytes_per_s)
-    if sent is not None and most is not None and sent >= AT_LIMIT * most:
-        return f"the VM sent {sent * 8 / 1e6:,.0f} Mbit/s, and by its size it may send {most * 8 / 1e6:,.0f}"
-    return ""
-
-
 def limit(job: Job, runs: Sequence[Run]) -> str:
-    """Return what limits a job, by the medians of its runs; "" where the counters do not tell."""
+    """Return the limit of a job, by the medians of its runs; "" where the counters do not show it."""
     counted = [run for run in runs if run.step.job == job and run.delivered is not None and not run.problem]
+    medians = Beside(**{
+        field.name: median(values)
+        for field in fields(Beside)
+        if (values := [v for run in counted if (v := getattr(run.beside, field.name)) is not None])
+    })  # fmt: skip
     if not counted:
         return ""
-
-    def middle(take: Callable[[Run], float | None]) -> float | None:
-        values = [value for run in counted if (value := take(run)) is not None]
-        return median(values) if values else None
-
-    rtt, queue = middle(lambda run: run.beside.rtt_ms), middle(lambda run: run.beside.queue_ms)
-    latency = middle(lambda run: run.delivered.latency_ms if run.delivered else None)
-    lost = middle(lambda run: run.beside.retransmissions_per_s)
-    operations = middle(lambda run: run.delivered.operations_per_s if run.delivered else None)
+    delivered = [run.delivered for run in counted if run.delivered is not None]
+    lost, operations = medians.retransmissions_per_s, median(each.operations_per_s for each in delivered)
     if lost is not None and operations and lost / operations > LOST:
         return f"the network loses packets: {lost:.1f} requests a second had to be sent again"
-    text = _of_machine(middle)
-    if text:
-        return text
-    part, connections = (
-        middle(lambda run: run.beside.busiest_connection),
-        middle(lambda run: run.beside.connections),
-    )
+    return next(iter((*_of_machine(medians), *_of_mount(job, delivered, medians))), "")
+
+
+def _of_machine(counted: Beside) -> Iterator[str]:
+    """Yield the limits of this machine that were reached."""
+    tunnel, connections = counted.tunnel_processors, counted.connections
+    if tunnel is not None and connections is not None and tunnel >= TUNNEL_FULL * connections:
+        used = f"the TLS tunnel used {tunnel:.1f} processors"
+        yield f"{used}, and has one for each connection: {connections:.0f}"
+    busiest = counted.busiest_processor
+    if busiest is not None and busiest >= BUSY:
+        yield f"a processor of this machine was busy {busiest:.0%} of the time"
+    sent, most = counted.sent_bytes_per_s, counted.sent_limit_bytes_per_s
+    if sent is not None and most is not None and sent >= AT_LIMIT * most:
+        yield f"the VM sent {sent * 8 / 1e6:,.0f} Mbit/s, and by its size it may send {most * 8 / 1e6:,.0f}"
+
+
+def _of_mount(job: Job, delivered: Sequence[Delivered], counted: Beside) -> Iterator[str]:
+    """Yield the limits of the mount's connections and its server, the nearest first."""
+    part, connections, rtt, queue = (
+        counted.busiest_connection, counted.connections, counted.rtt_ms, counted.queue_ms
+    )  # fmt: skip
     if part is not None and connections is not None and connections > 1 and part >= NEARLY_ALL:
-        return f"of {connections:.0f} connections one carried {part:.0%} of the requests"
+        yield f"of {connections:.0f} connections one carried {part:.0%} of the requests"
     if queue is not None and rtt is not None and queue >= WAITS * rtt:
-        return (
+        yield (
             f"requests waited {queue:.1f} ms in this client before they were sent, and {rtt:.1f} ms for the "
             "server: more connections (nconnect) let more of them go at once"
         )
-    if (
-        job.depth * job.threads == 1
-        and latency is not None
-        and (job.direct or job.pattern is not Pattern.READ)
-    ):
+    if job.depth * job.threads == 1 and (job.direct or job.pattern is not Pattern.READ):
+        latency = median(each.latency_ms for each in delivered)
         only = "only more of them at once, or a nearer server, gives more"
-        return f"one request at a time, each of {latency:.2f} ms: {only}"
+        yield f"one request at a time, each of {latency:.2f} ms: {only}"
     if rtt is not None:
-        return f"the server and the way to it: a request was answered {rtt:.1f} ms after it was sent"
-    return ""
+        yield f"the server and the way to it: a request was answered {rtt:.1f} ms after it was sent"

@@ -1,9 +1,13 @@
-"""Which jobs are run under which settings, in which order, and how long that takes."""
+"""The plan of a measurement: the jobs and settings in their order, its duration, and the search.
+
+The search finds the best read-ahead with few measurements. Throughput is expected to rise with the read-ahead
+up to some value, and above it to stay or to fall.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
@@ -13,17 +17,26 @@ WARM_UP = 0
 _BETWEEN_S = 1.0
 """About what fio takes to begin and to end a job."""
 ROUND_TRIPS = 80
-"""So many a run through the page cache has at least: TCP's window grows by the round trip, and after a pause
-anew (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""
+"""The least duration of a run through the page cache: TCP's window grows by the round trip, and after a pause
+again from the start (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""
 _LONGEST_S = 60.0
 """No link is so long that a run needs more; a server that answers slowly is not a long link."""
 _LAYOUT_BYTES_PER_S = 100e6
-"""A guess, to say beforehand how long the files take to be written; nothing depends on it."""
+"""A guess, for the estimate of the time that the files take; nothing depends on it."""
+
+
+CLOSE = 0.03
+"""A share of the best throughput: values within it of the best are equal, and the smallest wastes least."""
+_POWERS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+MOST_TRIED = len(_POWERS_KB) + 2
+"""No search tries more values: the powers, the policy's and the present one."""
+LIKELY_TRIED = 6
+"""About how many values a search tries, for the estimate of its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a measurement moves at most, by what the jobs ask for."""
+    """The most that a measurement moves, by the requests of its jobs."""
 
     file_bytes: int
     """Written once, before the first run."""
@@ -35,7 +48,7 @@ class Bounds:
 
 
 def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int | None) -> Bounds:
-    """Return what a suite moves at most under these settings."""
+    """Return the most that a suite moves under these settings."""
     if rate_bytes_per_s is None:
         return Bounds(suite.bytes_on_disk)
     planned = steps(suite, settings)
@@ -84,8 +97,8 @@ def lasting(suite: Suite, round_trip_ms: float) -> Suite:
 def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[BenchStep, ...]:
     """Return all runs in their order: job by job, and each job under the settings by turns.
 
-    So what changes by itself, such as a server that others use, meets all settings alike (A B A B). Every
-    other turn begins with the last setting: none of them always comes after the same one.
+    So a change from outside, such as the load of a server that others use, meets all settings alike
+    (A B A B). Every other turn begins with the last setting: no setting always comes after the same one.
     """
     planned: list[BenchStep] = []
     for job in suite.jobs:
@@ -109,3 +122,40 @@ def run_seconds(job: Job) -> float:
 def layout_seconds(job: Job) -> float:
     """Return about how long the making of a job's files takes."""
     return job.bytes_on_disk / _LAYOUT_BYTES_PER_S
+
+
+def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:
+    """Return the values that may be the answer, the smallest first: powers of two, the policy's, the present.
+
+    A power of two is left out where `target_kb` or `present_kb` differs from it by an eighth of it or less.
+    """
+    given = {kb for kb in (target_kb, present_kb) if kb}
+    powers = {power for power in _POWERS_KB if not any(abs(kb - power) * 8 <= power for kb in given)}
+    return tuple(sorted(given | powers))
+
+
+def next_value(values: Sequence[int], measured: Mapping[int, float]) -> int | None:
+    """Return the value to measure next; None when both neighbours of the best value are measured.
+
+    `values` are the candidates in order, `measured` has the throughput of each measured value. Both ends and
+    the middle come first. Later values halve the wider gap between the best value, which has the highest
+    throughput, and the nearest measured value on either side.
+    """
+    last = len(values) - 1
+    for index in (0, last, last // 2):
+        if values[index] not in measured:
+            return values[index]
+    known = [index for index, value in enumerate(values) if value in measured]
+    best = max(known, key=lambda index: measured[values[index]])
+    near = (
+        max((index for index in known if index < best), default=best),
+        min((index for index in known if index > best), default=best),
+    )
+    gaps = [(abs(index - best), (index + best) // 2) for index in near if abs(index - best) > 1]
+    return values[max(gaps)[1]] if gaps else None
+
+
+def best_value(measured: Mapping[int, float]) -> int:
+    """Return the smallest value within CLOSE of the highest throughput. Raises ValueError for no values."""
+    most = max(measured.values())
+    return min(value for value, throughput in measured.items() if throughput >= most * (1 - CLOSE))

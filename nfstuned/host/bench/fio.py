@@ -1,19 +1,22 @@
-"""fio(1), which sends the requests: its command line, its process, and its figures."""
+"""fio(1), which sends the requests: its command line, its process, and its figures.
+
+The figures are of `--output-format=json` of fio 3.0 and later (HOWTO, "Interpreting the output").
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from nfstuned.errors import ParseError
-from nfstuned.model.bench import Delivered, Engine, Job
-from nfstuned.parse.fio import parse_fio
+from nfstuned.model.bench import Delivered, Engine, Job, Pattern
 
 PROGRAM = "fio"
 END_S = 30.0
@@ -23,6 +26,9 @@ _SLOWEST_BYTES_PER_S = 1e6
 _TICK_S = 0.2
 _WAIT_FOR_WORD = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "sh")
 """fio begins when the guard knows its process id: of a bench that is killed before that, none is left."""
+_P99 = "99.000000"
+_NS_PER_MS = 1e6
+_MS_PER_S = 1e3
 Started = Callable[[int], None]
 Waiting = Callable[[float], None]
 
@@ -72,39 +78,82 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
 
 
 def lay_out(job: Job, folder: str, started: Started, waiting: Waiting) -> str:
-    """Make the files of a job, unless they are there; return what went wrong."""
+    """Make the files of a job, unless they are there; return the problem, "" without one."""
     seconds = END_S + job.bytes_on_disk / _SLOWEST_BYTES_PER_S
     argv = [PROGRAM, *arguments(job, folder), "--create_only=1", "--output-format=json"]
     output, problem = _run(argv, seconds, started, waiting)
-    if problem:
-        return problem
     try:
-        error = parse_fio(output, job.pattern).error
+        return problem or reason(parse_fio(output, job.pattern).error)
     except ParseError as unclear:
         return unclear.message
-    return reason(error) if error else ""
 
 
 def reason(number: int) -> str:
-    """Return what an errno of the files' server means."""
+    """Return the meaning of an errno of the files' server; "" for 0."""
     if number == errno.EDQUOT:
         return f"{os.strerror(number)}: the quota of the share, or of this user on it, is used up"
-    return os.strerror(number)
+    return os.strerror(number) if number else ""
 
 
 def measure(
     job: Job, folder: str, rate: int | None, started: Started, waiting: Waiting
 ) -> tuple[Delivered | None, str]:
-    """Run a job; return what it delivered, and why that does not count, "" where it does."""
+    """Run a job; return its figures, and why they do not count, "" where they do."""
     argv = [PROGRAM, *arguments(job, folder, rate), "--output-format=json"]
     output, problem = _run(argv, job.ramp_s + job.runtime_s + END_S, started, waiting)
     try:
         delivered = parse_fio(output, job.pattern)
     except ParseError as unclear:
         return None, problem or unclear.message
-    if delivered.error:
-        return delivered, reason(delivered.error)
-    return delivered, problem or ("" if delivered.seconds else "fio ended before it had measured anything")
+    if delivered.error or delivered.seconds:
+        return delivered, reason(delivered.error) or problem
+    return delivered, problem or "fio ended before it had measured anything"
+
+
+def parse_fio(text: str, pattern: Pattern) -> Delivered:
+    """Return what a job with group_reporting delivered. Raises ParseError.
+
+    fio writes its notes and errors before the document, to the same stream.
+    """
+    begin = text.find("{")
+    try:
+        document = json.loads(text[begin:]) if begin >= 0 else None
+    except (RecursionError, ValueError) as error:
+        raise ParseError("fio", 0, f"its output is no JSON: {error}") from None
+    jobs = document.get("jobs") if isinstance(document, Mapping) else None
+    if not isinstance(jobs, Sequence) or not jobs or not isinstance(jobs[0], Mapping):
+        raise ParseError("fio", 0, f"its output has no job: {text.strip()[-200:]!r}")
+    job = jobs[0]
+    side = job.get("read" if pattern.reads else "write")
+    if not isinstance(side, Mapping):
+        raise ParseError("fio", 0, f"its output has no figures of {pattern.value}")
+    latency = side.get("lat_ns")
+    latency = latency if isinstance(latency, Mapping) else {}
+    return Delivered(
+        bytes_per_s=_number(side, "bw_bytes"),
+        operations_per_s=_number(side, "iops"),
+        latency_ms=_number(latency, "mean") / _NS_PER_MS,
+        latency_p99_ms=_percentile(side),
+        seconds=_number(side, "runtime") / _MS_PER_S,
+        error=int(_number(job, "error")),
+    )
+
+
+def _percentile(side: Mapping[str, object]) -> float | None:
+    """Return the 99th percentile: of the whole latency where fio took it, else of the completion's."""
+    for name in ("lat_ns", "clat_ns"):
+        table = side.get(name)
+        percentiles = table.get("percentile") if isinstance(table, Mapping) else None
+        if isinstance(percentiles, Mapping) and _P99 in percentiles:
+            return _number(percentiles, _P99) / _NS_PER_MS
+    return None
+
+
+def _number(table: Mapping[str, object], key: str) -> float:
+    value = table.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise ParseError("fio", 0, f"its {key} is no number: {value!r}")
+    return float(value)
 
 
 def _run(argv: list[str], seconds: float, started: Started, waiting: Waiting) -> tuple[str, str]:

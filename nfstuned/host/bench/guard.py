@@ -1,25 +1,37 @@
-"""A process that outlives bench for a moment, to put back what bench changed: also after kill -9."""
+"""A process that outlives bench for a moment, to put back bench's changes: also after kill -9.
+
+It also makes bench's own mounts, in a mount namespace that no other program is in.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 
 from nfstuned.host.bench import guard_child
 from nfstuned.host.change.bdi import Bdi
 from nfstuned.host.command import run
+from nfstuned.host.observe import observe_stanzas_of
 from nfstuned.host.root import Root
+from nfstuned.model.bench import OwnMount
+from nfstuned.model.kernel import Stanza
 
 END_S = 60.0
-"""For removing the files, which a server may take its time for."""
+"""For a mount, an unmount, or the removal of the files: a server may take its time for each."""
+FOLDER = "run/nfstuned-bench"
 _PREFIX = ".nfstuned-bench-"
-_WRITTEN = "ok"
-"""What the guard answers when a line is in its record."""
+_DONE = "ok"
+"""The guard's answer to a line that is in its record, or done."""
+_HOST_NAME_ENDING = "-nfstuned-bench"
+_LONGEST_HOST_NAME = 64
+"""__NEW_UTS_LEN."""
 
 
 def record_folder(root: Root) -> str:
@@ -31,7 +43,7 @@ def record_folder(root: Root) -> str:
 
 
 class Guard:
-    """The connection to the guard's process. Bench tells it of each change before it makes the change."""
+    """The connection to the guard's process. Bench announces each change before it makes the change."""
 
     def __init__(self, folder: str, target: str) -> None:
         """Start it; `folder` is where records are and `target` the folder of the mount that is measured."""
@@ -48,60 +60,111 @@ class Guard:
             text=True,
             start_new_session=True,  # ^C is not for it
         )
-        own, guard = os.getpid(), self._process.pid
+        own, guard = os.getpid(), self.pid
         guards = {"guard": guard, "guard_began": guard_child.start_of(guard)}
-        self._tell("owner", pid=own, began=guard_child.start_of(own), target=target, **guards)
+        self.demand("owner", pid=own, began=guard_child.start_of(own), target=target, **guards)
+
+    @property
+    def pid(self) -> int:
+        """The guard's process id."""
+        return self._process.pid
 
     def folder(self, point: str) -> None:
         """Have the folder removed from the mount on `point`; by the next start where the mount is gone."""
-        self._tell("empty-folder", path=self.path, point=point)
+        self.demand("empty-folder", path=self.path, point=point)
 
     def files(self, inode: int) -> None:
         """Have bench's files removed from the folder, if it is still the one with this inode."""
-        self._tell("files", path=self.path, inode=inode)
+        self.demand("files", path=self.path, inode=inode)
 
     def read_ahead(self, bdi: Bdi, kb: int) -> None:
         """Have a superblock's read-ahead set back."""
-        self._tell("read-ahead", file=bdi.name, inode=bdi.inode, kb=kb)
+        self.demand("read-ahead", file=bdi.name, inode=bdi.inode, kb=kb)
 
     def program(self, pid: int) -> None:
         """Have a program ended."""
-        self._tell("program", pid=pid, began=guard_child.start_of(pid))
+        self.demand("program", pid=pid, began=guard_child.start_of(pid))
 
-    def mount_holder(self, pid: int, source: str, point: str) -> None:
-        """Have a process ended whose namespace holds a mount of `source`, which ends with it.
+    def demand(self, what: str, **item: object) -> None:
+        """Send a line, wait for its answer. Raises OSError unless it is done: nothing may be changed then."""
+        answer = self.ask(what, **item)
+        if answer != _DONE:
+            raise OSError(f"{self.record}: {answer}")
 
-        `point` is the folder that the mount will be on, and is removed.
-        """
-        self._tell("point", path=point)
-        self._tell("mount", pid=pid, began=guard_child.start_of(pid), source=source)
-
-    def _tell(self, what: str, **item: object) -> None:
-        """Send a line, wait for its answer. Raises OSError without one: nothing may be changed then."""
+    def ask(self, what: str, **item: object) -> str:
+        """Send a line; return the answer, which is a reason unless the line is done."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError
-        with suppress(BrokenPipeError):  # a guard that could not write its record says so before it ends
+        with suppress(BrokenPipeError):  # a guard that could not write its record gives the reason and ends
             self._process.stdin.write(json.dumps({"what": what, **item}) + "\n")
             self._process.stdin.flush()
-        answer = self._process.stdout.readline().strip()
-        if answer != _WRITTEN:
-            raise OSError(f"{self.record}: {answer or 'the guard has ended'}")
+        if not select.select([self._process.stdout], [], [], END_S)[0]:
+            return f"no answer within {END_S:g} s"
+        return self._process.stdout.readline().strip() or "the guard has ended"
 
     def end(self) -> tuple[str, ...]:
-        """Let everything be put back, and return what could not be, which the next start tries again.
+        """Let everything be put back; return the rest, which the next start tries again.
 
-        A guard that was killed has put nothing back, and says nothing.
+        A guard that was killed has put nothing back, and has no answer.
         """
         try:
-            said, _ = self._process.communicate(timeout=END_S)
+            answers, _ = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
             return (f"the server has not answered for {END_S:g} s; {self.path} is removed when it does",)
-        # After ^C an answer may be there that nobody read.
-        left = tuple(line for line in said.splitlines() if line != _WRITTEN)
+        # After ^C there may be an answer that nobody read.
+        left = tuple(line for line in answers.splitlines() if line != _DONE)
         if self._process.returncode and not left:
-            again = "the next bench of the same folder puts it back"
-            return (f"what {self.record} names: the guard has ended, and {again}",)
+            later = "the next bench of the same folder puts it back"
+            return (f"what {self.record} names: the guard has ended, and {later}",)
         return left
+
+
+class OwnMountError(Exception):
+    """Why a mount could not be made, or unmounted."""
+
+
+class OwnMounts:
+    """Mounts of bench's own, one at a time, on a folder below /run; they end with the guard's process."""
+
+    def __init__(self, root: Root, keeper: Guard) -> None:
+        """Give the guard namespaces of its own. Raises OSError, and OwnMountError where that is forbidden."""
+        self._root = root
+        self._keeper = keeper
+        self._mounted: OwnMount | None = None
+        self.point = root.path(f"{FOLDER}/{keeper.name}")
+        # The name is the same at each measurement: a server remembers a client for some time.
+        name = os.uname().nodename[: _LONGEST_HOST_NAME - len(_HOST_NAME_ENDING)] + _HOST_NAME_ENDING
+        keeper.demand("point", path=self.point)
+        os.makedirs(os.path.dirname(self.point), 0o700, exist_ok=True)
+        os.mkdir(self.point, 0o700)
+        self._demand("a mount namespace of its own", "separate", name=name)
+
+    @property
+    def path(self) -> str:
+        """The mount's root, for processes that may look into the guard's namespace."""
+        return f"/proc/{self._keeper.pid}/root{self.point}"
+
+    def have(self, wanted: OwnMount | None) -> None:
+        """Have this mount, and no other; None for no mount. Raises OwnMountError."""
+        if wanted == self._mounted:
+            return
+        if self._mounted is not None:
+            self._demand(f"unmounting {self._mounted.source}", "unmount")
+            self._mounted = None
+        if wanted is not None:
+            about = f"mounting {wanted.source} with {wanted.options}"
+            self._demand(about, "mount", point=self.point, **asdict(wanted))
+            self._mounted = wanted
+
+    def stanza(self) -> Stanza | None:
+        """Return the counters of the mount; None where they cannot be read."""
+        stanzas = observe_stanzas_of(self._root, self._keeper.pid)
+        return next((stanza for stanza in stanzas if stanza.point == self.point), None)
+
+    def _demand(self, about: str, what: str, **item: object) -> None:
+        answer = self._keeper.ask(what, **item)
+        if answer != _DONE:
+            raise OwnMountError(f"{about}: {answer}")
 
 
 def leftovers(folder: str, target: str) -> Iterator[str]:
@@ -121,7 +184,7 @@ def leftovers(folder: str, target: str) -> Iterator[str]:
 
 
 def sweep(record: str) -> str:
-    """Put back what a record names; return what could not be, which is all while its guard still runs."""
+    """Put back everything that a record names; return the rest, which is all while its guard still runs."""
     with open(record, encoding="utf-8") as file:
         owner = json.loads(file.readline())
     if "guard" in owner and guard_child.start_of(int(owner["guard"])) == owner["guard_began"]:
@@ -131,7 +194,7 @@ def sweep(record: str) -> str:
 
 
 def ask(word: str, folder: str, seconds: float) -> tuple[str, str]:
-    """Let a child look at a folder or make it (guard_child); return what it says, and what went wrong."""
+    """Let a child look at a folder or make it (guard_child); return its output, and the problem."""
     done = run([*_child(word), folder], seconds)
     # The child's own words are enough.
     return done.output, done.problem.partition("; ")[0] if done.problem else ""

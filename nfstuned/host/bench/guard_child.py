@@ -1,11 +1,15 @@
-"""What `nfstuned bench` lets children do: whatever touches the mount, and putting back when bench has ended.
+"""The children of `nfstuned bench`: they touch the mount, and put everything back when bench has ended.
 
-`python -I -S guard_child.py guard RECORD` takes from standard input a line for each thing to put back, writes
-it to RECORD, answers "ok", and puts everything back when the input ends, however bench ended. `sweep RECORD`
-does so for what a guard left behind. `look FOLDER` says what room there is, and `make FOLDER` makes a folder
-and says its inode.
-What goes wrong is printed. It imports nothing but the standard library, and is run as a file, so that it
-starts in no time.
+`python -I -S guard_child.py guard RECORD` takes a line of JSON at a time from standard input. A thing to put
+back is written to RECORD. "separate" gives the process a mount namespace and a host name of its own, "mount"
+mounts there, "unmount" unmounts; when the process ends, also by kill -9, the kernel unmounts: no other
+process is in the namespace. The answer is "ok" or a reason. When the input ends, however bench ended,
+everything is put back.
+
+`sweep RECORD` does so for a guard that was killed. `look FOLDER` prints the free space, and `make FOLDER`
+makes a folder and prints its inode. Problems are printed.
+
+It imports nothing but the standard library, and is run as a file, so that it starts in no time.
 """
 
 from __future__ import annotations
@@ -19,44 +23,125 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Mapping
 
 GONE_S = 5.0
 """How long a killed program has to end."""
+BUSY_S = 10.0
+"""How long a program that was killed may take to close its files."""
 FILE = re.compile(r"\d+-\d+-\d+\.\d+\.\d+", re.ASCII)
 """The names that host.bench.fio has fio give its files."""
 _STEP_S = 0.05
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CLONE_NEWNS, _CLONE_NEWUTS = 0x00020000, 0x04000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_SYNCHRONOUS = 2, 4, 8, 16
+_MS_NOATIME, _MS_REC, _MS_SLAVE = 1024, 1 << 14, 1 << 19
+_UMOUNT_NOFOLLOW = 8
+_Item = Mapping[str, object]
 
 
 def guard(record: str) -> str:
-    """Take lines until the input ends, then put everything back; return what could not be.
+    """Take lines until the input ends, then put everything back; return the problems, a line each.
 
     The record is for the next start, should this process be killed; somebody may have removed it by then.
     """
-    lines = []
+    lines, mounted = [], ""
     with open(record, "x", encoding="utf-8") as file:
         for line in sys.stdin:
-            file.write(line)
-            file.flush()
-            lines.append(line)
-            sys.stdout.write("ok\n")
+            item = json.loads(line)
+            answer = "ok"
+            if item["what"] in {"separate", "mount", "unmount"}:
+                try:
+                    mounted = _change_mounts(item, mounted)
+                except OSError as error:
+                    answer = error.strerror or "it failed"
+            else:
+                file.write(line)
+                file.flush()
+                lines.append(line)
+            sys.stdout.write(answer + "\n")
             sys.stdout.flush()
-    return _finish(lines, record)
+    return _finish(lines, record, mounted)
+
+
+def _change_mounts(item: _Item, mounted: str) -> str:
+    """Make the namespaces, a mount in them, or unmount it; return the mount point, "" for none."""
+    if item["what"] == "separate":
+        _separate(str(item["name"]))
+    elif item["what"] == "mount":
+        _mount(item)
+        return str(item["point"])
+    elif mounted:
+        _unmount(mounted)
+    return ""
+
+
+def _call(name: str, *arguments: object) -> None:
+    """Call the C library. Raises OSError."""
+    import ctypes  # noqa: PLC0415 - for mounts alone
+
+    words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*words):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _separate(name: str) -> None:
+    """Leave the host's mount namespace and host name. Raises OSError.
+
+    A mount that the host unmounts afterwards is unmounted here, too (MS_SLAVE): this process holds none of
+    the host's mounts.
+    """
+    _call("unshare", _CLONE_NEWNS | _CLONE_NEWUTS)
+    encoded = os.fsencode(name)
+    _call("sethostname", encoded, len(encoded))
+    _call("mount", b"none", b"/", None, _MS_REC | _MS_SLAVE, None)
+
+
+def _mount(wanted: _Item) -> None:
+    """Have the kernel mount, without mount.nfs and the files that it reads. Raises OSError."""
+    flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_NOATIME
+    if wanted["synchronous"]:
+        flags |= _MS_SYNCHRONOUS
+    source, point, fstype, options = (
+        os.fsencode(str(wanted[key])) for key in ("source", "point", "fstype", "options")
+    )
+    _call("mount", source, point, fstype, flags, options)
+
+
+def _unmount(point: str) -> None:
+    """Unmount, never lazily nor by force, once killed programs have closed their files. Raises OSError."""
+    deadline = time.monotonic() + BUSY_S
+    while not _is_unmounted(point, is_last=time.monotonic() > deadline):
+        time.sleep(_STEP_S)
+
+
+def _is_unmounted(point: str, *, is_last: bool) -> bool:
+    """Try to unmount; return whether it worked, or raise OSError where waiting does not help."""
+    try:
+        _call("umount2", os.fsencode(point), _UMOUNT_NOFOLLOW)
+    except OSError as error:
+        if error.errno != errno.EBUSY or is_last:
+            raise
+        return False
+    return True
 
 
 def sweep(record: str) -> str:
-    """Put back what a guard that was killed left; return what could not be."""
+    """Put back everything that a killed guard left; return the problems, a line each."""
     with open(record, encoding="utf-8") as file:
         return _finish([line for line in file if line.endswith("\n")], record)
 
 
-def _finish(lines: list[str], record: str) -> str:
-    """Put back what lines name, and remove their record when all of it is; return what is not.
+def _finish(lines: list[str], record: str, mounted: str = "") -> str:
+    """Put back everything that lines name, then remove their record; return the problems, a line each.
 
-    Programs end first, or they would go on with their files. The folder comes last, whose server may not
-    answer.
+    Programs end first, or they would go on with their files. The folder comes last, because its server may
+    not answer.
     """
-    items = [json.loads(line) for line in lines]
+    items: list[_Item] = [json.loads(line) for line in lines]
+    if mounted:
+        items.append({"what": "mounted", "point": mounted})
     ordered = sorted(items, key=lambda item: _ORDER.index(item["what"]))
     problems = [problem for item in ordered if (problem := _put_back(item))]
     if not problems:
@@ -65,8 +150,8 @@ def _finish(lines: list[str], record: str) -> str:
     return "\n".join(problems)
 
 
-def _put_back(item: dict[str, object]) -> str:
-    """Put one thing back; return why it is not."""
+def _put_back(item: _Item) -> str:
+    """Put one thing back; return the problem."""
     try:
         _PUT_BACK[str(item["what"])](item)
     except OSError as error:
@@ -74,7 +159,7 @@ def _put_back(item: dict[str, object]) -> str:
     return ""
 
 
-def _end(item: dict[str, object]) -> None:
+def _end(item: _Item) -> None:
     """End a program, if it is still the same one."""
     pid, began = int(str(item["pid"])), str(item["began"])
     if start_of(pid) != began:
@@ -95,18 +180,12 @@ def start_of(pid: int) -> str:
     return "" if fields[0] in {"Z", "X"} else fields[19]
 
 
-def _unmount(item: dict[str, object]) -> None:
-    """End the process that holds a mount in a namespace of its own; the kernel unmounts it with the process.
-
-    Nobody else has the mount, and whatever used it has ended before: it is not detached from anything. Where
-    the server does not answer, the process stays until it does, and is left for the next start to see.
-    """
-    _end(item)
-    if start_of(int(str(item["pid"]))) == item["began"]:
-        raise OSError(errno.EBUSY, "still mounted for bench: its server does not answer", item["source"])
+def _unmount_own(item: _Item) -> None:
+    """Unmount bench's own mount: no other process has it, and its users have ended before."""
+    _unmount(str(item["point"]))
 
 
-def _remove_point(item: dict[str, object]) -> None:
+def _remove_point(item: _Item) -> None:
     """Remove a mount point of bench's, and bench's folder of them when it is the last."""
     path = str(item["path"])
     with contextlib.suppress(FileNotFoundError):
@@ -115,7 +194,7 @@ def _remove_point(item: dict[str, object]) -> None:
         os.rmdir(os.path.dirname(path))
 
 
-def _set_back(item: dict[str, object]) -> None:
+def _set_back(item: _Item) -> None:
     """Write the old value, if it is still the same superblock."""
     try:
         fd = os.open(str(item["file"]), os.O_RDWR | os.O_CLOEXEC)
@@ -128,17 +207,17 @@ def _set_back(item: dict[str, object]) -> None:
         os.close(fd)
 
 
-def _remove_files(item: dict[str, object]) -> None:
+def _remove_files(item: _Item) -> None:
     """Remove bench's files from the folder that it made, and from no other that has its name by now.
 
-    Whoever may write beside it can rename it and put another in its place. It is told by its inode alone: the
-    device of a mount is another one when the folder is mounted anew, as after a boot.
+    Users who may write to the folder above can rename it and put another in its place. Its inode alone names
+    it: the device of a mount is another one when the folder is mounted again, as after a boot.
     """
     with contextlib.suppress(FileNotFoundError):
         _empty(str(item["path"]), item["inode"])
 
 
-def _remove_folder(item: dict[str, object]) -> None:
+def _remove_folder(item: _Item) -> None:
     """Remove a folder that is empty. Where its mount is gone it is still on the server."""
     path = str(item["path"])
     try:
@@ -150,18 +229,11 @@ def _remove_folder(item: dict[str, object]) -> None:
             ) from None
 
 
-def _remove_both(item: dict[str, object]) -> None:
-    """Remove files and folder as a record of an earlier version has them: it does not know the inode."""
-    with contextlib.suppress(FileNotFoundError):
-        _empty(str(item["path"]), None)
-    _remove_folder(item)
-
-
 def _empty(path: str, inode: object) -> None:
-    """Remove bench's files from a folder; whatever else somebody put there stays. Raises OSError."""
+    """Remove bench's files from a folder; other files stay. Raises OSError."""
     folder = os.open(path, _FOLDER)
     try:
-        if inode is not None and os.fstat(folder).st_ino != inode:
+        if os.fstat(folder).st_ino != inode:
             raise OSError(errno.ESTALE, "is not the folder that bench made: nothing in it was removed", path)
         for name in filter(FILE.fullmatch, os.listdir(folder)):
             if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -170,20 +242,19 @@ def _empty(path: str, inode: object) -> None:
         os.close(folder)
 
 
-def _leave(item: dict[str, object]) -> None:
-    """Do nothing: who began it is for the next start to know."""
+def _leave(item: _Item) -> None:
+    """Do nothing: the next start needs the process that began the record."""
 
 
-_ORDER = ("owner", "program", "mount", "point", "read-ahead", "files", "empty-folder", "folder")
+_ORDER = ("owner", "program", "mounted", "read-ahead", "point", "files", "empty-folder")
 _PUT_BACK = {
     "owner": _leave,
     "program": _end,
-    "mount": _unmount,
-    "point": _remove_point,
+    "mounted": _unmount_own,
     "read-ahead": _set_back,
+    "point": _remove_point,
     "files": _remove_files,
     "empty-folder": _remove_folder,
-    "folder": _remove_both,
 }
 
 
@@ -218,13 +289,13 @@ _WORDS = {"guard": guard, "sweep": sweep, "look": look, "make": make}
 
 
 def main(argv: list[str]) -> int:
-    """Do what is asked for; what goes wrong is on stderr."""
+    """Run one of the words; problems are on stderr."""
     try:
-        said = _WORDS[argv[0]](argv[1])
+        output = _WORDS[argv[0]](argv[1])
     except OSError as error:
         sys.stderr.write(f"{error.filename or argv[1]}: {error.strerror}\n")
         return 1
-    sys.stdout.write(said)
+    sys.stdout.write(output)
     return 0
 
 

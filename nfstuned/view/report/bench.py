@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import groupby
 
-from nfstuned.core.bench.against import Against
-from nfstuned.core.bench.difference import LEAST_DIFFERENCE, LEAST_RUNS
+from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against
 from nfstuned.core.samples.sample import figure, speed
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count

@@ -13,12 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nfstuned.core.bench.plan import ROUND_TRIPS, lasting
-from nfstuned.core.bench.search import candidates
-from nfstuned.host.bench.fio import arguments
+from nfstuned.core.bench.plan import ROUND_TRIPS, candidates, lasting
+from nfstuned.host.bench.fio import arguments, parse_fio
 from nfstuned.host.bench.suites import suite
 from nfstuned.model.bench import Job, Pattern
-from nfstuned.parse.fio import parse_fio
 from tests.lab.kit.clones import clone, shaped
 from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.server import AZURE, Server

@@ -14,9 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nfstuned.host.bench.fio import arguments
+from nfstuned.host.bench.fio import arguments, parse_fio
 from nfstuned.model.bench import Engine, Job, Pattern
-from nfstuned.parse.fio import parse_fio
 from tests.lab.kit.clones import clone, shaped
 from tests.lab.kit.mounts import set_read_ahead_kb
 from tests.lab.kit.server import AZURE, Server

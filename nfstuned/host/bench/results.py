@@ -19,7 +19,7 @@ from nfstuned.host.files.write import new_file
 from nfstuned.host.root import Root
 
 MOST = 100
-"""Documents that are kept."""
+"""Documents that stay."""
 MOST_BYTES = 32 << 20
 """Of all that are kept; the newest document stays, however large it is."""
 LARGEST = 16_000_000
@@ -33,7 +33,7 @@ def result_folder(root: Root) -> str:
     return record_folder(root) + "-results"
 
 
-def keep(folder: str, moment: float, text: str) -> str:
+def save(folder: str, moment: float, text: str) -> str:
     """Keep a document of a measurement that began at `moment`, and return its path. Raises OSError.
 
     The oldest documents go where there are more than MOST, or more than MOST_BYTES.

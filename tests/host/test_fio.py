@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
+from nfstuned.host.bench.fio import parse_fio
 from nfstuned.model.bench import Delivered, Pattern
-from nfstuned.parse.fio import parse_fio
 
 REAL = (Path(__file__).parents[1] / "data/fio/randread-3.33.json").read_text()
 
