@@ -219,7 +219,7 @@ def test_a_file_that_this_user_may_not_read_is_named() -> None:
     assert refused[0].reason.endswith("Permission denied; run it as root")
 
 
-def test_a_pipe_in_the_place_of_a_file_is_named_once(host: Path) -> None:
+def test_a_pipe_instead_of_a_file_is_named_once(host: Path) -> None:
     os.mkfifo(host / "etc/nfsmount.conf")
     line = "/etc/nfsmount.conf: a fifo where a file should be: not read"
     assert [str(problem) for problem in observe(host).problems] == [line]

@@ -22,7 +22,7 @@ from tests.lab.kit.unit import allowed
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "systemd/nfstuned.service"
 PERSIST, WATCH = ROOT / "systemd/nfstuned-persist.service", ROOT / "systemd/nfstuned-persist.path"
-CHECK = ROOT / "systemd/nfstuned-check.service"
+CHECK, TIMER = ROOT / "systemd/nfstuned-check.service", ROOT / "systemd/nfstuned-check.timer"
 EXPORTER = ROOT / "systemd/nfstuned-exporter.service"
 CATALOG = ROOT / "systemd/nfstuned.catalog"
 RULES = ROOT / "udev/99-nfstuned.rules"
@@ -39,19 +39,20 @@ def settings(unit: Path = UNIT) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (line.partition("=") for line in lines)]
 
 
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
-    unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
-    done = run("systemd-analyze", "verify", "--man=no", unit)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def installed(folder: Path, *units: Path) -> list[Path]:
+    """Copy units to a folder, with a program that exists instead of nfstuned."""
+    for unit in units:
+        (folder / unit.name).write_text(unit.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    return [folder / unit.name for unit in units]
 
 
-def test_systemd_finds_nothing_wrong_with_all_of_them_together(tmp_path: Path) -> None:
-    for unit in (UNIT, PERSIST, WATCH):
-        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
-    done = run(
-        "systemd-analyze", "verify", "--man=no", *(tmp_path / one.name for one in (UNIT, WATCH, PERSIST))
-    )
+@pytest.mark.parametrize(
+    "units",
+    [(UNIT,), (UNIT, WATCH, PERSIST), (CHECK, TIMER), (TIMER, CHECK), (EXPORTER,)],
+    ids=["daemon", "persist", "check", "timer", "exporter"],
+)
+def test_systemd_finds_nothing_wrong_with_the_units(units: tuple[Path, ...], tmp_path: Path) -> None:
+    done = run("systemd-analyze", "verify", "--man=no", *installed(tmp_path, *units))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -72,7 +73,7 @@ def test_the_daemon_and_the_units_name_the_same_file() -> None:
     assert ("Wants", WATCH.name) in settings()
 
 
-def test_the_service_may_write_what_the_command_writes() -> None:
+def test_the_service_may_write_the_files_of_the_command() -> None:
     given = settings(PERSIST)
     assert dict(given)["ExecStart"] == "/usr/bin/nfstuned apply --persist"
     assert ("ReadWritePaths", "/etc") in given
@@ -92,16 +93,6 @@ def test_units_that_read_all_of_etc_may_read_other_users_files(unit: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["nfstuned-check.service", "nfstuned-check.timer", "nfstuned-exporter.service"]
-)
-def test_systemd_finds_nothing_wrong_with_the_units_of_metrics(name: str, tmp_path: Path) -> None:
-    for unit in (*(ROOT / "systemd").glob("nfstuned-check.*"), EXPORTER):
-        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
-    done = run("systemd-analyze", "verify", "--man=no", tmp_path / name)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize(
     ("check", "left"),
     [
         ("echo new; exit 0", "new\n"),
@@ -111,9 +102,7 @@ def test_systemd_finds_nothing_wrong_with_the_units_of_metrics(name: str, tmp_pa
     ],
     ids=["clean", "found", "broken", "cannot-load"],
 )
-def test_only_a_check_that_was_made_replaces_what_was_found_before(
-    check: str, left: str, tmp_path: Path
-) -> None:
+def test_only_a_completed_check_replaces_the_earlier_findings(check: str, left: str, tmp_path: Path) -> None:
     (command,) = re.findall(r"^ExecStart=/bin/sh -c '(.*?)'$", CHECK.read_text(), re.MULTILINE | re.DOTALL)
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\n{check}\n")
@@ -168,7 +157,7 @@ def test_no_unit_of_the_early_boot_is_waited_for() -> None:
 def verified(folder: Path, drop_in: str) -> str:
     """Return systemd-analyze's messages on the unit with a drop-in, on a host with /var on NFS."""
     (folder / f"{UNIT.name}.d").mkdir()
-    (folder / UNIT.name).write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    installed(folder, UNIT)
     (folder / f"{UNIT.name}.d/samples.conf").write_text(drop_in)
     (folder / "var.mount").write_text("[Mount]\nWhat=server:/var\nWhere=/var\nType=nfs\n")
     command = ["systemd-analyze", "verify", "--man=no", str(folder / UNIT.name)]
@@ -192,8 +181,7 @@ def test_the_drop_ins_that_the_manual_names_are_right(tmp_path: Path, setting: s
     manual = (ROOT / "docs/man/nfstuned.toml.5").read_text()
     assert f"\n{setting}\n" in manual.replace("\\-", "-")
     (tmp_path / f"{UNIT.name}.d").mkdir()
-    unit = tmp_path / UNIT.name
-    unit.write_text(UNIT.read_text().replace("/usr/bin/nfstuned ", "/usr/bin/true "))
+    (unit,) = installed(tmp_path, UNIT)
     (tmp_path / f"{UNIT.name}.d/samples.conf").write_text(f"[Service]\n{setting}\n")
     done = run("systemd-analyze", "verify", "--man=no", unit)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

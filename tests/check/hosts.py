@@ -136,7 +136,7 @@ class Case:
         return self.base._inherited(key)  # noqa: SLF001 - another case
 
     def update(self, messages: Mapping[str, str]) -> Case:
-        """Write the texts of findings to this host's file, in the place of the old; return the new host."""
+        """Write the texts of findings to this host's file, over the old; return the new host."""
         file = HOSTS / f"{self.name}{SUFFIX}"
         text = file.read_text()
         for finding, old in self.messages.items():

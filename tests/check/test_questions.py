@@ -64,7 +64,7 @@ def questions(name: str, folder: Path) -> Questions:
         "//nas/e /e cifs guest,ip=nas.example.com 0 0",
     ],
 )
-def test_a_name_in_the_place_of_an_address_does_not_end_the_check(tmp_path: Path, line: str) -> None:
+def test_a_name_instead_of_an_address_does_not_end_the_check(tmp_path: Path, line: str) -> None:
     folder = hosts.load("clean").build(tmp_path / "host")
     (folder / "etc/fstab").write_text(line + "\n")
     root = Root(str(folder))
