@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import NamedTuple
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -125,8 +126,7 @@ class MapEntry:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """An option of a mount, and the line that decided it."""
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nfstuned.model.kernel import decimal, whole_pages
 
@@ -109,8 +110,7 @@ class RuleWriter:
         return self.program is not None or "%" in self.value or "$" in self.value
 
 
-@dataclass(frozen=True, slots=True)
-class UdevFile:
+class UdevFile(NamedTuple):
     """A udev rules file that is in force, or an empty file that masks others."""
 
     path: str

@@ -138,7 +138,7 @@ READERS: dict[str, Reader] = {
     "exports": processes.parse_exports,
     "unix": processes.parse_unix,
     "overlay": processes.parse_layers,
-    "tcp": processes.parse_listening,
+    "tcp": tunnel.parse_listening,
     "tasks": lambda text: tuple(sunrpc.parse_requests(text, 1, "f")),
     "sample": lambda text: parse_line(text.encode("utf-8", "surrogateescape"), "f", 1),
     "keys": as_bytes(parse_keys),

@@ -667,7 +667,7 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
         right = replace(facts(superblock(15360, AZURE)), udev=(file,))
         assert len([f for judge in (nfs1.broken, nfs1.not_persistent) for f in judge(right)]) == 1
         # Another value than the policy's would not mend the mount.
-        less = replace(file, text=rule.replace("15360", "64").replace("15M", "64K"))
+        less = file._replace(text=rule.replace("15360", "64").replace("15M", "64K"))
         host = replace(host, udev=(less,))
         assert subjects(nfs1.below_policy(host)) != []
 

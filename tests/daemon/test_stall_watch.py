@@ -16,7 +16,7 @@ from nfstuned.model.samples import Counted
 from nfstuned.model.status import Stall
 from tests.core.test_stalls import at, superblock, xprt
 from tests.host.entries import Entries
-from tests.host.test_sunrpc import WAITS, asked
+from tests.parse.test_sunrpc import WAITS, asked
 
 V41 = "v4.1 tcp 10.10.10.10:2049"
 TASKS = "sys/kernel/debug/sunrpc/rpc_clnt/a/tasks"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.model.facts import SmbSession
-from nfstuned.parse.proc.cifs import parse_debug_data
+from nfstuned.host.root import Root
+from nfstuned.model.facts import SmbOps, SmbSession
+from nfstuned.parse.proc.cifs import (
+    added_smb_operations,
+    parse_debug_data,
+    parse_stats,
+    read_smb_mounts,
+    read_smb_operations,
+    read_smb_sessions,
+)
 from tests.check import hosts
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -119,3 +129,103 @@ def test_any_text_is_read(text: str) -> None:
     for session in parse_debug_data(text):
         assert session.channels >= 1
         assert session.address
+
+
+# cifs_stats_proc_show and smb2_print_stats (fs/smb/client); newer kernels say "since" behind the SMBs.
+SHARE = (
+    "{head}\nSMBs: 120{since}\nBytes read: 8192  Bytes written: 4096\n"
+    "Open files: 0 total (local), 0 open on server\n"
+    "TreeConnects: 1 total 0 failed\nTreeDisconnects: 0 total 0 failed\nCreates: 40 total 3 failed\n"
+    "Closes: 37 total 0 failed\nFlushes: 1 total 0 failed\n"
+    "Reads: 2 total 0 failed\nWrites: 4 total 0 failed\n"
+    "Locks: 0 total 0 failed\nIOCTLs: 1 total 1 failed\nQueryDirectories: 10 total 2 failed\n"
+    "ChangeNotifies: 0 total 0 failed\nQueryInfos: 20 total 0 failed\nSetInfos: 3 total 0 failed\n"
+    "OplockBreaks: 0 sent 0 failed"
+)
+STATS_HEAD = (
+    "Resources in use\nCIFS Session: 1\nShare (unique mount targets): 2\n"
+    "SMB Request/Response Buffer: 1 Pool size: 5\nSMB Small Req/Resp Buffer: 1 Pool size: 30\n"
+    "Operations (MIDs): 0\n\n0 session 0 share reconnects\n"
+    "Total vfs operations: 16 maximum at one time: 2\n\nMax requests in flight: 2\n"
+)
+OLD_STATS = STATS_HEAD + SHARE.format(head=r"1) \\sa1\smb", since="") + "\n"
+NEW_STATS = STATS_HEAD + SHARE.format(
+    head="1) \\\\sa1\\my share\tDISCONNECTED ", since=" since 2026-11-20 12:00:01 UTC"
+)
+
+
+def test_requests_are_counted_by_what_they_are_for() -> None:
+    assert parse_stats(OLD_STATS) == (SmbOps(r"\\sa1\smb", metadata=110, data=6),)
+
+
+def test_a_share_that_is_not_connected_keeps_its_name() -> None:
+    assert parse_stats(NEW_STATS) == (SmbOps(r"\\sa1\my share", metadata=110, data=6),)
+
+
+def test_sessions_to_one_share_are_added_up_and_others_kept_apart() -> None:
+    text = (
+        OLD_STATS
+        + SHARE.format(head=r"2) \\sa1\smb", since="")
+        + "\n"
+        + SHARE.format(head=r"3) \\b\c", since="")
+    )
+    assert parse_stats(text) == (SmbOps(r"\\sa1\smb", 220, 12), SmbOps(r"\\b\c", 110, 6))
+
+
+def test_counters_of_more_than_31_bits_are_printed_with_a_sign() -> None:
+    text = OLD_STATS.replace("Reads: 2 total 0", "Reads: -2147483000 total -7")
+    assert parse_stats(text) == (SmbOps(r"\\sa1\smb", metadata=110, data=(1 << 32) - 2147483000 + 4),)
+
+
+@given(st.one_of(any_text, damaged(OLD_STATS), tokens_damaged(NEW_STATS)))
+def test_any_text_is_read_as_stats(text: str) -> None:
+    assert all(one.metadata >= 0 and one.data >= 0 for one in parse_stats(text))
+
+
+ROWS = (
+    "24 1 254:0 / / rw - ext4 /dev/vda rw\n"
+    "60 24 0:46 / /mnt/nfs rw - nfs4 sa1:/a rw,vers=4.1\n"
+    r"61 24 0:47 / /mnt/smb rw - cifs //sa1/my\040share rw,vers=3.1.1" + "\n"
+    "62 24 0:48 / /mnt/smb3 rw - smb3 //sa1/b rw,vers=3.1.1\n"
+    "63 24 0:x / /mnt/odd rw - cifs //sa1/c rw\n"
+)
+
+
+def host(tmp_path: Path, **files: str) -> Root:
+    for name, text in files.items():
+        path = tmp_path / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Root(str(tmp_path))
+
+
+def test_smb_mounts_of_either_type_are_seen_and_no_others(tmp_path: Path) -> None:
+    mounts, problems = read_smb_mounts(host(tmp_path, proc__1__mountinfo=ROWS))
+    assert [(mount.point, mount.source) for mount in mounts] == [
+        ("/mnt/smb", "//sa1/my share"),
+        ("/mnt/smb3", "//sa1/b"),
+    ]
+    assert [str(problem) for problem in problems] == ["/proc/1/mountinfo:5: not a device number: '0:x'"]
+
+
+def test_sessions_and_operations_are_the_kernels(tmp_path: Path) -> None:
+    root = host(tmp_path, proc__fs__cifs__DebugData=NEW, proc__fs__cifs__Stats=OLD_STATS)
+    assert [session.channels for session in read_smb_sessions(root)] == [4]
+    assert [one.data for one in read_smb_operations(root)] == [6]
+
+
+def test_without_the_kernels_module_nothing_is_seen(tmp_path: Path) -> None:
+    root = host(tmp_path)
+    assert (read_smb_mounts(root), read_smb_sessions(root), read_smb_operations(root)) == (((), ()), (), ())
+
+
+def test_shares_that_came_went_or_were_reset_have_no_difference() -> None:
+    before = (SmbOps("a", 10, 5), SmbOps("gone", 1, 1), SmbOps("reset", 100, 0))
+    after = (SmbOps("a", 30, 6), SmbOps("came", 1, 1), SmbOps("reset", 2, 0))
+    assert added_smb_operations(before, after) == (SmbOps("a", 20, 1),)
+
+
+def test_a_difference_is_right_where_counters_of_32_bits_wrapped_in_between() -> None:
+    before = SmbOps("a", (1 << 32) - 5, (1 << 31) - 1), SmbOps("reset", (1 << 31) - 1, 0)
+    after = SmbOps("a", 15, (1 << 31) + 1), SmbOps("reset", 0, 0)
+    assert added_smb_operations(before, after) == (SmbOps("a", 20, 2),)

@@ -1,9 +1,24 @@
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from nfstuned.parse.fields import LARGEST, clean_path, counters, number, quoted, unescape, unmangle
+from nfstuned.model.kernel import parse_options
+from nfstuned.parse.fields import (
+    LARGEST,
+    MASK,
+    clean_path,
+    counters,
+    masked,
+    number,
+    parse_kernel_options,
+    quoted,
+    unescape,
+    unmangle,
+)
 from tests.parse.damage import any_text
 
 
@@ -94,3 +109,117 @@ def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
 )
 def test_a_clean_path_does_not_leave_the_root(path: str, clean: str) -> None:
     assert clean_path(path) == clean
+
+
+def test_options_keep_their_order_and_the_last_one_counts() -> None:
+    options = parse_options("rw,vers=4.1,nconnect=4,hard,nconnect=8")
+    assert options.pairs == (
+        ("rw", None),
+        ("vers", "4.1"),
+        ("nconnect", "4"),
+        ("hard", None),
+        ("nconnect", "8"),
+    )
+    assert options.number("nconnect") == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", ()),
+        (",,rw,", (("rw", None),)),
+        ("a=b=c", (("a", "b=c"),)),
+        ("a=", (("a", ""),)),
+        ("=a", (("", "a"),)),
+        ('context="a,b=c",rw', (("context", '"a,b=c"'), ("rw", None))),
+        ('rw,context="a,b', (("rw", None), ("context", '"a,b'))),
+        ('a="x"y"z,w",b', (("a", '"x"y"z,w"'), ("b", None))),
+    ],
+)
+def test_commas_in_quotes_and_further_equals_signs_belong_to_the_value(
+    text: str, pairs: tuple[tuple[str, str | None], ...]
+) -> None:
+    assert parse_options(text).pairs == pairs
+
+
+def test_an_escaped_comma_does_not_split_and_an_option_without_value_keeps_none() -> None:
+    assert parse_kernel_options(r"rw,context=a\054b,x=").pairs == (
+        ("rw", None),
+        ("context", "a,b"),
+        ("x", ""),
+    )
+    assert parse_kernel_options("rw").pairs == (("rw", None),)
+
+
+@given(any_text)
+def test_any_text_is_a_list_of_options(text: str) -> None:
+    parse_kernel_options(text)
+    for each in (text, text + '"'):
+        assert ",".join(f"{k}={v}" if v is not None else k for k, v in parse_options(each).pairs) in {
+            each,
+            ",".join(part for part in each.split(",") if part),
+        }
+
+
+@given(st.integers(1, 50_000))
+def test_an_open_quote_does_not_cost_more_than_its_length(length: int) -> None:
+    assert len(parse_options('"' + "a," * length).pairs) == 1
+
+
+KEY = base64.b64encode(bytes(range(64))).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rw,password=hunter2,vers=3.0", "rw,password=****,vers=3.0"),
+        ("pass=a,,b,rw", "pass=****,rw"),
+        ("password=Pa,Ss4,w0rd!,rw,uid=0", "password=****,rw,uid=0"),
+        ("password=x, which is no option", "password=****, which is no option"),
+        ("Password2=x password = y", "Password2=**** password = ****"),
+        ('passwd="a, b",rw', "passwd=****,rw"),
+        ("password='it is',rw", "password=****,rw"),
+        ('{"password": "a b", "x": 1}', '{"password": ****, "x": 1}'),
+        ("username=u%hunter2,rw", "username=u%****,rw"),
+        ("user=dom/u%hunter2", "user=dom/u%****"),
+        ("//u:hunter2@h/s", "//u:****@h/s"),
+        ("smb://u:h@nter2@h/s", "smb://u:****@h/s"),
+        ("//u:hunt/er2@h/s", "//u:****@h/s"),
+        ("//u%hunter2@h/s", "//u%****@h/s"),
+        ("https://a.blob/x?sv=1&sig=ab%2Bc&se=2", "https://a.blob/x?sv=1&sig=****&se=2"),
+        (f"AccountKey={KEY};x", "AccountKey=****"),
+        (f"see {KEY}.", "see ****."),
+        ("account_key=x", "account_key=****"),
+        ("credentials=user:hunter2", "credentials=****"),
+        ("token=t secret=s passphrase=p", "token=**** secret=**** passphrase=****"),
+    ],
+)
+def test_secrets_are_masked_and_what_stands_around_them_stays(text: str, shown: str) -> None:
+    assert masked(text) == shown
+    assert masked(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("credentials=/etc/smb.cred", "cred=/etc/x", "sec=sys,rw,nconnect=4", "username=u,uid=0"),
+        *("nas:/v@2026", "//h/s", "[fe80::1%eth0]:/v", "https://learn.microsoft.com/a?x=1", "passno: 0"),
+        *("permission denied; no password: ask root", "s:/a=b", "fsck pass is not a number: 'x'"),
+        *("sign=on", "design=1", "A" * 86),
+    ],
+)
+def test_what_is_no_secret_is_shown(text: str) -> None:
+    assert masked(text) == text
+
+
+@given(st.text(alphabet="pasword=,:/@%\"' *x\n&sig", max_size=60))
+def test_a_text_that_is_masked_stays_as_it_is(text: str) -> None:
+    once = masked(text)
+    assert masked(once) == once
+
+
+def test_a_token_is_masked_before_it_is_cut_and_one_beside_a_secret_whole() -> None:
+    text = "x" * 70 + ",password=hunter2hunter2hunter2"
+    assert quoted(text) == ascii("x" * 70 + ",password=****"[:10]) + "..."
+    assert quoted("word", "password=my") == ascii(MASK)
+    assert quoted("word", "rw,hard") == "'word'"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
-from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.fstab import parse_fstab, parse_utab, parse_verify
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
@@ -139,3 +139,91 @@ def test_a_line_of_another_type_is_none_of_ours_whatever_is_wrong_with_it() -> N
 )
 def test_nothing_but_parse_errors_comes_out(text: str) -> None:
     assert all(isinstance(entry, (Request, ParseError)) for entry in parse_fstab(text))
+
+
+# fprintf_utab_fs of libmount's tab_update.c; newer versions start with ID= and know UNIQID=
+NFS = "ID=61 SRC=sa1:/a TARGET=/mnt/2 ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10 UNIQID=9"
+ESCAPED = r"SRC=s:/a\040b TARGET=/mnt/with\040space ROOT=/ ATTRS=addr=fd00::10 OPTS=_netdev"
+UTAB_ROWS = f"{NFS}\n{ESCAPED}\n"
+
+
+def test_nfs_requests_are_found_with_the_options_of_mount_nfs() -> None:
+    assert parse_utab(UTAB_ROWS) == (
+        Request(
+            "sa1:/a",
+            "/mnt/2",
+            "vers=4.1,nconnect=8,addr=10.10.10.10",
+            "/run/mount/utab",
+            1,
+        ),
+        Request("s:/a b", "/mnt/with space", "addr=fd00::10", "/run/mount/utab", 2),
+    )
+
+
+def test_other_entries_and_noise_do_not_count() -> None:
+    assert (
+        parse_utab("\nSRC=/dev/sda1 TARGET=/ ROOT=/ OPTS=_netdev,addr=x\nnoise\nSRC=x TARGET=/x ATTRS=a\n")
+        == ()
+    )
+
+
+def test_an_entry_without_a_mount_point_is_located_and_the_others_survive() -> None:
+    before, error, after = parse_utab(f"{NFS}\nSRC=s:/ ATTRS=vers=3\n{NFS}\n", "utab")
+    assert isinstance(before, Request)
+    assert isinstance(after, Request)
+    assert (before.options, before.line, after.options, after.line) == (after.options, 1, before.options, 3)
+    assert isinstance(error, ParseError)
+    assert str(error) == "utab:2: neither SRC nor TARGET may be missing: 'SRC=s:/ ATTRS=vers=3'"
+
+
+@given(st.one_of(damaged(UTAB_ROWS), tokens_damaged(UTAB_ROWS), any_text))
+def test_nothing_but_parse_errors_comes_out_of_utab(text: str) -> None:
+    assert all(isinstance(entry, (Request, ParseError)) for entry in parse_utab(text))
+
+
+OUTPUT = """\
+/
+   [E] unreachable on boot required source: LABEL=x
+/nope
+   [E] unreachable on boot required target: No such file or directory
+/proc
+   [W] unreachable source: proc: No such file or directory
+   [W] bogus seems unsupported by the current kernel
+   [W] cannot detect on-disk filesystem type (No such file or directory)
+"""
+ERRORS = """\
+findmnt: /tmp/t.fstab: parse error at line 3 -- ignored
+findmnt: /tmp/t.fstab: parse error at line 6 -- ignored
+
+2 parse errors, 2 errors, 3 warnings
+"""
+
+
+def test_errors_are_counted_and_warnings_are_not() -> None:
+    assert parse_verify(OUTPUT, ERRORS) == {
+        "/: unreachable on boot required source: LABEL=x": 1,
+        "/nope: unreachable on boot required target: No such file or directory": 1,
+        "parse error at line 3": 1,
+        "parse error at line 6": 1,
+    }
+
+
+def test_the_same_error_twice_counts_twice() -> None:
+    found = parse_verify(OUTPUT + OUTPUT, ERRORS)
+    assert found is not None
+    assert found["/: unreachable on boot required source: LABEL=x"] == 2
+
+
+def test_success_is_no_error() -> None:
+    assert parse_verify("Success, no errors or warnings detected\n", "") == {}
+
+
+def test_what_has_no_summary_is_no_verdict() -> None:
+    assert parse_verify("", "findmnt: unrecognized option '--verify'\n") is None
+    assert parse_verify("", "") is None
+
+
+@given(any_text, any_text)
+def test_no_output_breaks_it(output: str, errors: str) -> None:
+    found = parse_verify(output, errors)
+    assert found is None or all(count > 0 for count in found.values())

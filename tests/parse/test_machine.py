@@ -1,8 +1,25 @@
 from __future__ import annotations
 
-import pytest
+from contextlib import suppress
 
-from nfstuned.parse.proc.machine import parse_cpu_list, parse_slabinfo
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import Distribution
+from nfstuned.parse.proc.machine import (
+    module_name,
+    newest_last,
+    parse_cpu_list,
+    parse_kernel_config,
+    parse_modules,
+    parse_os_release,
+    parse_release,
+    parse_slabinfo,
+)
+from tests.parse.conftest import Captured
+from tests.parse.damage import any_text
 
 SLABS = """\
 slabinfo - version: 2.1
@@ -22,3 +39,134 @@ def test_processors_are_counted(text: str, count: int | None) -> None:
 
 def test_active_objects_are_read_and_other_lines_left_out() -> None:
     assert parse_slabinfo(SLABS) == {"nfs_inode_cache": 1048576, "nfs_direct_cache": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("5.10.0-32-cloud-amd64\n", (5, 10, 0)),
+        ("4.18.0-394.el8.x86_64", (4, 18, 0)),
+        ("6.12.107+deb13-cloud-amd64", (6, 12, 107)),
+        ("6.17.8-rc1", (6, 17, 8)),
+        ("6.8-custom", (6, 8, 0)),
+        ("7", (7, 0, 0)),
+        ("5.15.167.4-microsoft-standard-WSL2", (5, 15, 167)),
+    ],
+)
+def test_a_release_starts_with_its_version(text: str, version: tuple[int, int, int]) -> None:
+    release = parse_release(text)
+    assert release.version == version
+    assert release.text == text.strip()
+
+
+def test_the_release_is_the_folders_name(captured: Captured) -> None:
+    release = parse_release(captured("version").split()[2])
+    assert release.text.startswith(captured.folder.name)
+    assert release.version >= (5, 4, 0)
+
+
+@pytest.mark.parametrize("text", ["", "linux", "-5.4", "\u0665.\u0664", "9" * 5000])
+def test_a_text_without_a_version_is_an_error(text: str) -> None:
+    with pytest.raises(ParseError, match=r"^/proc/sys/kernel/osrelease:1: not a kernel release: '"):
+        parse_release(text)
+
+
+def test_a_real_distribution_is_read(captured: Captured) -> None:
+    assert parse_os_release(captured("os-release")) == Distribution(
+        "debian", "13", "Debian GNU/Linux 13 (trixie)"
+    )
+
+
+def test_quotes_and_escapes_are_those_of_the_shell() -> None:
+    text = r"""
+# a comment
+not an assignment
+ID="rocky"
+ID_LIKE='rhel  centos fedora'
+PRETTY_NAME="a \"b\" \$c \\ \`d\` \e"
+VERSION_ID=9.4
+BROKEN="x"""
+    assert parse_os_release(text) == Distribution(
+        "rocky", "9.4", 'a "b" $c \\ `d` \\e', ("rhel", "centos", "fedora")
+    )
+
+
+def test_a_single_quoted_value_has_no_escapes_and_an_empty_one_is_empty() -> None:
+    assert parse_os_release("PRETTY_NAME='a\\\\b'\nVERSION_ID=\nID=''\n") == Distribution("", "", "a\\\\b")
+
+
+def test_an_empty_file_has_the_defaults() -> None:
+    assert parse_os_release("") == Distribution("linux", "", "Linux")
+
+
+@given(st.one_of(any_text, any_text.map(lambda text: "ID=" + text), any_text.map(lambda text: "6." + text)))
+def test_nothing_but_parse_errors_comes_out(text: str) -> None:
+    parse_os_release(text)
+    with suppress(ParseError):
+        parse_release(text)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("kernel/fs/nfs/nfs.ko", "nfs"),
+        ("kernel/fs/nfs/nfsv4.ko.xz", "nfsv4"),
+        ("nfsv3.ko.zst", "nfsv3"),
+        ("/lib/modules/6.1.0/kernel/fs/cifs/cifs.ko.gz", "cifs"),
+        ("rpcsec-gss-krb5.ko", "rpcsec_gss_krb5"),
+        ("nfs.ko.debug", ""),
+        ("nfs", ""),
+        ("nfs.ko/blocklayout", ""),
+        ("", ""),
+    ],
+)
+def test_a_module_is_known_by_its_file(file: str, name: str) -> None:
+    assert module_name(file) == name
+
+
+def test_modules_of_depmod_and_of_the_kernel_itself_are_read_alike() -> None:
+    dep = (
+        "kernel/fs/nfs/nfs.ko.xz: kernel/fs/lockd/lockd.ko.xz kernel/net/sunrpc/sunrpc.ko.xz\n"
+        "/lib/modules/5.4.0/updates/dkms/cifs.ko:\n"
+    )
+    assert parse_modules(dep) == {
+        "nfs": "kernel/fs/nfs/nfs.ko.xz",
+        "cifs": "/lib/modules/5.4.0/updates/dkms/cifs.ko",
+    }
+    assert parse_modules("kernel/fs/nfs/nfsv4.ko\nkernel/fs/ext4/ext4.ko\n") == {
+        "nfsv4": "kernel/fs/nfs/nfsv4.ko",
+        "ext4": "kernel/fs/ext4/ext4.ko",
+    }
+
+
+def test_a_file_that_is_cut_off_or_damaged_gives_what_is_whole() -> None:
+    assert parse_modules("kernel/fs/nfs/nfs.ko: kernel/a.ko\nkernel/fs/nfs/nfsv4.k") == {
+        "nfs": "kernel/fs/nfs/nfs.ko"
+    }
+    assert parse_modules("\0\udcff\n\n:\n") == {}
+
+
+def test_of_a_configuration_only_choices_count() -> None:
+    text = (
+        "#\n# Linux/x86 6.1.176 Kernel Configuration\n#\nCONFIG_NFS_FS=m\n# CONFIG_NFS_V2 is not set\n"
+        'CONFIG_NFS_V4_1=y\nCONFIG_NFS_V4_1_IMPLEMENTATION_ID_DOMAIN="kernel.org"\nCONFIG_HZ=250\nCONFIG_X=y'
+    )
+    assert parse_kernel_config(text) == {"CONFIG_NFS_FS": "m", "CONFIG_NFS_V4_1": "y", "CONFIG_X": "y"}
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        ["5.10.0-9-amd64", "5.10.0-10-amd64", "5.10.0-28-amd64"],
+        ["5.9.0-1-amd64", "5.10.0-1-amd64", "6.1.0-1-amd64"],
+        ["5.14.0-70.el9.x86_64", "5.14.0-362.el9.x86_64", "5.14.0-362.8.1.el9_3.x86_64"],
+        ["6.4.0-150600.21-default", "6.4.0-150600.21.1-default", "6.4.0-150600.23.7-default"],
+        ["5.15.0-91-generic", "5.15.0-1053-azure"],
+        ["6.12.0-rc1", "6.12.0-rc12", "6.12.0", "6.12.1-rc1", "6.12.1"],
+        ["6.12.43+deb13-amd64", "6.12.107+deb13-amd64"],
+        ["4.18.0-80.el8.x86_64", "4.18.0-553.el8_10.x86_64"],
+        ["7.0.0", "10.0.0"],
+    ],
+)
+def test_kernels_are_sorted_by_age(releases: list[str]) -> None:
+    assert newest_last(releases[::-1]) == releases

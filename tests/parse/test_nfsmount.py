@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
+from nfstuned.host.root import Root
 from nfstuned.model.requests import ConfInclude, Setting
-from nfstuned.parse.etc.nfsmount import drop_ins, included, parse_nfsmount
+from nfstuned.model.system import NfsUtils
+from nfstuned.parse.etc.nfsmount import drop_ins, included, parse_mount_nfs, parse_nfsmount, read_nfs_utils
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 FILE = "/etc/nfsmount.conf"
@@ -149,3 +153,63 @@ def test_drop_ins_are_read_in_the_order_of_versions() -> None:
 )
 def test_nothing_but_parse_errors_comes_out(text: str) -> None:
     assert all(isinstance(item, Setting | ConfInclude | ParseError) for item in parse_nfsmount(text))
+
+
+BEFORE = b"\x7fELF\x02\x01/etc/nfsmount.conf\0%s: "
+AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        (b"(linux nfs-utils 2.6.2)\n", (2, 6, 2)),
+        (b"(linux nfs-utils 2.8.3)\n", (2, 8, 3)),
+        (b"(linux nfs-utils 2.8.3-rc1)\n", (2, 8, 3)),
+        (b"(linux nfs-utils 2.10)\n", (2, 10)),
+        (b"(linux nfs-utils)\n", None),
+        (b"(linux nfs-utils 2)\n", None),
+        (b"since nfs-utils version 1.0.x\n", None),
+    ],
+)
+def test_the_version_is_that_which_it_prints(said: bytes, version: tuple[int, ...] | None) -> None:
+    assert parse_mount_nfs(BEFORE + said + AFTER) == NfsUtils(version, drop_ins=True)
+
+
+def test_one_without_the_function_reads_no_drop_ins() -> None:
+    assert parse_mount_nfs(BEFORE + b"(linux nfs-utils 2.3.3)\n") == NfsUtils((2, 3, 3))
+
+
+def test_another_program_tells_nothing() -> None:
+    assert parse_mount_nfs(b"#!/bin/sh\nexec /opt/mount.nfs\n") == NfsUtils()
+
+
+def test_the_first_that_keeps_sections_apart_is_2_8_3() -> None:
+    versions = [(2, 6, 2), (2, 8), (2, 8, 2), (2, 8, 3), (2, 9), (2, 10, 1), (3, 0)]
+    apart = [one for one in versions if NfsUtils(one).keeps_sections_apart]
+    assert apart == [(2, 8, 3), (2, 9), (2, 10, 1), (3, 0)]
+    assert not NfsUtils(None).keeps_sections_apart
+
+
+def test_its_name_is_for_people() -> None:
+    assert (NfsUtils((2, 6, 2)).name, NfsUtils().name) == ("mount.nfs 2.6.2", "mount.nfs")
+
+
+PROGRAM = b"\x7fELF\0%s: (linux nfs-utils 2.6.2)\n\0conf_init_dir: %s\0"
+
+
+def put(tree: Path, name: str, data: bytes) -> None:
+    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    (tree / name).write_bytes(data)
+
+
+def test_it_is_that_of_sbin(tmp_path: Path) -> None:
+    put(tmp_path, "usr/sbin/mount.nfs", PROGRAM)
+    assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
+    put(tmp_path, "sbin/mount.nfs", PROGRAM.replace(b"2.6.2", b"2.8.3"))
+    assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
+
+
+def test_without_one_nothing_is_known(tmp_path: Path) -> None:
+    assert read_nfs_utils(Root(str(tmp_path))) is None
+    (tmp_path / "sbin/mount.nfs").mkdir(parents=True)
+    assert read_nfs_utils(Root(str(tmp_path))) is None

@@ -11,11 +11,13 @@ from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
 from nfstuned.model.system import Refusal, TunnelEntry, TunnelService
 from nfstuned.parse.etc.tunnel import (
+    parse_listening,
     parse_mountmap,
     parse_refusal,
     parse_services,
     parse_stunnel,
     parse_tunnel_list,
+    parse_variable,
 )
 from tests.check import hosts
 from tests.parse.damage import any_text, damaged, tokens_damaged
@@ -259,3 +261,61 @@ def test_a_log_that_begins_in_the_middle_of_a_line_is_read_from_the_next() -> No
 @given(st.one_of(damaged(REFUSED), tokens_damaged(REFUSED), any_text))
 def test_any_log_has_a_refusal_or_none(text: str) -> None:
     assert isinstance(parse_refusal(text), (Refusal, type(None)))
+
+
+NAME = "AZURE_ENDPOINT_OVERRIDE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{NAME}=chinacloudapi.cn\n",
+        f'{NAME}="chinacloudapi.cn"\n',
+        f"export {NAME}='chinacloudapi.cn'\n",
+        f"[Manager]\nDefaultEnvironment=LANG=C {NAME}=chinacloudapi.cn OTHER=1\n",
+        f'[Mount]\nEnvironment="{NAME}=chinacloudapi.cn"\n',
+        f"BOOT_IMAGE=/vmlinuz root=/dev/sda1 systemd.setenv={NAME}=chinacloudapi.cn quiet\n",
+        f"{NAME}=windows.net\n{NAME}=chinacloudapi.cn\n",
+    ],
+)
+def test_a_variable_is_found_in_every_form(text: str) -> None:
+    assert parse_variable(text, NAME) == "chinacloudapi.cn"
+
+
+@pytest.mark.parametrize(
+    "text", ["", f"# {NAME}=a\n", f"  ; {NAME}=a\n", f"{NAME}=\n", f"MY_{NAME}=a\n", f"{NAME}S=a\n"]
+)
+def test_what_sets_another_variable_or_none_is_passed_over(text: str) -> None:
+    assert parse_variable(text, NAME) is None
+
+
+SOCKETS = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:4E51 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 24511 1
+   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18021 1
+   2: 0100007F:03B6 0100007F:4E52 01 00000000:00000000 00:00000000 00000000     0        0 24519 1
+  10: 0100007F:4E53 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 24520 1
+"""
+V6 = """\
+  sl  local_address                         remote_address                        st tx_queue rx_queue tr
+   0: 00000000000000000000000001000000:4E51 00000000000000000000000000000000:0000 0A 00000000:00000000
+"""
+
+
+def test_only_sockets_that_listen_count() -> None:
+    assert parse_listening(SOCKETS) == frozenset({22, 20049})
+
+
+def test_tcp6_has_the_same_form() -> None:
+    assert parse_listening(V6) == frozenset({20049})
+
+
+def test_a_host_on_which_nothing_listens_differs_from_one_that_does_not_say() -> None:
+    assert parse_listening(SOCKETS.partition("\n")[0]) == frozenset()
+    assert parse_listening("") is None
+    assert parse_listening("no such file\n") is None
+
+
+def test_rows_that_are_cut_off_or_strange_are_passed_over() -> None:
+    assert parse_listening(SOCKETS + "  11: 0100007F:4E5") == frozenset({22, 20049})
+    assert parse_listening(SOCKETS + "  11: 0100007F:zzzz 00000000:0000 0A 0\n") == frozenset({22, 20049})

@@ -157,8 +157,10 @@ def mounted_source(request: Request, stand_ins: Mapping[str, str] = NO_STAND_INS
 
 def wants_tunnel(request: Request) -> bool:
     """Whether mount.aznfs makes a tunnel for a line: for version 4.1, and not with `notls`."""
+    if request.fstype != AZNFS:
+        return False
     asked = parse_options(request.options)
-    return request.fstype == AZNFS and "notls" not in asked and aznfs_version(asked) == "4.1"
+    return "notls" not in asked and aznfs_version(asked) == "4.1"
 
 
 def wants_stand_in(request: Request, snapshot: Snapshot) -> bool:

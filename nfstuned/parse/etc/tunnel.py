@@ -25,7 +25,6 @@ from nfstuned.parse.etc.services import read_unit
 from nfstuned.parse.etc.units import UNIT_FOLDERS, conf_files
 from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.fields import number as read_number
-from nfstuned.parse.proc.processes import parse_listening
 from nfstuned.parse.tree import FileTree
 
 _HIGHEST = 65535
@@ -387,3 +386,14 @@ def _drop_ins(root: FileTree, folders: Sequence[str]) -> list[tuple[str, str]]:
         if drop.endswith(".conf")
     ]
     return [(file, scope) for *_, file, scope in sorted(drop_ins)]
+
+
+_LISTENING = r"(?m)^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A "
+"""The state 0A is TCP_LISTEN of the kernel's include/net/tcp_states.h."""
+
+
+def parse_listening(text: str) -> frozenset[int] | None:
+    """Return the ports on which something listens, at whichever address; None where the file is not there."""
+    if not re.match(r" *sl +local_address ", text):
+        return None
+    return frozenset(int(port, 16) for port in re.findall(_LISTENING, text))

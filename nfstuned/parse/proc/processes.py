@@ -85,17 +85,6 @@ def parse_layers(options: str) -> Iterator[str]:
             yield from (unescape(path) for path in value.split(":") if path.startswith("/"))
 
 
-_LISTENING = r"(?m)^ *[0-9]+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A "
-"""The state 0A is TCP_LISTEN of the kernel's include/net/tcp_states.h."""
-
-
-def parse_listening(text: str) -> frozenset[int] | None:
-    """Return the ports on which something listens, at whichever address; None where the file is not there."""
-    if not re.match(r" *sl +local_address ", text):
-        return None
-    return frozenset(int(port, 16) for port in re.findall(_LISTENING, text))
-
-
 _TICKS_PER_S = 100
 """USER_HZ, the same on all architectures of today's distributions (include/uapi/asm-generic/param.h)."""
 _TUNNEL_PROGRAMS = ("stunnel", "efs-proxy")

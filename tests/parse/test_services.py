@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from nfstuned.model.requests import UnitState
-from nfstuned.parse.etc.services import parse_units
+from nfstuned.parse.etc.services import parse_units, preset_enables
 
 TEXT = """\
 LazyUnmount=no
@@ -50,3 +52,23 @@ def test_a_condition_counts_once_it_was_judged() -> None:
     assert not parse_units(text.format(4711))["a.mount"].condition
     assert not parse_units(text.format(0))["a.mount"].job
     assert parse_units(text.format(0) + "Job=12 /org/freedesktop/systemd1/job/12\n")["a.mount"].job
+
+
+UNIT = "nfstuned.service"
+
+
+@pytest.mark.parametrize(
+    ("texts", "enabled"),
+    [
+        ((), True),
+        (("enable sshd.service\n",), True),
+        (("disable *\n",), False),
+        (("enable nfs*.service\n", "disable *\n"), True),
+        (("disable nfstuned.service\n", "enable *\n"), False),
+        (("ignore nfstuned.service\n", "enable *\n"), False),
+        (("# disable *\n; disable *\n\n  enable nfstuned.service\ndisable *\n",), True),
+        (("disable\nmask *\ndisable other.service\n",), True),
+    ],
+)
+def test_the_first_line_that_fits_decides_and_no_line_enables(texts: tuple[str, ...], enabled: bool) -> None:  # noqa: FBT001
+    assert preset_enables(texts, UNIT) is enabled

@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Mount, Server, Volume
+from nfstuned.model.kernel import Mount, Server, Uevent, Volume
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.superblocks import find_volume, parse_servers, parse_volumes
+from nfstuned.parse.proc.superblocks import (
+    find_volume,
+    is_device_number,
+    parse_read_ahead,
+    parse_servers,
+    parse_uevent,
+    parse_volumes,
+)
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -156,3 +163,102 @@ def test_rows_beside_a_damaged_one_survive(data: st.DataObject) -> None:
     text = "\n".join([*rows[:at], bad, *rows[at + 1 :]])
     good = [entry for number, entry in enumerate(parse_volumes(REAL), 1) if number != at]
     assert [entry for entry in parse_volumes(text) if entry in good] == good
+
+
+def test_every_real_bdi_has_the_kernels_default(captured: Captured) -> None:
+    for line in captured("bdi").splitlines():
+        path, _, value = line.partition("/read_ahead_kb:")
+        assert is_device_number(path.rpartition("/")[2])
+        assert parse_read_ahead(value + "\n", path) == 128
+
+
+@pytest.mark.parametrize(
+    "name", ["btrfs-1", "ceph-1", "0:", ":4", "0:4:3", "0:٤", "0:4\n", "", "0:" + "9" * 5000]
+)
+def test_other_names_are_no_device_numbers(name: str) -> None:
+    assert not is_device_number(name)
+
+
+def test_a_value_that_the_kernel_prints_as_negative_is_an_enormous_one() -> None:
+    # 2**64-1 is taken for a read-ahead and reads back as -4: pages are rounded down, and the print is signed
+    assert parse_read_ahead("-4\n", "f") == 2**64 - 4
+    assert parse_read_ahead("-0", "f") == 0
+
+
+@pytest.mark.parametrize("text", ["", "\n", "-", "12k", "1 2", "\0", "9" * 5000, "--4"])
+def test_anything_else_is_an_error_that_names_file_and_token(text: str) -> None:
+    with pytest.raises(
+        ParseError, match=r"^/sys/class/bdi/0:4/read_ahead_kb:1: read-ahead is not a number: '"
+    ):
+        parse_read_ahead(text, "/sys/class/bdi/0:4/read_ahead_kb")
+
+
+def test_a_message_marks_where_it_cuts_a_token() -> None:
+    with pytest.raises(ParseError, match=r"not a number: '9{80}'\.\.\.$"):
+        parse_read_ahead("9" * 5000, "f")
+
+
+@given(any_text)
+def test_nothing_but_a_parse_error_comes_out(text: str) -> None:
+    is_device_number(text)
+    try:
+        value = parse_read_ahead(text, "f")
+    except ParseError:
+        return
+    assert 0 <= value < 2**64
+
+
+def message(action: str = "add", path: str = "/devices/virtual/bdi/0:43", subsystem: str = "bdi") -> bytes:
+    fields = [
+        f"{action}@{path}",
+        f"ACTION={action}",
+        f"DEVPATH={path}",
+        f"SUBSYSTEM={subsystem}",
+        "SEQNUM=832",
+        "",
+    ]
+    return "\0".join(fields).encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("action", ["add", "remove", "change"])
+def test_a_bdi_event_names_its_device(action: str) -> None:
+    assert parse_uevent(message(action), "bdi") == Uevent(action, "bdi", "0:43")
+
+
+def test_events_of_other_subsystems_are_none() -> None:
+    assert parse_uevent(message(subsystem="bdisk"), "bdi") is None
+    assert parse_uevent(message(subsystem="xbdi"), "bdi") is None
+    assert parse_uevent(message(subsystem="net"), "bdi") is None
+
+
+def test_the_short_path_of_a_removed_transport_is_understood() -> None:
+    event = parse_uevent(message("remove", "/switch-1/xprt-0-tcp", "sunrpc"), "sunrpc")
+    assert event == Uevent("remove", "sunrpc", "xprt-0-tcp")
+
+
+def test_messages_of_udev_itself_are_none() -> None:
+    assert parse_uevent(b"libudev\0\xfe\xed\xca\xfe(\0\0\0ACTION=add\0SUBSYSTEM=bdi\0", "bdi") is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"add@/devices/virtual/bdi/0:43\0",
+        b"add@/devices/virtual/bdi/0:43\0SUBSYSTEM=bdi",
+        b"@/devices/virtual/bdi/0:43\0SUBSYSTEM=bdi\0",
+        b"SUBSYSTEM=bdi\0",
+    ],
+)
+def test_a_message_that_was_cut_is_none(data: bytes) -> None:
+    assert parse_uevent(data, "bdi") is None
+
+
+@given(st.binary(), st.integers(0, 120))
+def test_no_datagram_breaks_the_parser(data: bytes, cut: int) -> None:
+    for text in (data, message()[:cut] + data, data + message()):
+        parse_uevent(text, "bdi")
+
+
+def test_names_that_are_not_utf_8_come_through() -> None:
+    assert parse_uevent(b"add@/x/\xff\0SUBSYSTEM=\xfe\0", "\udcfe") == Uevent("add", "\udcfe", "\udcff")

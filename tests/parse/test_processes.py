@@ -1,0 +1,227 @@
+"""What keeps a mount busy, as the kernel and nfs-utils write it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.host.root import Root
+from nfstuned.model.system import TunnelService
+from nfstuned.parse.proc.processes import (
+    TunnelThreads,
+    parse_exports,
+    parse_layers,
+    parse_mapped,
+    parse_mount_id,
+    parse_processor_ticks,
+    parse_state,
+    parse_swaps,
+    parse_unix,
+    parse_uptime,
+    read_tunnel_threads,
+    read_tunnels,
+    read_waiters,
+    tunnel_shares,
+)
+
+
+def test_an_open_file_names_its_mount() -> None:
+    assert parse_mount_id("pos:\t0\nflags:\t0100000\nmnt_id:\t64\nino:\t3\n") == 64
+    assert parse_mount_id("pos:\t0\n") is None
+
+
+def test_this_process_says_so_of_its_own_files() -> None:
+    with Path("/proc/self/maps").open() as file:
+        said = parse_mount_id(Path(f"/proc/self/fdinfo/{file.fileno()}").read_text())
+        mapped = parse_mapped(file.read())
+    rows = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    assert [row[4] for row in rows if int(row[0]) == said] == ["/proc"]
+    assert mapped
+
+
+def test_mapped_files_are_known_by_their_device() -> None:
+    text = (
+        "55b0a592d000-55b0a592f000 r--p 00000000 fe:00 247278                     /usr/bin/head\n"
+        "7f0000000000-7f0000001000 rw-s 00000000 00:2b 12                         /mnt/a/b c (deleted)\n"
+        "7f0000001000-7f0000002000 rw-s 00001000 00:2b 13                         /mnt/a/other\n"
+        "7f0000002000-7f0000003000 rw-p 00000000 00:00 0                          [heap]\n"
+        "7f0000003000-7f0000004000 rw-p 00000000 00:00 0 \n"
+    )
+    assert parse_mapped(text) == {"254:0": "/usr/bin/head", "0:43": "/mnt/a/b c (deleted)"}
+
+
+def test_swap_files_and_not_partitions() -> None:
+    text = (
+        "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+        "/mnt/a/swap\\040file                     file\t\t1048572\t\t0\t\t-2\n"
+        "/dev/sda2                               partition\t1048572\t\t0\t\t-3\n"
+    )
+    assert parse_swaps(text) == ("/mnt/a/swap file",)
+
+
+def test_exports_of_the_kernel_and_of_exportfs() -> None:
+    kernel = "# Version 1.1\n# Path Client(Flags) # IPs\n/mnt/a\\040b\t*(rw,no_root_squash,sync)\n"
+    etab = "/srv/a\t*(rw,sync)\n/srv/a\t10.0.0.0/8(ro)\n"
+    assert (parse_exports(kernel), parse_exports(etab)) == (("/mnt/a b",), ("/srv/a",))
+
+
+def test_bound_sockets() -> None:
+    text = (
+        "Num       RefCount Protocol Flags    Type St Inode Path\n"
+        "000000003e98976b: 00000003 00000000 00000000 0001 03   559\n"
+        "00000000c117bb01: 00000002 00000000 00010000 0001 01   560 /mnt/a/the socket\n"
+        "00000000c117bb02: 00000002 00000000 00010000 0001 01 12345 @abstract\n"
+    )
+    assert parse_unix(text) == ("/mnt/a/the socket",)
+
+
+def test_the_layers_of_an_overlay() -> None:
+    options = "rw,lowerdir=/mnt/a/l:relative:/l2,upperdir=/up\\040per,workdir=/work,xino=off"
+    assert list(parse_layers(options)) == ["/mnt/a/l", "/l2", "/up per", "/work"]
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    parse_mount_id(text)
+    parse_mapped(text)
+    parse_swaps(text)
+    parse_exports(text)
+    parse_unix(text)
+    list(parse_layers(text))
+
+
+HZ = os.sysconf("SC_CLK_TCK")
+PID_FILE = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/logs/stunnel_a.pid"
+BEFORE = "S 1 1 1 0 -1 4194560 10 0 0 0"
+
+
+def stat(number: int, ticks: tuple[int, int], name: str) -> str:
+    return f"{number} ({name}) {BEFORE} {ticks[0]} {ticks[1]} 0 0 20 0\n"
+
+
+def process(tree: Path, pid: int, ticks: tuple[int, int], name: str = "stunnel4 x) (") -> None:
+    folder = tree / f"proc/{pid}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "stat").write_text(stat(pid, ticks, name))
+
+
+def thread(tree: Path, pid: int, number: int, ticks: tuple[int, int], name: str = "stunnel4 x) (") -> None:
+    folder = tree / f"proc/{pid}/task/{number}"
+    folder.mkdir(parents=True)
+    (folder / "stat").write_text(stat(number, ticks, name))
+
+
+def named(tree: Path, text: str) -> Root:
+    (tree / PID_FILE.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+    (tree / PID_FILE.lstrip("/")).write_text(text)
+    (tree / "proc").mkdir(exist_ok=True)
+    (tree / "proc/uptime").write_text("2048.46 3711.12\n")
+    return Root(str(tree))
+
+
+def test_each_thread_of_the_process_that_the_file_names_has_its_time(tmp_path: Path) -> None:
+    process(tmp_path, 70, (6 * HZ, HZ))
+    thread(tmp_path, 70, 70, (HZ, 0))
+    thread(tmp_path, 70, 74, (3 * HZ, HZ))
+    thread(tmp_path, 71, 71, (9 * HZ, 0))
+    expected = (2048.46, 7.0, {"70": 1.0, "74": 4.0})
+    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == expected
+
+
+def test_the_work_of_efs_proxy_is_that_of_threads_with_other_names(tmp_path: Path) -> None:
+    process(tmp_path, 70, (9 * HZ, 0), "efs-proxy")
+    thread(tmp_path, 70, 70, (0, 0), "efs-proxy")
+    thread(tmp_path, 70, 71, (9 * HZ, 0), "tokio-runtime-w")
+    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == (2048.46, 9.0, {"70": 0.0, "71": 9.0})
+
+
+def test_another_program_with_the_number_of_a_tunnel_that_ended_is_none(tmp_path: Path) -> None:
+    process(tmp_path, 70, (HZ, 0), "cc1plus")
+    thread(tmp_path, 70, 70, (HZ, 0))
+    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "../1", "99", "70 71"])
+def test_a_file_without_the_number_of_a_process_names_none(text: str, tmp_path: Path) -> None:
+    process(tmp_path, 70, (HZ, 0))
+    assert read_tunnel_threads(named(tmp_path, text), PID_FILE) is None
+
+
+def test_a_tunnel_without_such_a_file_has_no_threads(tmp_path: Path) -> None:
+    assert read_tunnel_threads(Root(str(tmp_path)), "") is None
+    assert read_tunnel_threads(Root(str(tmp_path)), PID_FILE) is None
+
+
+def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
+    before = {"a": TunnelThreads(100.0, 5.0, {"70": 1.0, "74": 4.0, "75": 0.0})}
+    after = {"a": TunnelThreads(110.0, 24.5, {"70": 1.5, "74": 13.0, "80": 10.0})}
+    assert tunnel_shares(before, after) == {"a": (0.9, 0.05)}
+    assert tunnel_shares(before, {"a": TunnelThreads(110.0, 9.0, {"74": 14.3})}) == {"a": (1.0,)}
+    assert tunnel_shares(before, {"a": TunnelThreads(110.0, 9.0, {"99": 1.0})}) == {"a": ()}
+    assert tunnel_shares(before, before) == {}
+    assert tunnel_shares({}, after) == tunnel_shares(before, {}) == {}
+
+
+def test_a_tunnel_without_a_process_is_left_out(tmp_path: Path) -> None:
+    process(tmp_path, 70, (HZ, 0))
+    root = named(tmp_path, "70\n")
+    services = [
+        TunnelService(file, 1, "127.0.0.1:20049", 20049, "10.0.0.4", pid_file=pid_file)
+        for file, pid_file in (("a.conf", PID_FILE), ("b.conf", "/run/gone.pid"), ("c.conf", ""))
+    ]
+    assert read_tunnels(root, services) == {"a.conf": TunnelThreads(2048.46, 1.0, {})}
+
+
+def test_without_the_clock_nothing_is_known(tmp_path: Path) -> None:
+    process(tmp_path, 70, (HZ, 0))
+    root = named(tmp_path, "70")
+    (tmp_path / "proc/uptime").write_text("soon")
+    assert parse_uptime("soon") is None
+    assert read_tunnel_threads(root, PID_FILE) is None
+
+
+@pytest.mark.parametrize("text", ["", "70 (stunnel", "70 (stunnel) S 1 2", f"70 (stunnel) {BEFORE} 5 x"])
+def test_what_is_no_line_of_stat_has_no_time(text: str) -> None:
+    assert parse_processor_ticks(text) is None
+
+
+NODES = "36 1 0:43 / /mnt/a rw - nfs4 nas:/a rw\n37 1 0:44 / /mnt/b rw - nfs4 nas:/b rw\n"
+
+
+def waiting_process(root: Path, pid: int, name: str, states: str, **files: str) -> None:
+    folder = root / f"proc/{pid}"
+    (folder / "fdinfo").mkdir(parents=True)
+    (folder / "mountinfo").write_text(NODES)
+    for number, state in enumerate(states):
+        task = folder / f"task/{pid + number}"
+        task.mkdir(parents=True)
+        (task / "stat").write_text(f"{pid + number} ({name}) {state} 1 1 1 0 -1\n")
+    for number, mount_id in enumerate(files.get("opened", "").split()):
+        (folder / f"fdinfo/{number}").write_text(f"pos:\t0\nflags:\t02\nmnt_id:\t{mount_id}\n")
+    if "cwd" in files:
+        (folder / "cwd").symlink_to(files["cwd"])
+
+
+def test_a_program_that_waits_is_named_with_the_superblocks_that_it_has_files_of(tmp_path: Path) -> None:
+    waiting_process(tmp_path, 900, "cp", "D", opened="36 37")
+    waiting_process(tmp_path, 812, "a (b) c", "SD", cwd="/mnt/a/deep")
+    waiting_process(tmp_path, 813, "bash", "S", cwd="/mnt/a")
+    waiting_process(tmp_path, 814, "dd", "D", cwd="/home")
+    (tmp_path / "proc/self").mkdir()
+    found = read_waiters(Root(str(tmp_path)), frozenset({"0:43", "0:44"}))
+    assert found == {"0:43": ("a (b) c (812)", "cp (900)"), "0:44": ("cp (900)",)}
+    assert read_waiters(Root(str(tmp_path)), frozenset({"0:99"})) == {}
+
+
+def test_of_a_process_that_has_just_ended_nothing_is_said(tmp_path: Path) -> None:
+    (tmp_path / "proc/7/task/7").mkdir(parents=True)
+    assert read_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}
+
+
+@pytest.mark.parametrize("text", ["", "12", "12 (sh", "12 (sh)"])
+def test_what_is_no_line_of_stat_is_no_state(text: str) -> None:
+    assert parse_state(text)[1] == ""
