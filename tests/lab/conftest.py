@@ -120,6 +120,13 @@ def lab(
     lab.close()
 
 
+@pytest.fixture
+def started_lab(lab: Lab) -> Lab:
+    """The lab with all boots under way that may share the machine."""
+    lab.start()
+    return lab
+
+
 def _boot(item: pytest.Item) -> Boot | None:
     """Return the boot that an item is made for; None for every other test."""
     parameters = getattr(item, "callspec", None)
@@ -133,7 +140,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def turn(item: pytest.Item) -> int:
         if (boot := _boot(item)) is not None:
             return 2 if boot.alone else 4
-        return 3 if "disk" in getattr(item, "fixturenames", ()) else 1
+        return 1 if {"disk", "started_lab"}.isdisjoint(getattr(item, "fixturenames", ())) else 3
 
     mine = Path(__file__).parent
     places = [place for place, item in enumerate(items) if item.path.is_relative_to(mine)]

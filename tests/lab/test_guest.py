@@ -154,6 +154,7 @@ def test_a_boot_that_ends_before_its_first_word_is_repeated(
 
 @pytest.mark.lab
 @pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("started_lab")
 def test_a_real_guest_that_panics_has_died(
     lab_folder: Path, say: Callable[[str], None], tmp_path: Path
 ) -> None:
