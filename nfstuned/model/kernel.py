@@ -252,9 +252,6 @@ class Stanza(NamedTuple):
     """The fields of `nfsv4:`."""
     cached: bool = False
     """The option fsc: data that is read is also kept in FS-Cache."""
-    frame: tuple[bytes, bytes] = (b"", b"")
-    """The text before and behind the number of its age, up to the operations; empty where this text does not
-    identify the stanza."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -26,9 +25,6 @@ FILE = "/proc/self/mountstats"
 _BEGIN = re.compile(rb"(?:device .+|no device) mounted on ")
 _DEVICE = b"\ndevice "
 _NFS = re.compile(rb" with fstype nfs4?(?: |$)")
-_OPERATIONS_LINE = b"\n\tper-op statistics\n"
-_USUAL_HEAD = 4096
-"""Bytes before the operations of a stanza with sixteen connections, and more."""
 _OPERATIONS = re.compile(rb"\n[ \t]*per-op statistics\n")
 _IMPLEMENTATION = re.compile(rb"\n[ \t]*impl_id:[ \t]*(?=name=')")
 _NAME, _DOMAIN, _DATE = b"name='", b"',domain='", b"',date='"
@@ -37,7 +33,23 @@ _NAME_MOST = 1024
 """Bytes of either of a server's names (NFS4_OPAQUE_LIMIT, include/linux/nfs4.h)."""
 _NAMES_MOST = len(_NAME + _DOMAIN + _DATE) + 2 * _NAME_MOST + 20 + 1 + 10 + len(b"'\n")
 """The longest line of them. The next mount's is further away: 60 operations alone take as many bytes."""
-_AGE = b"\n\tage:\t"
+_USUAL = (
+    rb"device ([^ \n]+) mounted on ([^ \n]+) with fstype nfs4?(?: statvers=[^ \n]*)?\n"
+    rb"\topts:\t([^\n]*)\n"
+    rb"\tage:\t([0-9]{1,19})\n"
+    rb"(?:\timpl_id:\t(name='[^'\n]*',domain='[^'\n]*',date='[0-9]{1,20},[0-9]{1,10})'\n)?"
+    rb"(?:\tcaps:\t[^\n]*\n)?(?:\tnfsv4:\t([^\n]*)\n)?(?:\tsec:\t[^\n]*\n)?"
+    rb"(?:\tevents:\t([^\n]*)\n)?"
+    rb"\tbytes:\t([^\n]*)\n"
+    rb"(?:\tfsc:\t[^\n]*\n)?"
+    rb"\tRPC iostats version: [^\n]*\n"
+    rb"((?:\txprt:\t[^\n]*\n)*)"
+    rb"\tper-op statistics\n"
+)
+"""The lines before the operations as kernels print them (fs/nfs/super.c, nfs_show_stats), in a single match.
+Most modules that load this one parse no mountstats: it is compiled where it is used."""
+_USUAL_NAMES = 5
+"""The group of the server's names."""
 _LINES = re.compile(rb"\n[ \t]*(opts|age|events|bytes|nfsv4|xprt)[ \t]*:[ \t]*([^\n]*)")
 _CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
 _INDENT = " \t"
@@ -104,20 +116,6 @@ def _first(data: bytes) -> int:
     return 0 if data.startswith(_DEVICE[1:]) else _next(data, 0)
 
 
-def _usual(data: bytes, end_of_header: int) -> tuple[int, int]:
-    """Return the places of the line before the operations and of the next stanza, as the kernel writes both.
-
-    -1 for both elsewhere. The kernel's operations have capitals only: the first "d" behind them is that
-    of the next "device", and the search for it takes no time.
-    """
-    line = data.find(_OPERATIONS_LINE, end_of_header, end_of_header + _USUAL_HEAD)
-    if line >= 0 and data.find(_DEVICE, end_of_header, line) < 0:
-        following = data.find(b"d", line + len(_OPERATIONS_LINE))
-        if following >= 0 and data.startswith(_DEVICE, following - 1):
-            return line, following
-    return -1, -1
-
-
 def _piece(data: bytes, start: int) -> tuple[_Piece | None, int]:
     """Return the stanza that starts there, None unless it is NFS, and the start of the next; -1 without."""
     end_of_header = data.find(b"\n", start)
@@ -125,11 +123,8 @@ def _piece(data: bytes, start: int) -> tuple[_Piece | None, int]:
         end_of_header = len(data)
     if not _NFS.search(data, start, end_of_header):
         return None, _next(data, end_of_header)
-    head_end, following = _usual(data, end_of_header)
-    operations: int | None = head_end + len(_OPERATIONS_LINE)
-    if head_end < 0:
-        following = _next(data, end_of_header)
-        head_end, operations = _section(data, end_of_header, following)
+    following = _next(data, end_of_header)
+    head_end, operations = _section(data, end_of_header, following)
     names = _names(data, end_of_header, head_end)
     after = names[1] if names is not None else end_of_header
     if names is not None and (operations is None or operations < after or following < after):
@@ -161,14 +156,13 @@ def _names(data: bytes, start: int, end: int) -> tuple[int, int] | None:
     found = _IMPLEMENTATION.search(data, start, end)
     if found is None:
         return None
-    reach = at = found.end() + _NAMES_MOST
-    domain = data.find(_DOMAIN, found.end(), reach)
-    if domain < 0:
-        return None
-    while (at := data.rfind(_DATE, domain + len(_DOMAIN), at)) >= 0:
+    first = found.end()
+    reach = at = first + _NAMES_MOST
+    domain = data.find(_DOMAIN, first, reach)
+    while domain >= 0 and (at := data.rfind(_DATE, domain + len(_DOMAIN), at)) >= 0:
         ends = _END_OF_NAMES.match(data, at, reach)
         if ends is not None:
-            return found.end(), ends.end()
+            return first, ends.end()
     return None
 
 
@@ -186,8 +180,8 @@ def parse_stanzas(parts: Iterable[bytes], before: Sequence[Stanza] = ()) -> tupl
     """Return the NFS mounts of a file in parts, each with its lines as text; few parts are in memory at once.
 
     A mount with a damaged header has no name and is left out. Nothing is raised. `before` are the stanzas of
-    an earlier look: a stanza of the same text at the same place is not searched through, and takes no memory
-    again.
+    an earlier look: operations of the same text at the same place are not searched through, and take no
+    memory again.
     """
     stanzas: list[Stanza] = []
     data = b""
@@ -202,15 +196,16 @@ def _take(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza], *, last:
 
     The `last` bytes have none behind them.
     """
+    usual = re.compile(_USUAL)
     start, in_reach = _first(data), len(data) - _NAMES_MOST
     while start >= 0:
-        known = before[len(stanzas)] if len(stanzas) < len(before) else None
-        stanza, following = (None, -1) if known is None else _same(data, start, known)
+        head = usual.match(data, start)
+        known = before[len(stanzas)].operations if len(stanzas) < len(before) else None
+        stanza, following = (None, -1) if head is None else _usual_stanza(data, head, known or b"")
         if stanza is None:
             piece, following = _piece(data, start)
             if piece is not None and (last or 0 <= following <= in_reach):
-                with suppress(ValueError):
-                    stanza = _stanza(data, piece, known)
+                stanza = _stanza(data, piece, known)
         if not last and not 0 <= following <= in_reach:
             break
         if stanza is not None:
@@ -219,72 +214,73 @@ def _take(data: bytes, stanzas: list[Stanza], before: Sequence[Stanza], *, last:
     return data[max(start, 0) :]
 
 
-def _same(data: bytes, start: int, known: Stanza) -> tuple[Stanza | None, int]:
-    """Return the stanza that starts there and the start of the next, if only its age differs from `known`."""
-    lead, head = known.frame
-    if not lead or not data.startswith(lead, start):
-        return None, -1
-    at = start + len(lead)
-    end_of_age = data.find(b"\n", at, at + len(str(LARGEST)))
-    age = data[at : max(at, end_of_age)]
-    operations = known.operations or b""
-    end = end_of_age + len(head) + len(operations)
-    if not (
-        age.isdigit()
-        and data.startswith(head, end_of_age)
-        and data.startswith(operations, end_of_age + len(head))
-        and data.startswith(b"\n" + _DEVICE, end)
-    ):
-        return None, -1
-    return Stanza(known.source, known.point, int(age), *known[3:]), end + 2
+def _usual_stanza(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Stanza | None, int]:
+    """Return the stanza of a head that kernels print, and the start of the next.
 
-
-def _stanza(data: bytes, piece: _Piece, known: Stanza | None) -> Stanza:
-    """Return the lines of a stanza as text. Raises ValueError for a damaged header."""
-    source, point, _, _ = _header(data[piece.start : piece.end_of_header].decode("utf-8", "surrogateescape"))
-    start, end = piece.names
-    if data.find(b"\n", start, end) < 0:
-        lines = _LINES.findall(data, piece.end_of_header, piece.head_end)
+    None unless the next follows an empty line, and where the server's names may go on further than it seems.
+    `known` are the operations at its place at an earlier look.
+    """
+    source, point, options, age, names, nfsv4, events, totals, transports = head.groups()
+    if names:
+        at, end = head.span(_USUAL_NAMES)
+        if data.find(b"'", end + 1, at + _NAMES_MOST) >= 0:
+            return None, -1
+    start = head.end()
+    end = start + len(known)
+    if known and data.startswith(known, start) and data.startswith(b"\n" + _DEVICE, end):
+        operations = known
     else:
-        lines = _LINES.findall(data[piece.end_of_header : start] + data[end : piece.head_end])
+        # Operations have capitals only: the first "d" behind them is that of the next "device", and near.
+        end = data.find(b"d", start) - 2
+        if not data.startswith(b"\n" + _DEVICE, end) or data.find(b"\n\n", start - 1, end + 1) >= 0:
+            return None, -1
+        operations = data[start : max(start, end)]
+    stanza = Stanza(
+        _name(source),
+        _name(point),
+        int(age),
+        totals,
+        transports.replace(b"\txprt:\t", b"").removesuffix(b"\n"),
+        operations,
+        True,
+        events,
+        nfsv4,
+        b"fsc" in options and _CACHED.search(options) is not None,
+    )
+    return stanza, end + 2
+
+
+def _name(data: bytes) -> str:
+    text = data.decode("utf-8", "surrogateescape")
+    return unescape(text) if "\\" in text else text
+
+
+def _stanza(data: bytes, piece: _Piece, known: bytes | None) -> Stanza | None:
+    """Return the lines of any stanza as text; None for a damaged header."""
+    header = data[piece.start : piece.end_of_header].decode("utf-8", "surrogateescape")
+    try:
+        source, point, _, _ = _header(header)
+    except ValueError:
+        return None
+    start, end = piece.names
+    lines = _LINES.findall(data[piece.end_of_header : start] + data[end : piece.head_end])
     values: dict[bytes, bytes] = dict(lines)
-    age, options = values.get(b"age"), values.get(b"opts", b"")
+    age = values.get(b"age")
     age_s = None if age is None else decimal(age.decode("latin-1"))
     readable = age is None or (age_s is not None and age_s <= LARGEST)
-    operations = None
-    if piece.operations is not None:
-        had = known.operations if known is not None else None
-        unchanged = (
-            had and piece.end == piece.operations + len(had) and data.startswith(had, piece.operations)
-        )
-        operations = had if unchanged else data[piece.operations : piece.end]
+    operations = None if piece.operations is None else data[piece.operations : piece.end]
     return Stanza(
         source,
         point,
         age_s if readable else None,
         values.get(b"bytes"),
         b"\n".join([value for name, value in lines if name == b"xprt"]),
-        operations,
+        known if known == operations else operations,
         piece.whole and readable,
         values.get(b"events"),
         values.get(b"nfsv4"),
-        b"fsc" in options and _CACHED.search(options) is not None,
-        _frame(data, piece) if readable else (b"", b""),
+        _CACHED.search(values.get(b"opts", b"")) is not None,
     )
-
-
-def _frame(data: bytes, piece: _Piece) -> tuple[bytes, bytes]:
-    """Return the text before and behind the stanza's age; empty where that alone does not make a stanza.
-
-    Its end must not depend on bytes behind it, as where a server's names may go on there.
-    """
-    start, end = piece.names
-    at = data.find(_AGE, piece.end_of_header, piece.head_end)
-    certain = piece.whole and piece.operations is not None and (start == end or piece.end - end > _NAMES_MOST)
-    if at < 0 or not certain or data.count(b"age:", piece.end_of_header, piece.head_end) > 1:
-        return b"", b""
-    at += len(_AGE)
-    return data[piece.start : at], data[data.find(b"\n", at) : piece.operations]
 
 
 def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | ParseError, ...]:
