@@ -12,24 +12,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nfstuned.app.change import Wish
-from nfstuned.app.files import FstabWay
-from nfstuned.cli.apply import change
 from nfstuned.host.files.replace import BACKUP
-from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer, Network
-from tests.check.hosts import World
-from tests.cli.conftest import Host, Run
+from tests.cli.conftest import Host
 from tests.cli.terminal import on_a_terminal
+from tests.cli.test_apply_files import OLD, furnish, only
 
-CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
-OLD = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard 0 0\n"
 NEW = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard,nconnect=8 0 0\n"
-AZURE = "sa1.file.core.windows.net:/sa1/share /mnt/a nfs vers=4.1 0 0\n"
 DIFF = """\
 --- /etc/fstab
 +++ /etc/fstab (new)
@@ -48,13 +39,7 @@ pytestmark = pytest.mark.skipif(shutil.which("findmnt") is None, reason="no find
 
 @pytest.fixture
 def here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Host:
-    (tmp_path / "etc/nfstuned").mkdir(parents=True)
-    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
-    (tmp_path / "proc/sys/kernel/osrelease").write_text("6.12.43+deb13-amd64\n")
-    (tmp_path / "etc/fstab").write_text(OLD)
-    made = Host(tmp_path, capsys)
-    made.configure(CONFIG)
-    return made
+    return furnish(Host(tmp_path, capsys))
 
 
 def fstab(here: Host) -> Path:
@@ -63,11 +48,6 @@ def fstab(here: Host) -> Path:
 
 def etc(here: Host) -> set[str]:
     return {path.name for path in (here.tree / "etc").iterdir()} - {"nfstuned"}
-
-
-def only(run: Run) -> dict[str, Any]:
-    (action,) = run.document["actions"]
-    return dict(action)
 
 
 def test_a_dry_run_shows_the_difference_and_changes_nothing(here: Host) -> None:
@@ -199,16 +179,6 @@ def test_a_file_that_a_program_calls_its_own_is_refused(here: Host) -> None:
     assert fstab(here).read_text() == "# Ansible managed\n" + OLD
 
 
-def test_what_could_not_be_read_is_not_taken_for_absent(here: Host) -> None:
-    (here.tree / "etc/nfsmount.conf").symlink_to("nfsmount.conf")
-    for arguments in (["--yes"], ["--dry-run"]):
-        run = here.run("apply", "--fstab", *arguments, "--format", "json")
-        assert (run.status, only(run)["outcome"]) == (2, "failed")
-        assert only(run)["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
-    assert fstab(here).read_text() == OLD
-    assert etc(here) == {"fstab", "nfsmount.conf"}
-
-
 def test_without_findmnt_nothing_is_changed(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(here.tree))
     run = here.run("apply", "--fstab", "--yes", "--format", "json")
@@ -226,14 +196,6 @@ def test_a_host_without_fstab_has_nothing_to_do(here: Host) -> None:
     assert etc(here) == set()
 
 
-def test_what_is_no_file_cannot_be_tried(here: Host) -> None:
-    fstab(here).unlink()
-    os.mkfifo(fstab(here))
-    run = here.run("apply", "--fstab", "--yes")
-    assert (run.status, run.out) == (2, "")
-    assert run.err == "/etc/fstab: a fifo where a file should be: not read\n"
-
-
 def test_a_broken_line_is_named_and_the_rest_is_done(here: Host) -> None:
     fstab(here).write_text("10.1.2.4:/x /x nfs rw 0 x\n" + OLD)
     run = here.run("apply", "--fstab", "--yes")
@@ -247,64 +209,6 @@ def test_what_nfsmount_conf_adds_counts_as_asked_for(here: Host) -> None:
     assert here.run("apply", "--fstab", "--dry-run").out.startswith("Nothing to do")
     (here.tree / "etc/nfsmount.conf").write_text('[ Server "10.1.2.4" ]\nnconnect=2\n')
     assert only(here.run("apply", "--fstab", "--dry-run", "--format", "json"))["old"] == 2
-
-
-@pytest.mark.parametrize("option", ["--yes", "--follow-symlink"])
-def test_options_that_need_fstab_say_so(here: Host, option: str) -> None:
-    run = here.run("apply", option)
-    assert (run.status, run.out) == (2, "")
-    assert "--fstab" in run.err
-
-
-def test_an_invalid_configuration_is_no_try(here: Host) -> None:
-    here.configure("[")
-    run = here.run("apply", "--fstab", "--yes")
-    assert (run.status, run.out) == (2, "")
-    assert fstab(here).read_text() == OLD
-
-
-@pytest.mark.parametrize(
-    ("answer", "outcome", "words"),
-    [
-        (
-            Answer("sa1.file.core.windows.net", ("10.0.0.4",), ("sa1.privatelink.file.core.windows.net",)),
-            "planned",
-            "",
-        ),
-        (Answer("sa1.file.core.windows.net", ("52.239.238.8",)), "skipped", "is a public endpoint"),
-        (Answer("sa1.file.core.windows.net", error="NXDOMAIN"), "skipped", "leads to no address here"),
-        (
-            Answer("sa1.file.core.windows.net", error="no answer within 3 s", final=False),
-            "failed",
-            "no answer within 3 s",
-        ),
-    ],
-)
-def test_the_name_servers_decide_about_azure_files(
-    here: Host, answer: Answer, outcome: str, words: str
-) -> None:
-    fstab(here).write_text(AZURE)
-    root = Root(str(here.tree))
-    told = World(Network(answers=(answer,)))
-    status = change(root, "json", Wish(dry_run=True), lambda host: FstabWay(host, follow=False), told)
-    out, err = here.capture.readouterr()
-    action = only(Run(status, out, err))
-    assert (status, action["outcome"], action["new"]) == (int(outcome == "failed"), outcome, 4)
-    assert words in action["reason"]
-
-
-@pytest.mark.usefixtures("as_user")
-def test_a_user_may_look_and_is_told_what_it_takes(host: Callable[[str], Host]) -> None:
-    here = host("no-nfs")
-    (here.tree / "etc").mkdir(exist_ok=True)
-    fstab(here).write_text(OLD)
-    here.configure(CONFIG)
-    (here.tree / "etc").chmod(0o555)
-    assert here.run("apply", "--fstab", "--dry-run").status == 0
-    run = here.run("apply", "--fstab", "--yes", "--format", "json")
-    assert run.status == 1
-    assert only(run)["reason"].endswith("Permission denied, so that it is as it was; run it as root")
-    assert fstab(here).read_text() == OLD
 
 
 def test_a_drop_in_that_decides_the_options_is_named(here: Host) -> None:

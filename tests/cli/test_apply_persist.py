@@ -10,38 +10,20 @@ from typing import Any
 
 import pytest
 
-from nfstuned.app.change import Wish
-from nfstuned.app.files import PersistWay
-from nfstuned.cli.apply import change
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer, Network
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from tests.check.hosts import World
 from tests.cli.conftest import Host, Run
+from tests.cli.test_apply_files import AZURE, furnish, install
 
-CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
-FSTAB = "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0\n10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1 0 0\n"
-MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
-AZURE = "sa1.file.core.windows.net"
+TWO = "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0\n10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1 0 0\n"
 NOTHING = f"Nothing to do: {PERSISTED} is as the profiles ask.\n"
 
 
 @pytest.fixture
 def here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Host:
-    (tmp_path / "etc/nfstuned").mkdir(parents=True)
-    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
-    (tmp_path / "proc/sys/kernel/osrelease").write_text("6.12.43+deb13-amd64\n")
-    (tmp_path / "usr/sbin").mkdir(parents=True)
-    made = Host(tmp_path, capsys)
-    made.configure(CONFIG)
-    install(made, b"2.8.3")
-    (tmp_path / "etc/fstab").write_text(FSTAB)
+    made = furnish(Host(tmp_path, capsys))
+    (tmp_path / "etc/fstab").write_text(TWO)
     return made
-
-
-def install(here: Host, version: bytes) -> None:
-    (here.tree / "usr/sbin/mount.nfs").write_bytes(MOUNT_NFS % version)
 
 
 def drop_in(here: Host) -> Path:
@@ -96,7 +78,7 @@ def test_a_second_time_there_is_nothing_to_do(here: Host) -> None:
 
 def test_what_changes_later_is_changed_in_it_and_no_backups_pile_up(here: Host) -> None:
     here.run("apply", "--persist")
-    here.edit("etc/fstab", FSTAB, FSTAB + "10.1.2.9:/vol /mnt/vol nfs rw,nconnect=16 0 0\n")
+    here.edit("etc/fstab", TWO, TWO + "10.1.2.9:/vol /mnt/vol nfs rw,nconnect=16 0 0\n")
     run = here.run("apply", "--persist", "--format", "json")
     assert [(one["target"], one["old"], one["new"], one["outcome"]) for one in actions(run)] == [
         ("10.1.2.9", None, 16, "done")
@@ -173,17 +155,9 @@ def test_a_link_in_its_place_is_not_followed(here: Host) -> None:
     assert not (here.tree / "etc/elsewhere").exists()
 
 
-def test_what_is_no_file_cannot_be_tried(here: Host) -> None:
-    drop_in(here).parent.mkdir()
-    os.mkfifo(drop_in(here))
-    run = here.run("apply", "--persist")
-    assert (run.status, run.out) == (2, "")
-    assert run.err == f"{PERSISTED}: a fifo where a file should be: not read\n"
-
-
 def test_with_debian_12_the_second_server_is_refused_with_the_reason(here: Host) -> None:
     install(here, b"2.6.2")
-    here.edit("etc/fstab", FSTAB, FSTAB + "10.1.2.9:/vol /mnt/vol nfs rw 0 0\n")
+    here.edit("etc/fstab", TWO, TWO + "10.1.2.9:/vol /mnt/vol nfs rw 0 0\n")
     run = here.run("apply", "--persist")
     assert run.status == 0
     assert run.out.startswith(
@@ -203,26 +177,6 @@ def test_without_mount_nfs_it_says_so(here: Host) -> None:
     assert not drop_in(here).parent.exists()
 
 
-@pytest.mark.parametrize(
-    ("answer", "outcome", "status"),
-    [
-        (Answer(AZURE, ("10.0.0.4",), ("sa1.privatelink.file.core.windows.net",)), "planned", 0),
-        (Answer(AZURE, ("52.239.238.8",)), "skipped", 0),
-        (Answer(AZURE, error="no answer within 3 s", final=False), "failed", 1),
-    ],
-)
-def test_the_name_servers_decide_about_azure_files(
-    here: Host, answer: Answer, outcome: str, status: int
-) -> None:
-    (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/a /mnt/a nfs vers=4.1 0 0\n")
-    root = Root(str(here.tree))
-    told = World(Network(answers=(answer,)))
-    ended = change(root, "json", Wish(dry_run=True), lambda host: PersistWay(host, prune=False), told)
-    out, err = here.capture.readouterr()
-    (action,) = actions(Run(ended, out, err))
-    assert (ended, action["outcome"], action["new"]) == (status, outcome, 4)
-
-
 def test_the_administrators_own_number_is_named(here: Host) -> None:
     (here.tree / "etc/nfsmount.conf").write_text('[ Server "10.1.2.4" ]\nnconnect=2\n')
     (action,) = actions(here.run("apply", "--persist", "--format", "json"))
@@ -231,43 +185,6 @@ def test_the_administrators_own_number_is_named(here: Host) -> None:
         "/etc/nfsmount.conf:2 says nconnect=2: that counts",
     )
     assert not drop_in(here).exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--fstab", "--persist"], "one after the other"),
-        (["--prune"], "--prune goes with --persist"),
-        (["--fstab", "--prune"], "--prune goes with --persist"),
-        (["--persist", "--yes"], "--yes goes with --fstab or --remount"),
-    ],
-)
-def test_what_does_not_go_together_says_so(here: Host, arguments: list[str], words: str) -> None:
-    run = here.run("apply", *arguments)
-    assert (run.status, run.out) == (2, "")
-    assert words in run.err
-
-
-def test_an_invalid_configuration_is_no_try(here: Host) -> None:
-    here.configure("[")
-    assert (here.run("apply", "--persist").status, drop_in(here).parent.exists()) == (2, False)
-
-
-@pytest.mark.usefixtures("as_user")
-def test_a_user_may_look_and_is_told_what_it_takes(host: Callable[[str], Host]) -> None:
-    here = host("no-nfs")
-    (here.tree / "usr/sbin").mkdir(parents=True)
-    (here.tree / "etc").mkdir(exist_ok=True)
-    install(here, b"2.8.3")
-    (here.tree / "etc/fstab").write_text(FSTAB)
-    here.configure(CONFIG)
-    (here.tree / "etc").chmod(0o555)
-    assert here.run("apply", "--persist", "--dry-run").status == 0
-    run = here.run("apply", "--persist", "--format", "json")
-    assert run.status == 1
-    (action,) = actions(run)
-    assert action["outcome"] == "failed"
-    assert action["reason"].endswith("Permission denied, so that it is as it was; run it as root")
 
 
 def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> None:
@@ -286,18 +203,9 @@ def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> 
     assert rows["/mnt/2"]["nconnect_requested_by"] == f"{PERSISTED}:{line}"
 
 
-def test_what_could_not_be_read_is_not_taken_for_absent(here: Host) -> None:
+def test_no_section_is_pruned_while_fstab_cannot_be_read(here: Host) -> None:
     here.run("apply", "--persist")
     before = drop_in(here).read_text()
-    here.edit("etc/fstab", FSTAB, FSTAB + "10.1.2.9:/vol /mnt/vol nfs rw,nconnect=16 0 0\n")
-    own = here.tree / "etc/nfsmount.conf"
-    own.symlink_to("nfsmount.conf")
-    run = here.run("apply", "--persist", "--format", "json")
-    (action,) = actions(run)
-    assert (run.status, action["target"], action["outcome"]) == (2, "10.1.2.9", "failed")
-    assert action["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
-    assert "/etc/nfsmount.conf: Too many levels of symbolic links\n" in run.err
-    own.unlink()
     fstab = here.tree / "etc/fstab"
     fstab.unlink()
     fstab.symlink_to("fstab")

@@ -251,31 +251,35 @@ def test_after_a_file_that_could_not_be_read_nothing_is_done(
     assert here.ground.kernel.calls == []
 
 
-class TestUsage:
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            ("--remount",),
-            ("--remount", "relative"),
-            ("--remount", "--yes"),
-            ("--remount", "/mnt/a", "--fstab"),
-            ("--remount", "/mnt/a", "--follow-symlink"),
-            ("--yes",),
-            ("--all",),
-        ],
-    )
-    def test_what_makes_no_sense_is_wrong_usage(
-        self, host: Callable[[str], Host], arguments: tuple[str, ...]
-    ) -> None:
-        run = host("no-nfs").run("apply", *arguments)
-        assert (run.status, run.out) == (2, "")
-        assert "Error: " in run.err
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--remount",), "requires an argument"),
+        (("--remount", "relative"), "takes a mount point, which begins with a slash"),
+        (("--remount", "--yes"), "takes a mount point, which begins with a slash"),
+        (("--remount", "/mnt/a", "--fstab"), "one after the other"),
+        (("--fstab", "--persist"), "one after the other"),
+        (("--remount", "/mnt/a", "--follow-symlink"), "--follow-symlink goes with --fstab"),
+        (("--follow-symlink",), "--follow-symlink goes with --fstab"),
+        (("--yes",), "--yes goes with --fstab or --remount"),
+        (("--persist", "--yes"), "--yes goes with --fstab or --remount"),
+        (("--prune",), "--prune goes with --persist"),
+        (("--fstab", "--prune"), "--prune goes with --persist"),
+        (("--all",), "--all"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    host: Callable[[str], Host], arguments: tuple[str, ...], words: str
+) -> None:
+    run = host("no-nfs").run("apply", *arguments)
+    assert (run.status, run.out) == (2, "")
+    assert words in run.err
 
-    def test_a_broken_configuration_is_no_try(self, host: Callable[[str], Host]) -> None:
-        here = host("no-nfs")
-        (here.tree / "etc").mkdir(exist_ok=True)
-        (here.tree / "etc/nfstuned").mkdir()
-        here.configure("[")
-        run = here.run("apply", "--remount", "--all", "--yes")
-        assert (run.status, run.out) == (2, "")
-        assert "etc/nfstuned/nfstuned.toml:1: " in run.err
+
+def test_a_broken_configuration_is_no_try(host: Callable[[str], Host]) -> None:
+    here = host("no-nfs")
+    (here.tree / "etc/nfstuned").mkdir(parents=True)
+    here.configure("[")
+    run = here.run("apply", "--remount", "--all", "--yes")
+    assert (run.status, run.out) == (2, "")
+    assert "etc/nfstuned/nfstuned.toml:1: " in run.err
