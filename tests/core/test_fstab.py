@@ -45,41 +45,6 @@ def reason(text: str, policy: Policy = POLICY, **changes: object) -> str:
     return edited(text, policy, snapshot).changes[0].reason
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "old", "new"),
-    [
-        (f"{SA1}:/sa1/a", "vers=4.1", None, 4),
-        (f"{SA1}:/sa1/a", "nconnect=1", 1, 4),
-        (f"{SA1}:/sa1/a", "nconnect=x", None, 4),
-        (f"{SA1}:/sa1/a", "nconnect=5", 5, 4),
-        (f"{SA1}:/sa1/a", "nconnect=16,nconnect=2", 2, 4),
-        ("10.1.2.4:/v", "vers=3", None, 8),
-        ("10.1.2.4:/v", "nconnect=7", 7, 8),
-        ("10.1.2.4:/v", "nconnect=17", 17, 8),
-    ],
-)
-def test_an_entry_gets_the_number_of_its_profile(
-    source: str, options: str, old: int | None, new: int
-) -> None:
-    assert numbers(line(source, options)) == [(old, new, Result.PLANNED)]
-
-
-@pytest.mark.parametrize(
-    ("source", "options"),
-    [
-        (f"{SA1}:/sa1/a", "nconnect=4"),
-        (f"{SA1}:/sa1/a", "nconnect=8,nconnect=4"),
-        ("10.1.2.4:/v", "nconnect=8"),
-        ("10.1.2.4:/v", "nconnect=16"),
-        ("nas:/v", "rw"),
-        ("nas:/v", "nconnect=16"),
-        ("fs-0123456789abcdef0.efs.us-east-1.amazonaws.com:/", "rw"),
-    ],
-)
-def test_what_is_right_or_without_an_opinion_is_not_mentioned(source: str, options: str) -> None:
-    assert numbers(line(source, options)) == []
-
-
 EFS = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
 
 
@@ -88,6 +53,76 @@ def ontap(number: int) -> Policy:
     named = replace(BUILTIN.profile("aws-fsx-ontap"), name="ours", nconnect=number)
     matches = (Assignment(Match(server=("10.1.9.9",)), "ours", "policy 1"),)
     return replace(BUILTIN, profiles=(*BUILTIN.profiles, named), assignments=matches)
+
+
+STRICT = Profile("strict", nconnect=2, nconnect_max=2)
+MIXED = replace(
+    BUILTIN,
+    profiles=(*BUILTIN.profiles, STRICT),
+    assignments=(
+        Assignment(Match(export=("/strict",)), "strict", "policy 1"),
+        Assignment(Match(export=("/none",)), "generic", "policy 2"),
+        Assignment(Match(server=("10.1.2.4",)), "azure-netapp-files", "policy 3"),
+    ),
+)
+
+
+NETAPP = line("10.1.2.4:/a", "rw")
+PLANNED, SKIPPED = Result.PLANNED, Result.SKIPPED
+ANF, FILESTORE = "10.1.2.4:/v", Assignment(Match(server=("10.1.9.9",)), "google-filestore", "policy 1")
+CONF = Setting("server", SA1, "nconnect", "4", "/etc/nfsmount.conf", 2)
+OF_BLOCK = "10.1.9.9:/v"
+NUMBERS: dict[str, tuple[str, list[tuple[int | None, int, Result]]]] = {
+    "no number becomes the profile's": (line(), [(None, 4, PLANNED)]),
+    "so does one": (line(options="nconnect=1"), [(1, 4, PLANNED)]),
+    "a word is no number": (line(options="nconnect=x"), [(None, 4, PLANNED)]),
+    "too many are lowered": (line(options="nconnect=5"), [(5, 4, PLANNED)]),
+    "the last number counts": (line(options="nconnect=16,nconnect=2"), [(2, 4, PLANNED)]),
+    "NFS 3 has it, too": (line(ANF, "vers=3"), [(None, 8, PLANNED)]),
+    "too few are raised": (line(ANF, "nconnect=7"), [(7, 8, PLANNED)]),
+    "more than the kernel allows are lowered": (line(ANF, "nconnect=17"), [(17, 8, PLANNED)]),
+    "the right number stays": (line(options="nconnect=4"), []),
+    "the right last number stays": (line(options="nconnect=8,nconnect=4"), []),
+    "the recommended number stays": (line(ANF, "nconnect=8"), []),
+    "more within the limit stay": (line(ANF, "nconnect=16"), []),
+    "without an opinion none comes": (line("nas:/v", "rw"), []),
+    "without an opinion any stays": (line("nas:/v", "nconnect=16"), []),
+    "one connection is right": (line(f"{EFS}:/", "rw"), []),
+    "SMB and disks are left": (line(f"//{SA1}/s", kind="cifs") + "/dev/sda1 /b ext4 rw 0 1\n", []),
+    "two spellings are one server": (
+        line(ANF, "nconnect=12") + line("[::ffff:10.1.2.4]:/b", "rw", "/b"),
+        [(None, 12, PLANNED)],
+    ),
+    "an address that mount.nfs takes out is no server": (
+        line(ANF, "nconnect=12") + line("nas:/b", "addr=10.1.2.4", "/b"),
+        [],
+    ),
+    "another protocol does not hold its server up": (
+        line(ANF, "vers=3,proto=udp") + line("10.1.2.4:/b", "vers=3", "/b"),
+        [(None, 8, SKIPPED), (None, 8, PLANNED)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), NUMBERS.values(), ids=NUMBERS)
+def test_the_numbers_of_entries(text: str, expected: list[tuple[int | None, int, Result]]) -> None:
+    assert numbers(text) == expected
+
+
+def test_a_profile_whose_number_depends_proposes_none() -> None:
+    assert BUILTIN.profile("google-filestore").nconnect_depends
+    assert numbers(line(OF_BLOCK, "vers=3"), replace(BUILTIN, assignments=(FILESTORE,))) == []
+
+
+@pytest.mark.parametrize(("value", "expected"), [("4", []), ("8", [(8, 4, PLANNED)])])
+def test_a_number_of_nfsmount_conf_counts_as_asked_for(value: str, expected: list[object]) -> None:
+    assert numbers(line(), settings=(replace(CONF, value=value),)) == expected
+
+
+def test_units_of_other_servers_and_behind_fstab_do_not_count() -> None:
+    assert numbers(NETAPP, requests=(unit("10.1.2.5:/b", "rw"),)) == [(None, 8, PLANNED)]
+    entry = Request("10.1.2.4:/a", "/a", "rw", "/etc/fstab", 1)
+    assert numbers(NETAPP, requests=(entry, unit("10.1.2.4:/z", "rw", "/a"))) == [(None, 8, PLANNED)]
 
 
 @pytest.mark.parametrize("options", ["vers=4.1", "nconnect=1", "nconnect=4"])
@@ -102,23 +137,8 @@ def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
     text = line("10.1.9.9:/v", "vers=4.0,nconnect=8")
     assert numbers(text, ontap(8)) == [(8, 1, Result.SKIPPED)]
     assert reason(text, ontap(8)) == "its profile ours allows one connection with NFS 4.0"
-
-
-def test_a_version_that_may_not_have_it_does_not_hold_up_the_others_of_its_server() -> None:
-    text = line("10.1.9.9:/v", "vers=3") + line("10.1.9.9:/w", "vers=4.0", "/w")
-    assert numbers(text, ontap(8)) == [(None, 8, Result.PLANNED)]
-
-
-def test_a_profile_whose_number_depends_proposes_none() -> None:
-    assert BUILTIN.profile("google-filestore").nconnect_depends
-    policy = replace(
-        BUILTIN, assignments=(Assignment(Match(server=("10.1.9.9",)), "google-filestore", "policy 1"),)
-    )
-    assert numbers(line("10.1.9.9:/v", "vers=3"), policy) == []
-
-
-def test_smb_and_local_entries_are_none_of_ours() -> None:
-    assert numbers(line(f"//{SA1}/s", "vers=3.1.1", kind="cifs") + "/dev/sda1 /b ext4 rw 0 1\n") == []
+    others = line("10.1.9.9:/v", "vers=3") + line("10.1.9.9:/w", "vers=4.0", "/w")
+    assert numbers(others, ontap(8)) == [(None, 8, PLANNED)]
 
 
 def test_the_reason_names_the_profile_and_its_limit() -> None:
@@ -134,32 +154,12 @@ def test_all_shares_of_a_server_get_what_one_asks_for_within_the_limit() -> None
     assert reason(text) == "as /etc/fstab:1, which is of the same server"
 
 
-def test_two_names_of_one_address_are_one_server() -> None:
-    text = line("10.1.2.4:/a", "nconnect=12") + line("[::ffff:10.1.2.4]:/b", "rw", "/b")
-    assert numbers(text) == [(None, 12, Result.PLANNED)]
-
-
-def test_an_address_that_mount_nfs_takes_out_of_a_line_makes_no_two_names_one_server() -> None:
-    text = line("10.1.2.4:/a", "nconnect=12") + line("nas:/b", "addr=10.1.2.4", "/b")
-    assert numbers(text) == []
-
-
-STRICT = Profile("strict", nconnect=2, nconnect_max=2)
-MIXED = replace(
-    BUILTIN,
-    profiles=(*BUILTIN.profiles, STRICT),
-    assignments=(
-        Assignment(Match(export=("/strict",)), "strict", "policy 1"),
-        Assignment(Match(export=("/none",)), "generic", "policy 2"),
-        Assignment(Match(server=("10.1.2.4",)), "azure-netapp-files", "policy 3"),
-    ),
-)
-
-
 def test_the_strictest_profile_of_a_server_binds_all() -> None:
     text = line("10.1.2.4:/a", "nconnect=8") + line("10.1.2.4:/strict", "rw", "/b")
     assert numbers(text, MIXED) == [(8, 2, Result.PLANNED), (None, 2, Result.PLANNED)]
     assert reason(text, MIXED) == "the profiles of 10.1.2.4 allow nconnect=2"
+    by_unit = unit("10.1.2.4:/strict", "nconnect=2")
+    assert numbers(NETAPP, MIXED, requests=(by_unit,)) == [(None, 2, PLANNED)]
 
 
 def test_a_share_without_an_opinion_keeps_its_whole_server_as_it_is() -> None:
@@ -184,11 +184,6 @@ def test_a_share_without_an_opinion_keeps_its_whole_server_as_it_is() -> None:
 def test_what_cannot_or_must_not_have_it_is_left(options: str, words: str) -> None:
     assert numbers(line("10.1.2.4:/a", options)) == [(None, 8, Result.SKIPPED)]
     assert words in reason(line("10.1.2.4:/a", options))
-
-
-def test_a_line_of_another_protocol_does_not_hold_its_server_up() -> None:
-    text = line("10.1.2.4:/a", "vers=3,proto=udp") + line("10.1.2.4:/b", "vers=3", "/b")
-    assert [result for _, _, result in numbers(text)] == [Result.SKIPPED, Result.PLANNED]
 
 
 DEBIAN = Distribution("debian", "10", "Debian")
@@ -220,12 +215,6 @@ def test_the_kernel_must_know_it(release: KernelRelease | None, options: str, wo
 def test_a_block_of_ansible_s_is_left() -> None:
     text = f"# BEGIN ANSIBLE MANAGED BLOCK\n{line()}# END ANSIBLE MANAGED BLOCK\n"
     assert "blockinfile" in reason(text)
-
-
-def test_nfsmount_conf_counts_as_asking() -> None:
-    setting = Setting("server", SA1, "nconnect", "4", "/etc/nfsmount.conf", 2)
-    assert numbers(line(), settings=(setting,)) == []
-    assert numbers(line(), settings=(replace(setting, value="8"),)) == [(8, 4, Result.PLANNED)]
 
 
 def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
@@ -350,9 +339,6 @@ def test_a_unit_by_name_of_the_same_server_counts_with_the_profile_of_its_addres
     assert by_name(at("10.1.2.4"), snapshot) == [8]
 
 
-NETAPP = line("10.1.2.4:/a", "rw")
-
-
 @pytest.mark.parametrize(
     ("options", "result", "new", "words"),
     [
@@ -372,15 +358,6 @@ def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
     assert words in reason(NETAPP, requests=(other,))
     if result is Result.SKIPPED:
         assert "/etc/systemd/system/u.mount:4 is of the same" in reason(NETAPP, requests=(other,))
-
-
-def test_a_unit_of_another_server_is_no_matter() -> None:
-    assert numbers(NETAPP, requests=(unit("10.1.2.5:/b", "rw"),)) == [(None, 8, Result.PLANNED)]
-
-
-def test_a_profile_that_allows_fewer_for_a_unit_binds_the_entries() -> None:
-    other = unit("10.1.2.4:/strict", "nconnect=2")
-    assert numbers(NETAPP, MIXED, requests=(other,)) == [(None, 2, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -442,11 +419,6 @@ def test_what_a_unit_decides_is_changed_there() -> None:
     )
     right = replace(other, options="nconnect=8")
     assert numbers(NETAPP, requests=(right,)) == []
-
-
-def test_a_unit_that_fstab_stands_before_decides_nothing() -> None:
-    entry = Request("10.1.2.4:/a", "/a", "rw", "/etc/fstab", 1)
-    assert numbers(NETAPP, requests=(entry, unit("10.1.2.4:/z", "rw", "/a"))) == [(None, 8, Result.PLANNED)]
 
 
 def test_names_that_lead_to_one_address_are_one_server() -> None:

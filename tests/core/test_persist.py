@@ -10,12 +10,11 @@ import pytest
 
 from nfstuned.core.nconnect.persist import section_uses
 from nfstuned.model.facts import Answer, Network
-from nfstuned.model.kernel import Distribution, KernelRelease
-from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Tunnel
+from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy
-from tests.core.fstabs import BUILTIN, NETAPP, POLICY, private
+from tests.core.fstabs import BUILTIN, NETAPP, NETWORK, POLICY, private
 from tests.core.nconnect_hosts import Made, facts
-from tests.core.persisted import ANF, ANF2, PUBLIC, SA1, SA2, after, conf, fstab, host, planned, said, told
+from tests.core.persisted import ANF, PUBLIC, SA1, SA2, after, conf, fstab, host, planned, said, told
 
 A, B = f"{SA1}:/sa1/a /a vers=4.1", f"{SA1}:/sa1/b /b vers=4.1"
 NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -29,46 +28,78 @@ def named(
     return replace(BUILTIN, assignments=(Assignment(Match(server=(name,), **match), profile, "policy 1"),))
 
 
-def test_each_server_gets_the_number_of_its_profile() -> None:
-    plan = planned(host(A, B, VOL, "nas:/x /x rw"))
-    assert said(plan) == [(ANF, None, 8, Result.PLANNED), (SA1, None, 4, Result.PLANNED)]
-    assert told(plan, Result.PLANNED)[SA1] == "azure-files asks for nconnect=4"
-    assert after(plan) == {ANF: 8, SA1: 4}
+CLEAR = Request(f"{SA1}:/sa1/a", "/a", "vers=4,minorversion=1,notls", FSTAB, 1, fstype="aznfs")
+STAND_IN = Tunnel(0, SA1, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10")
+EFS = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
+BY_HAND = Made("/a", source=f"{SA1}:/sa1/a", at="10.10.10.10")
+TYPED = replace(BY_HAND, asked="rw,nconnect=2", shown="vers=4.1,nconnect=2")
+UNIT = Request(f"{SA1}:/sa1/a", "/a", "vers=4.1", "/etc/systemd/system/a.mount", 4, maker=Maker.UNIT)
+HOMES = Request(
+    f"{ANF}:/home/&", "/home/*", "vers=4.1", "/etc/auto.home", 1, wildcard=True, maker=Maker.AUTOFS
+)
+RECORDED = Request(f"{SA1}:/sa1/a", "/a", "vers=4.1,nconnect=4", UTAB, 1)
+"""utab has the options that nfstuned's own file added; the line has not."""
+WRITTEN = {
+    "each server gets the number of its profile": (host(A, B, VOL, "nas:/x /x rw"), {ANF: 8, SA1: 4}),
+    "a mount by hand is a server that was seen": (facts(BY_HAND).snapshot, {SA1: 4}),
+    "a number typed by hand counts for this time only": (facts(TYPED).snapshot, {SA1: 4}),
+    "the mounts of units and maps count": (host(requests=(UNIT, HOMES)), {ANF: 8, SA1: 4}),
+    "another port has the same section": (host(VOL, f"{ANF}:/o /o vers=3,port=2050,proto=rdma"), {}),
+    "a number within the profile raises all": (host(VOL, f"{ANF}:/w /w nconnect=16"), {ANF: 16}),
+    "a name has one section for any case": (host(A, f"{SA1.upper()}:/sa1/b /b vers=4.1"), {SA1: 4}),
+    "a mount in utab counts by its line": (host(requests=(RECORDED, *fstab(A))), {SA1: 4}),
+    "the older mount.aznfs mounts by name": (host(requests=(CLEAR,)), {SA1: 4}),
+}
 
 
-def test_what_is_there_is_not_mentioned() -> None:
-    held = {ANF: 8, SA1: 4}
-    assert planned(host(A, VOL), held).changes == ()
+@pytest.mark.parametrize(("snapshot", "sections"), WRITTEN.values(), ids=WRITTEN)
+def test_the_sections_of_a_host(snapshot: Snapshot, sections: dict[str, int]) -> None:
+    assert after(planned(snapshot)) == sections
 
 
-def test_a_number_that_a_profile_no_longer_names_is_changed() -> None:
-    assert said(planned(host(A), {SA1: 8})) == [(SA1, 8, 4, Result.PLANNED)]
-
-
-def test_a_live_mount_made_by_hand_is_a_server_that_was_seen() -> None:
-    snapshot = facts(Made("/a", source=f"{SA1}:/sa1/a", at="10.10.10.10")).snapshot
-    assert after(planned(snapshot)) == {SA1: 4}
-
-
-def test_what_a_hand_typed_this_time_is_no_word_about_the_next_time() -> None:
-    made = Made(
-        "/a", asked="rw,nconnect=2", shown="vers=4.1,nconnect=2", source=f"{SA1}:/sa1/a", at="10.10.10.10"
-    )
-    assert after(planned(facts(made).snapshot)) == {SA1: 4}
-
-
-def test_a_units_mount_and_a_maps_count() -> None:
-    unit = Request(f"{SA1}:/sa1/a", "/a", "vers=4.1", "/etc/systemd/system/a.mount", 4, maker=Maker.UNIT)
-    wild = Request(
-        f"{ANF}:/home/&", "/home/*", "vers=4.1", "/etc/auto.home", 1, wildcard=True, maker=Maker.AUTOFS
-    )
-    assert after(planned(host(requests=(unit, wild)))) == {ANF: 8, SA1: 4}
+def test_the_reason_of_a_section_is_a_profile_or_another_mount() -> None:
+    assert told(planned(host(A)), PLANNED)[SA1] == "azure-files asks for nconnect=4"
+    assert told(planned(host(VOL, f"{ANF}:/w /w nconnect=16")), PLANNED)[ANF].startswith("as /etc/fstab:2, ")
+    gone = told(planned(host("nas:/x /x rw"), {"nas": 8}), PLANNED)
+    assert gone["nas"] == "its profile generic names no nconnect"
 
 
 def test_a_map_whose_key_is_the_server_names_none() -> None:
     wild = Request("&:/export", "/net/*", "rw", "/etc/auto.net", 1, wildcard=True, maker=Maker.AUTOFS)
     everything = replace(BUILTIN, assignments=(Assignment(Match(), "azure-netapp-files", "policy 1"),))
     assert planned(host(requests=(wild,)), policy=everything).changes == ()
+
+
+PLANNED, SKIPPED, FAILED = Result.PLANNED, Result.SKIPPED, Result.FAILED
+SILENT = Network(answers=(Answer(SA1, error="no answer within 3 s", final=False),))
+PUBLIC_SHARE, TOO_MANY = f"{PUBLIC}:/sapublic/a /a vers=4.1", f"{SA1}:/sa1/b /b nconnect=8"
+FATES: dict[str, tuple[tuple[str, ...], dict[str, int], Network, list[object]]] = {
+    "right sections are not mentioned": ((A, VOL), {ANF: 8, SA1: 4}, NETWORK, []),
+    "another number is changed": ((A,), {SA1: 8}, NETWORK, [(SA1, 8, 4, PLANNED)]),
+    "a public endpoint gets none": ((PUBLIC_SHARE,), {}, NETWORK, [(PUBLIC, None, 4, SKIPPED)]),
+    "a public endpoint loses it": ((PUBLIC_SHARE,), {PUBLIC: 4}, NETWORK, [(PUBLIC, 4, None, PLANNED)]),
+    "without an answer none is written": ((A,), {}, SILENT, [(SA1, None, 4, FAILED)]),
+    "without an answer none goes": ((A,), {SA1: 4}, SILENT, []),
+    "one connection is no section": ((f"{EFS}:/ /e vers=4.1",), {}, NETWORK, []),
+    "one connection loses it": ((f"{EFS}:/ /e vers=4.1",), {EFS: 4}, NETWORK, [(EFS, 4, None, PLANNED)]),
+    "too many in a line write none": ((A, TOO_MANY), {}, NETWORK, [(SA1, None, 4, SKIPPED)]),
+    "too many in a line leave it": ((A, TOO_MANY), {SA1: 4}, NETWORK, []),
+    "no profile with a number loses it": (
+        ("nas:/x /x rw",),
+        {"nas": 8},
+        NETWORK,
+        [("nas", 8, None, PLANNED)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "held", "network", "changes"), FATES.values(), ids=FATES)
+def test_the_changes_of_a_file(
+    lines: tuple[str, ...], held: dict[str, int], network: Network, changes: list[object]
+) -> None:
+    plan = planned(host(*lines), held, network=network)
+    assert said(plan) == changes
+    assert planned(host(*lines), held, network=network, prune=True).changes == plan.changes
 
 
 @pytest.mark.parametrize(
@@ -97,19 +128,6 @@ def test_a_named_server_is_asked_about_as_any_other() -> None:
     assert section_uses(host(), policy).unsettled() == (PUBLIC,)
 
 
-def test_a_public_endpoint_gets_none_and_loses_the_one_that_it_has() -> None:
-    line = f"{PUBLIC}:/sapublic/a /a vers=4.1"
-    assert said(planned(host(line))) == [(PUBLIC, None, 4, Result.SKIPPED)]
-    assert said(planned(host(line), {PUBLIC: 4})) == [(PUBLIC, 4, None, Result.PLANNED)]
-
-
-def test_without_an_answer_nothing_is_written_and_nothing_taken_away() -> None:
-    silent = Network(answers=(Answer(SA1, error="no answer within 3 s", final=False),))
-    assert said(planned(host(A), network=silent)) == [(SA1, None, 4, Result.FAILED)]
-    plan = planned(host(A), {SA1: 4}, network=silent)
-    assert (plan.changes, after(plan, {SA1: 4})) == ((), {SA1: 4})
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -130,38 +148,9 @@ def test_a_line_that_asks_for_kerberos_next_time_counts_before_it_is_mounted() -
     assert "Kerberos" in told(planned(facts(made).snapshot))[ANF]
 
 
-def test_another_port_of_a_server_has_the_same_section() -> None:
-    plan = planned(host(VOL, f"{ANF}:/other /o vers=3,port=2050,proto=rdma"))
-    assert after(plan) == {}
-
-
-def test_an_old_kernel_refuses_every_mount_with_it() -> None:
-    old = KernelRelease((4, 19, 0), "4.19.0")
-    here = host(VOL, kernel=old, distribution=Distribution("debian", "10", "Debian"))
-    assert "does not know nconnect" in told(planned(here))[ANF]
-    assert said(planned(here, {ANF: 8})) == [(ANF, 8, None, Result.PLANNED)]
-
-
 def test_a_share_without_an_opinion_keeps_it_from_its_server() -> None:
     policy = replace(BUILTIN, assignments=(replace(NETAPP, match=Match(server=(ANF,), export=("/vol*",))),))
     assert "names no nconnect" in told(planned(host(VOL, f"{ANF}:/home /h rw"), policy=policy))[ANF]
-
-
-def test_a_server_whose_profile_allows_one_connection_gets_no_section_and_loses_one() -> None:
-    efs = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
-    snapshot = host(f"{efs}:/ /e vers=4.1")
-    assert after(planned(snapshot)) == {}
-    assert after(planned(snapshot, {efs: 4}), {efs: 4}) == {}
-
-
-def test_a_server_that_no_profile_has_an_opinion_about_any_more_loses_its_section() -> None:
-    plan = planned(host("nas:/x /x rw"), {"nas": 8})
-    assert said(plan) == [("nas", 8, None, Result.PLANNED)]
-    assert told(plan, Result.PLANNED)["nas"] == "its profile generic names no nconnect"
-
-
-def test_a_line_that_asks_for_more_within_the_profile_raises_all() -> None:
-    assert after(planned(host(VOL, f"{ANF}:/w /w nconnect=16"))) == {ANF: 16}
 
 
 def test_a_line_that_asks_for_less_is_named_and_nothing_is_written() -> None:
@@ -179,21 +168,10 @@ def test_a_number_that_is_missing_is_not_called_none() -> None:
     assert told(plan)[ANF] == "/etc/nfsmount.conf:2 says nconnect: that counts"
 
 
-def test_a_line_that_asks_for_more_than_the_profile_allows_leaves_a_section_that_is_there() -> None:
-    line = f"{SA1}:/sa1/b /b nconnect=8"
-    assert after(planned(host(A, line))) == {}
-    plan = planned(host(A, line), {SA1: 4})
-    assert (plan.changes, after(plan, {SA1: 4})) == ((), {SA1: 4})
-
-
 def test_names_of_one_server_get_a_section_each() -> None:
     network = Network(answers=(private(SA1, "10.10.10.10"), private(SA2, "10.10.10.10")))
     plan = planned(host(A, f"{SA2}:/sa2/b /b vers=4.1"), network=network)
     assert after(plan) == {SA1: 4, SA2: 4}
-
-
-def test_a_name_has_one_section_whatever_its_case() -> None:
-    assert after(planned(host(A, f"{SA1.upper()}:/sa1/b /b vers=4.1"))) == {SA1: 4}
 
 
 @pytest.mark.parametrize(
@@ -279,27 +257,9 @@ def test_a_section_of_a_server_that_is_gone_stays_until_it_is_pruned() -> None:
     assert (plan.unused, after(plan, held)) == ((), {SA1: 4})
 
 
-def test_pruning_leaves_what_is_in_use() -> None:
-    assert planned(host(A), {SA1: 4}, prune=True).changes == ()
-
-
-def test_a_mount_that_utab_knows_is_judged_by_its_line() -> None:
-    """utab has what nfstuned's own file added; the line has not."""
-    row = Request(f"{SA1}:/sa1/a", "/a", "vers=4.1,nconnect=4", UTAB, 1)
-    assert after(planned(host(requests=(row, *fstab(A))))) == {SA1: 4}
-
-
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
     assert section_uses(host("nas:/x /x rw"), BUILTIN).unsettled() == ()
     assert section_uses(host(A, VOL), POLICY).unsettled() == (SA1,)
-
-
-CLEAR = Request(f"{SA1}:/sa1/a", "/a", "vers=4,minorversion=1,notls", FSTAB, 1, fstype="aznfs")
-STAND_IN = Tunnel(0, SA1, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10")
-
-
-def test_the_older_mount_aznfs_mounts_by_name_without_tls() -> None:
-    assert after(planned(host(requests=(CLEAR,)))) == {SA1: 4}
 
 
 @pytest.mark.parametrize("package", [{"azfiles": True}, {"tunnels": (STAND_IN,)}])
@@ -352,7 +312,3 @@ def test_a_live_mount_tells_the_address_but_not_whose_a_public_one_is(
     assert section_uses(snapshot, POLICY).unsettled() == asked
     network = Network(answers=(Answer(SA1, (at,), (f"{SA1}".replace(".", ".privatelink.", 1),)),))
     assert after(planned(snapshot, network=network)) == {SA1: 4}
-
-
-def test_only_the_servers_of_the_host_get_one() -> None:
-    assert ANF2 not in after(planned(host(A, VOL)))
