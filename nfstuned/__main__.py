@@ -1,4 +1,4 @@
-"""`nfstuned` and `python -m nfstuned`. What nfstuned.service runs loads no library of the command line."""
+"""`nfstuned` and `python -m nfstuned`. The service loads no library of the command line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _run() -> int:
 
 
 def names_in_utf_8() -> None:
-    """Start this process anew in Python's UTF-8 mode where the locale has another encoding (execv).
+    """Start this process again in Python's UTF-8 mode where the locale has another encoding (execv).
 
     File names are bytes to the kernel, and the parsers read them as UTF-8. Without the mode, Python would
     encode a name in the locale's encoding, which may lack its letters. stdout and stderr keep the locale's.

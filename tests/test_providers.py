@@ -12,7 +12,7 @@ from nfstuned.app.facts import Scope, examine
 from nfstuned.core.mounts.targets import SMB_SUFFIX
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.policy import image_policy, load
+from nfstuned.host.policy import image_policy, load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.view.policy import policy_text
@@ -104,6 +104,6 @@ def test_the_hosts_of_a_page_have_a_mount_with_the_profile(name: str, tmp_path: 
         case = hosts.load(host)
         folder = case.build(tmp_path / host)
         root = (ImageRoot if case.image else Root)(str(folder))
-        policy = image_policy(root) if case.image else load(root)
+        policy = image_policy(root) if case.image else load_policy(root)
         facts = examine(root, policy, Scope(case.image, offline=True), hosts.World(case.network))
         assert name in {target.profile.name for target in facts.nfs}, host

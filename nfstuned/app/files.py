@@ -18,7 +18,7 @@ from nfstuned.core.nconnect.persist import (
 from nfstuned.core.nconnect.server import M, Users
 from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
-from nfstuned.host.files.replace import LOCK, LinkError, Original, load, replace
+from nfstuned.host.files.replace import LOCK, LinkError, Original, read_original, replace
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.observe import observe
 from nfstuned.model.change import Change, ChangeKind, settled
@@ -92,12 +92,12 @@ class FstabWay(Way[FstabEdit | None]):
         root = self._host.root
         path = root.path(FSTAB)
         try:
-            return load(path, follow=self._follow), ""
+            return read_original(path, follow=self._follow), ""
         except LinkError as error:
             reason = (
                 f"{root.shown(FSTAB)} {error.strerror}: --follow-symlink changes the file that it leads to"
             )
-            return load(path, follow=True), reason
+            return read_original(path, follow=True), reason
 
     def carry_out(self, plan: Plan[FstabEdit | None]) -> Ended:
         """Replace the file, unless it is no longer the one that was read."""

@@ -1,4 +1,4 @@
-"""An image whose first boot is to have fast mounts: what is written into it, and that taken back."""
+"""The preparation of an image, so that its first boot has fast mounts, and its undo."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from nfstuned.app.facts import Scope, examine
 from nfstuned.core.image.bake import (
     SERVICE,
     interrupted,
+    joined,
     refused_sections,
-    settled,
+    results,
     taken_back,
-    together,
     wanted_identity,
     wanted_mask,
     wanted_parameters,
     wanted_rule,
     wanted_sections,
     wanted_service,
-    with_way,
+    with_remedy,
 )
 from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import (
@@ -55,21 +55,21 @@ RECORD = "etc/nfstuned-baked.json"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image, and what an earlier bake wrote there."""
+    """An image, and the files that an earlier bake wrote there."""
 
     root: ImageRoot
     ledger: Ledger
     known: Installed
     now: Mapping[str, str | None]
-    """The digests of what it wrote, and of its drop-in of nfsmount.conf."""
+    """The digests of bake's files, and of its drop-in of nfsmount.conf."""
     ours: frozenset[str]
     """The files that are still as they were written."""
     bare: BareRoot
-    """The image without what bake wrote."""
+    """The image without bake's files."""
 
     @property
     def faults(self) -> tuple[ParseError, ...]:
-        """What could not be read there, until now."""
+        """The faults of all reads until now."""
         return (*self.bare.faults, *self.root.faults)
 
     def unreported(self) -> tuple[ParseError, ...]:
@@ -92,7 +92,7 @@ def open_image(root: ImageRoot) -> Image:
 
 @dataclass(frozen=True, slots=True)
 class Baking:
-    """What is to be written into an image."""
+    """The files to write into an image."""
 
     work: Work
     wanted: Wanted
@@ -111,7 +111,7 @@ class BakeWay(Way[Baking]):
         self._dry_run = dry_run
 
     def look(self) -> Plan[Baking] | None:
-        """Return what is to be written; None, told, where the image cannot be read."""
+        """Return the files to write; None, with a note, where the image cannot be read."""
         image = self._image
         try:
             wanted, replaced = self._wanted()
@@ -120,14 +120,14 @@ class BakeWay(Way[Baking]):
             if not (self._dry_run or refusal):
                 image.ledger.tidy(image.known)
         except OSError as error:
-            self._talk.note(unfit(error))
+            self._talk.note(obstacle(error))
             return None
-        # What nfstuned itself wrote by another command may be replaced.
+        # A text that nfstuned wrote by another command may be replaced.
         texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
         known = replace(image.known, digests={**image.known.digests, **texts})
         steps = plan_files(wanted.contents, digests, known, COMMAND)
         return Plan(
-            settled(wanted, steps, Result.PLANNED),
+            results(wanted, steps, Result.PLANNED),
             Baking(Work(steps, wanted.contents, digests, image.known), wanted, replaced),
             "Nothing to do: the image is prepared.",
             todo=any(step.step in {Step.WRITE, Step.REMOVE} for step in steps),
@@ -135,9 +135,9 @@ class BakeWay(Way[Baking]):
         )
 
     def _wanted(self) -> tuple[Wanted, dict[str, str]]:
-        """Return what the image should have, and the texts that this replaces. Raises OSError.
+        """Return the files that the image should have, and the texts that they replace. Raises OSError.
 
-        It is planned as if no bake had been: so a second one comes to the same.
+        The plan ignores an earlier bake: so a second one has the same result.
         """
         bare = self._image.bare
         facts = examine(bare, self._policy, Scope(image=True), LiveOutside(bare))
@@ -147,19 +147,19 @@ class BakeWay(Way[Baking]):
         if self._daemonless:
             awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
             rule = wanted_rule(baked_text(RULE), has_awk=awk, linked=unit.enabled, starts=starts)
-            start = together((rule, wanted_mask(facts))) if awk else rule
+            start = joined((rule, wanted_mask(facts))) if awk else rule
         else:
             start = wanted_service(ImageUnit(unit, *unit_file(bare, SERVICE)))
         drop_in, replaced = _drop_in(self._image, facts, service=not self._daemonless)
         known = ImageUnit(read_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
         identity = wanted_identity(facts, known, baked_text(IDENTITY))
-        return together((start, drop_in, wanted_parameters(facts), identity)), replaced
+        return joined((start, drop_in, wanted_parameters(facts), identity)), replaced
 
     def carry_out(self, plan: Plan[Baking]) -> Ended | None:
-        """Write what is planned; None, told, where nothing could be done."""
+        """Write the files; None, with a note, where nothing could be done."""
         image, baking = self._image, plan.detail
         work, contents = baking.work, baking.wanted.contents
-        changes = settled(baking.wanted, work.steps, Result.DONE)
+        changes = results(baking.wanted, work.steps, Result.DONE)
         try:
             if contents:
                 image.ledger.carry_out(work, baking.replaced)
@@ -167,7 +167,7 @@ class BakeWay(Way[Baking]):
                 image.ledger.take_back(work.steps, work.known, work.found)
         except OSError as error:
             done = set(_done(image.root, work, contents))
-            problem = unfit(error)
+            problem = obstacle(error)
             if isinstance(error, PermissionError) and not done:
                 self._talk.note(problem)
                 return None
@@ -178,21 +178,21 @@ class BakeWay(Way[Baking]):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to be taken out of an image."""
+    """The files to take out of an image."""
 
     steps: tuple[Placement, ...]
     found: Mapping[str, str | None]
 
 
 class UnbakeWay(Way[Removal]):
-    """Take back what was baked into an image."""
+    """Take bake's files out of an image."""
 
     def __init__(self, image: Image, talk: Talk) -> None:
         self._image = image
         self._talk = talk
 
     def look(self) -> Plan[Removal]:
-        """Return what is to be removed, or to be as before."""
+        """Return the files to remove or to restore."""
         known = self._image.known
         digests = {path: self._image.now[path] for path in known.digests}
         steps = tuple(plan_removal(digests, known, COMMAND))
@@ -204,14 +204,14 @@ class UnbakeWay(Way[Removal]):
         )
 
     def carry_out(self, plan: Plan[Removal]) -> Ended | None:
-        """Remove or restore each file; None, told, where nothing could be done."""
+        """Remove or restore each file; None, with a note, where nothing could be done."""
         image, steps, digests = self._image, plan.detail.steps, plan.detail.found
         changes = taken_back(steps, image.known.before, Result.DONE)
         try:
             image.ledger.take_back(steps, image.known, digests)
         except OSError as error:
             gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != digests[step.path]}
-            problem = unfit(error)
+            problem = obstacle(error)
             if isinstance(error, PermissionError) and not gone:
                 self._talk.note(problem)
                 return None
@@ -220,14 +220,14 @@ class UnbakeWay(Way[Removal]):
         return Ended(changes)
 
 
-def unfit(error: OSError) -> str:
-    """Return why a file of an image could not be read or written, and what may help."""
+def obstacle(error: OSError) -> str:
+    """Return why a file of an image could not be read or written, and the remedy."""
     hint = ": run it as root" if isinstance(error, PermissionError) else ""
     return f"{error.filename}: {error.strerror}{hint}"
 
 
 def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict[str, str]]:
-    """Return what nfstuned's drop-in of nfsmount.conf should be, and the text of another command there.
+    """Return nfstuned's drop-in of nfsmount.conf as it should be, and the text of another command there.
 
     `service` is whether nfstuned's own will run, which can find out more where the image boots.
     """
@@ -240,7 +240,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
     held = Held(sections(own) or {})
     plan, left = _plan_sections(image.bare, facts, held)
     mode = facts.policy.nconnect_mode if service else None
-    planned, after = tuple(with_way(change, left, mode) for change in plan.changes), plan.sections(held)
+    planned, after = tuple(with_remedy(change, left, mode) for change in plan.changes), plan.sections(held)
     if after == now:
         wanted = text if there else None
     else:
@@ -250,7 +250,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
 
 
 def _plan_sections(root: ImageRoot, facts: Facts, held: Held) -> tuple[PersistPlan, tuple[str, ...]]:
-    """Return what becomes of the drop-in's sections, and the names of which only a network knows more.
+    """Return the plan for the drop-in's sections, and the names whose address only a network knows.
 
     No name server is asked.
     """

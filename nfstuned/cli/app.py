@@ -45,11 +45,11 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bench": ("bench", "command"),
     }
 )
-"""By name: the module of nfstuned.cli, and what click knows the command by there."""
+"""By name: the module of nfstuned.cli, and the command's name there."""
 
 
-def load(name: str) -> click.Command:
-    """Return a command. Raises KeyError for a name that is none."""
+def load_command(name: str) -> click.Command:
+    """Return a command by its name. Raises KeyError."""
     module, attribute = PLACES[name]
     command: click.Command = getattr(import_module(f"nfstuned.cli.{module}"), attribute)
     if not gc.isenabled():  # so `nfstuned.__main__` left it: all that there is now stays to the end
@@ -59,7 +59,7 @@ def load(name: str) -> click.Command:
 
 
 class _Commands(click.Group):
-    """The commands, each loaded by itself: most take long to import what only they need."""
+    """The commands, each loaded by itself: most import libraries that are slow to load."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
         """Return the names as `--help` shows them."""
@@ -67,7 +67,7 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         """Return a command by its name; None where there is none."""
-        return load(cmd_name) if cmd_name in PLACES else None
+        return load_command(cmd_name) if cmd_name in PLACES else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the names and options that begin so, without loading any command."""
@@ -104,7 +104,7 @@ def app() -> None:
 def children(command: click.Command) -> dict[str, click.Command]:
     """Return the commands below a command."""
     if command is app:
-        return {name: load(name) for name in PLACES}
+        return {name: load_command(name) for name in PLACES}
     return dict(command.commands) if isinstance(command, click.Group) else {}
 
 
@@ -136,7 +136,7 @@ def completion(shell: str) -> int:
 def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
     """Run one command and return its exit status; `root` is this host unless a test gives a tree.
 
-    It raises nothing: what comes to no verdict is one line on stderr and status 2, never a traceback and 1.
+    It raises nothing: a failure is one line on stderr and status 2, never a traceback and 1.
     """
     try:
         _prepare_streams()
@@ -182,12 +182,12 @@ def _prepare_streams() -> None:
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
     for stream in (sys.stdout, sys.stderr):
-        # Mount points may hold what the locale cannot show.
+        # Mount points may have characters that the locale lacks.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typeshed says TextIO
 
 
 def _discard_output() -> None:
-    """Forget what is left to be written: it would fail again when the process ends."""
+    """Drop the unwritten output: it would fail again when the process ends."""
     if sys.stdout is not None:
         with contextlib.suppress(OSError):
             sys.stdout.close()

@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Wish, run
-from nfstuned.app.image import BakeWay, Image, UnbakeWay, open_image, unfit
+from nfstuned.app.image import BakeWay, Image, UnbakeWay, obstacle, open_image
 from nfstuned.cli.options import format_option
 from nfstuned.cli.talk import usable_policy
 from nfstuned.cli.terminal import Terminal
@@ -78,7 +78,7 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
         talk.note(f"{folder} has no /etc, and so is no image")
         return COULD_NOT_TRY
     except OSError as error:
-        talk.note(unfit(error))
+        talk.note(obstacle(error))
         return COULD_NOT_TRY
     way = BakeWay(image, policy, talk, daemonless=daemonless, dry_run=limits.dry_run)
     return _ended(image, run(way, limits, talk), talk)

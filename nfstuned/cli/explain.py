@@ -47,7 +47,7 @@ def explain(rule: str) -> int:
 
 
 def _stub(rule: Rule) -> str:
-    """Return what is known of a rule without its page, which a package may have left out."""
+    """Return a rule without its page, which a package may have left out."""
     return f"# {rule.id}: {rule.name}\n\n*{rule.severity.value}*\n\nSource: {rule.source}\n"
 
 
@@ -65,7 +65,7 @@ def _print_markdown(text: str) -> None:
 def rules(form: str) -> int:
     """List the rules of `nfstuned check`.
 
-    NEEDS says what a rule cannot judge without: the running kernel (live), the network, two looks
+    NEEDS are the facts that a rule cannot judge without: the running kernel (live), the network, two looks
     (sample, see `nfstuned check --sample`) or an image (`--root`). The others judge files alone.
 
     \b

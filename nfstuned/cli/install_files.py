@@ -1,4 +1,4 @@
-"""`nfstuned install-files`: what a package installs beside the program, for those who have it from pip."""
+"""`nfstuned install-files`: the files of a package, for installations by pip."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Next, where systemd runs:
 
 
 def install(folder: str, *, dry_run: bool) -> int:
-    """Put the files below a root, and say what became of each; return the exit status."""
+    """Put the files below a root, and print the step of each; return the exit status."""
     try:
         root = ImageRoot(folder)
         ledger = Ledger(root, LIST)
@@ -63,7 +63,7 @@ def install(folder: str, *, dry_run: bool) -> int:
 
 
 def remove(folder: str, *, dry_run: bool) -> int:
-    """Take back the files that `install` wrote, and say what became of each; return the exit status."""
+    """Take back the files that `install` wrote, and print the step of each; return the exit status."""
     try:
         root = ImageRoot(folder)
         ledger = Ledger(root, LIST)
@@ -111,13 +111,13 @@ def _show(steps: Sequence[Placement]) -> int:
 
 
 def _unfit(error: OSError) -> int:
-    """Say why nothing could be tried; return the exit status."""
+    """Print why nothing could be tried; return the exit status."""
     note(f"{error.filename}: {error.strerror}")
     return COULD_NOT_TRY
 
 
 def _failed(error: OSError) -> int:
-    """Say what was in the way, and what to do; return the exit status."""
+    """Print the obstacle and the remedy; return the exit status."""
     if isinstance(error, PermissionError):
         note(f"{error.filename}: {error.strerror}: run it as root")
         return COULD_NOT_TRY

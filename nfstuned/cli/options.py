@@ -58,6 +58,6 @@ file_option = click.option(
 
 
 def demand_whole_path(mount: str | None) -> None:
-    """Raise click.BadParameter for what can be no mount point."""
+    """Raise click.BadParameter for a path that cannot be a mount point."""
     if mount is not None and not mount.startswith("/"):
         raise click.BadParameter("give the whole path, as in /mnt/data", param_hint="--mount")

@@ -1,4 +1,4 @@
-"""`nfstuned daemon` and `nfstuned udev`: what the unit runs; the entry point starts it."""
+"""`nfstuned daemon` and `nfstuned udev`, the commands of the unit; the entry point starts them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ USAGE = 2
 
 
 def _only_alone(context: click.Context) -> int:
-    """Refuse what the entry point runs before any of this is imported: it must stay small, and start fast."""
+    """Refuse a command that the entry point runs without any of this: it must stay small, and start fast."""
     click.echo(f"{context.command_path}: only works as the program's only arguments", err=True)
     return USAGE
 
@@ -47,8 +47,8 @@ def udev() -> None:
 def udev_mask(context: click.Context) -> int:
     """Let no default rule of the distribution write a read-ahead.
 
-    nfs-utils' 99-nfs.rules writes 128 KiB to every NFS mount, a moment after nfstuned has written what the
-    policy asks for; 53-ec2-read-ahead-kb.rules of Amazon Linux writes 15360 to each. A file of the same name
+    nfs-utils' 99-nfs.rules writes 128 KiB to every NFS mount, a moment after nfstuned has written the
+    policy's value; 53-ec2-read-ahead-kb.rules of Amazon Linux writes 15360 to each. A file of the same name
     in /run/udev/rules.d hides such a rule. One that an administrator has changed, or that [nfsrahead] of
     /etc/nfs.conf gives values to, stays in force. It changes no file below /etc or /usr.
 
@@ -67,7 +67,7 @@ def udev_mask(context: click.Context) -> int:
 @udev.command("unmask")
 @click.pass_context
 def udev_unmask(context: click.Context) -> int:
-    """Take back what `nfstuned udev mask` did.
+    """Take back the masks of `nfstuned udev mask`.
 
     \b
     Examples:

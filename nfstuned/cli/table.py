@@ -56,7 +56,7 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     if terminal:
         width = terminal_width()
         grid = fit(columns, rows, header, width)
-        # What still does not fit is for the terminal to wrap: nothing may be lost.
+        # The terminal wraps a row that still does not fit: nothing may be lost.
         width = max(width, _width(columns, grid, header))
     output = StringIO()
     console = Console(

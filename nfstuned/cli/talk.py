@@ -1,4 +1,4 @@
-"""All that commands say to a person at a terminal, and ask: notes, progress, questions."""
+"""Notes and progress for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal behind stdout, or what COLUMNS says; 80 where neither tells."""
+    """Return the columns of the terminal behind stdout, or COLUMNS; 80 where both are missing."""
     from shutil import get_terminal_size  # noqa: PLC0415 - it loads three compression libraries
 
     return get_terminal_size().columns
@@ -55,7 +55,7 @@ _CLEAR = "\r\x1b[K"
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """The world beyond files; on a terminal it says what it waits for when that takes longer than 2 s."""
+    """The world beyond files; after 2 s on a terminal it prints the reason of a wait."""
 
     outside: Outside
 
@@ -90,7 +90,7 @@ class Patient:
 
 @contextmanager
 def _progress(text: str) -> Iterator[None]:
-    """Write to the terminal what takes longer than _SOON_S, and clear the line afterwards."""
+    """Print a text when the block takes longer than _SOON_S, and clear the line afterwards."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""The terminal of a command that changes something: the plan, the question, and what came of it."""
+"""The terminal of a command that changes something: the plan, the question and the result."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nfstuned.view.words import Document, to_json
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What a change of something says and asks (nfstuned.app.change.Talk)."""
+    """The terminal for a change (nfstuned.app.change.Talk)."""
 
     form: str = "text"
-    """ "json" for a document in the place of a table."""
+    """ "json" for a document instead of a table."""
     document: Callable[[Sequence[Change]], Document] = apply_document
 
     note = staticmethod(talk.note)
     unreadable_lines = staticmethod(talk.unreadable_lines)
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
-        """Ask as Outside does, and say what nobody could answer."""
+        """Ask as Outside does, and print the questions that nobody could answer."""
         network, unknown = talk.Patient(outside).ask(questions, offline=False)
         for line in unknown:
             talk.note(line)
@@ -46,7 +46,7 @@ class Terminal:
         return seen and sys.stdin is not None and sys.stdin.isatty()
 
     def confirm(self, question: str) -> bool:
-        """Return what a person answers; beside the document, too."""
+        """Return a person's answer; also next to a document."""
         return click.confirm(question, err=True)
 
     def result(self, changes: Sequence[Change], nothing: str) -> None:
@@ -63,6 +63,6 @@ class Terminal:
             sys.stdout.write(nothing + "\n")
 
     def hint(self, lines: Iterable[str]) -> None:
-        """Print what people are to know afterwards."""
+        """Print remarks for people."""
         if self.form == "text":
             sys.stdout.writelines(line + "\n" for line in lines)

@@ -10,28 +10,28 @@ from dataclasses import dataclass
 GRACE_S = 2.0
 """A child that waits in the kernel for a server is killed at once, or not at all."""
 _LARGEST = 1_000_000
-"""In bytes: no tool says more that anybody wants to read."""
+"""In bytes: no tool prints more that anybody wants to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a command: its output, and why it failed, "" where it did not."""
+    """The result of a command: its output, and why it failed, "" where it did not."""
 
     output: str = ""
     problem: str = ""
-    """Behind what it said on its standard error, in one line."""
+    """In one line, after its standard error."""
     errors: str = ""
     """Its standard error, also where it did not fail."""
     late: bool = False
     """Its time was over before it ended."""
     cut: bool = False
-    """It said more than is kept."""
+    """Its output was longer than is kept."""
 
 
-def run(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
+def run_tool(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
     """Run a command for so long at most; it has the descriptors of `keep`. It raises nothing.
 
-    It has a session of its own: ^C is not for it, and what it started ends with it (mount.nfs goes on
+    It has a session of its own: ^C is not for it, and its children end with it (mount.nfs goes on
     trying for minutes after mount(8) was killed). Its output goes to memory and not through a pipe, which a
     service that it starts would hold open.
     """

@@ -17,7 +17,7 @@ from nfstuned.model.policy import Policy, policy_from_json
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv.pop(1).split(':'); "
-    "from nfstuned.host.policy import main; sys.exit(main(sys.argv[1]))"
+    "from nfstuned.host.policy import print_policy; sys.exit(print_policy(sys.argv[1]))"
 )
 """The child finds the same packages as this process, wherever they come from (-sE drops PYTHONPATH)."""
 

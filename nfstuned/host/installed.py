@@ -21,9 +21,9 @@ _BAKED = os.path.join(_PACKAGE, "data", "bake")
 """Unlike the files to install it is in packages as well."""
 _CHECKOUT = os.path.dirname(_PACKAGE)
 _COMMAND = b"/usr/bin/nfstuned "
-"""What units start: as a word of their own, or of a shell's."""
+"""The command of units: a word of their own, or of a shell's."""
 _PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
-"""What needs no quotes in a unit (systemd.syntax(7))."""
+"""A path that needs no quotes in a unit (systemd.syntax(7))."""
 
 
 def page(rule: str) -> str:

@@ -11,7 +11,7 @@ from nfstuned.parse.proc.mountinfo import parse_mount_types, remote_type
 def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
     """Raise OSError for a path below a network's file system, or through a link, which may lead there.
 
-    Each part is looked at before it is entered: not even the question what it is may be asked of a server.
+    Each part is looked at before it is entered: not even its type may be asked of a server.
     `view` is the folder of the process whose mounts count.
     """
     mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
@@ -25,9 +25,9 @@ def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
 
 
 def follow_local(root: Root, path: str, view: str = "proc/self") -> str:
-    """Return what a path leads to, as systemd-fstab-generator has it: past links, also to what is not there.
+    """Return the target of a path, past links, as systemd-fstab-generator has it; it need not exist.
 
-    What is on a network's file system, or behind too many links, stays as it is written. Raises OSError
+    A path on a network's file system, or behind too many links, stays as it is written. Raises OSError
     without mountinfo.
     """
     mounts = parse_mount_types(root.read(f"{view}/mountinfo"))

@@ -16,7 +16,7 @@ from nfstuned.model.policy import Policy, policy_to_json
 
 def configuration(root: Root) -> Policy:
     """Return the policy of the files below `root`; raises ConfigError with every problem of every file."""
-    return load(root) if find_files(root) else builtin_policy()
+    return load_policy(root) if find_files(root) else builtin_policy()
 
 
 def image_policy(root: Root) -> Policy:
@@ -37,7 +37,7 @@ def builtin_tables() -> tuple[tuple[str, str], ...]:
     return tuple(texts)
 
 
-def load(root: Root) -> Policy:
+def load_policy(root: Root) -> Policy:
     """Return the validated policy of the files below `root`; raises ConfigError as `configuration`."""
     from nfstuned.parse.config.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
 
@@ -57,10 +57,10 @@ def load(root: Root) -> Policy:
     return policy
 
 
-def main(prefix: str) -> int:
+def print_policy(prefix: str) -> int:
     """Print the policy as JSON, or the problems one a line; return the child's exit status."""
     try:
-        text, status = policy_to_json(load(Root(prefix))), 0
+        text, status = policy_to_json(load_policy(Root(prefix))), 0
     except ConfigError as error:
         text, status = "\n".join(error.problems), INVALID
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))

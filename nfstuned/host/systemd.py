@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nfstuned.host.command import run
+from nfstuned.host.command import run_tool
 from nfstuned.model.requests import UnitState
 from nfstuned.parse.etc.services import PROPERTIES, parse_units
 
@@ -21,7 +21,7 @@ _MOST_SAID = 200
 
 def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
     """Return the state of units; none where there is no systemd to ask."""
-    asked = run(["systemctl", "show", f"--property={','.join(PROPERTIES)}", "--", *names], SYSTEMCTL_S)
+    asked = run_tool(["systemctl", "show", f"--property={','.join(PROPERTIES)}", "--", *names], SYSTEMCTL_S)
     return dict(parse_units(asked.output))
 
 
@@ -43,7 +43,7 @@ def kernel_words() -> str:
     "nfs: server nas not responding, still trying", and "nfs: server nas OK" (net/sunrpc/clnt.c).
     """
     argv = ["journalctl", "--dmesg", "--quiet", "--no-pager", "--output=cat", "--lines=1", _OF_SERVERS]
-    return run(argv, _JOURNAL_S).output.strip().rpartition("\n")[2][:_MOST_SAID]
+    return run_tool(argv, _JOURNAL_S).output.strip().rpartition("\n")[2][:_MOST_SAID]
 
 
 def _last_words(name: str, invocation: str, seconds: float) -> str:
@@ -51,6 +51,6 @@ def _last_words(name: str, invocation: str, seconds: float) -> str:
     when = f"_SYSTEMD_INVOCATION_ID={invocation}" if invocation else "--boot"
     of = f"_SYSTEMD_UNIT={name}"
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]
-    lines = run(argv, seconds).output.splitlines()
+    lines = run_tool(argv, seconds).output.splitlines()
     said = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
     return next(said, "")[:_MOST_SAID]

@@ -128,11 +128,11 @@ class Tty:
         return columns or 80, rows or 24
 
     def draw(self, text: bytes) -> None:
-        """Write from the upper left corner on; what was below the text is gone then."""
+        """Write from the upper left corner on; lines below the text are cleared."""
         self._write(b"\x1b[H" + text + b"\x1b[0m\x1b[J")
 
     def wait(self, seconds: float) -> tuple[bytes | None, tuple[int, ...]]:
-        """Return what was typed and the signals that came, after `seconds` at the latest.
+        """Return the typed bytes and the signals that came, after `seconds` at the latest.
 
         None is typed when the terminal is gone. After SIGTSTP the terminal is given back, and the program has
         stood still, before this returns; after SIGCONT it is taken again.

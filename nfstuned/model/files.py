@@ -1,4 +1,4 @@
-"""What belongs into folders of the system beside the program itself."""
+"""Files in folders of the system, outside the program's own."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ FILES = MappingProxyType(
 )
 """By the name in the repository: the place below /usr or /usr/local, both of which systemd and man read."""
 RULE, IDENTITY = "udev/99-nfstuned.rules", "systemd/nfstuned-identity.service"
-"""What an image may have without the program: the udev rule that does without the service, and the unit that
-gives the NFSv4 client its identity."""
+"""Files that an image may have without the program: the udev rule that does without the service, and the unit
+that gives the NFSv4 client its identity."""
 SERVICES = tuple(name for name in FILES if name.endswith(".service") and name != IDENTITY)
 """The units that start the program."""
 
@@ -47,7 +47,7 @@ Content = bytes | Link
 
 
 class Step(Enum):
-    """What becomes of a file; the words that people read."""
+    """The step for a file; the values are for people."""
 
     WRITE = "write"
     SAME = "unchanged"
@@ -60,7 +60,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A file, and what becomes of it."""
+    """A file, and the step for it."""
 
     path: str
     """Below the root, without a leading slash."""
@@ -70,24 +70,24 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What was written, so that exactly this can be taken back."""
+    """The files that were written, so that exactly these can be taken back."""
 
     digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By path: the SHA-256 of what was written, or "-> " and where a link leads; two of them when a change of
+    """By path: the SHA-256 of the written text, or "-> " and where a link leads; two of them when a change of
     the file was cut short."""
     folders: tuple[str, ...] = ()
     """The folders that had to be made, each before those in it."""
     before: Mapping[str, str] = field(default_factory=dict)
-    """By path: the text that was in the place of what was written, and that goes back there."""
+    """By path: the text that a written file replaced, and that goes back there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done to files."""
+    """The planned steps for files."""
 
     steps: tuple[Placement, ...]
     contents: Mapping[str, Content]
-    """What each file should be."""
+    """The wanted content of each file."""
     found: Mapping[str, str | None]
     """The digest of each of these files, and of those written before, as they are now; None for no file."""
     known: Installed

@@ -41,7 +41,7 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What programs do with a mount, and which read-ahead serves it best."""
+    """The programs' use of a mount, and the read-ahead that serves it best."""
 
     name: str
     about: str = ""
@@ -53,7 +53,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a kind of server should get; `None` means no opinion."""
+    """The settings for a kind of server; `None` means no opinion."""
 
     name: str
     read_ahead: ReadAhead | None = None
@@ -64,7 +64,7 @@ class Profile:
     nconnect_max: int | None = None
     """1 for a server that does not support nconnect."""
     nconnect_depends: str | None = None
-    """What the number depends on, for people, where the vendor names several: then `nconnect` is None."""
+    """The condition of the number, for people, where the vendor names several: then `nconnect` is None."""
     nconnect_not_for: tuple[str, ...] = ()
     """The versions of NFS, "3" or "4.0", for which nconnect is not recommended."""
     rsize_max: int | None = None
@@ -87,7 +87,7 @@ class Profile:
     def working(self, workload: Workload) -> Profile:
         """Return the profile as a workload changes it: its name is that of both, with WITH between them.
 
-        Its read-ahead is the workload's, lowered where it must be, and never above what the profile allows.
+        Its read-ahead is the workload's, lowered where it must be, and never above the profile's maximum.
         The rules of the profile's vendor still count.
         """
         named = replace(self, name=f"{self.name}{WITH}{workload.name}", inherits=self.base)
@@ -156,8 +156,8 @@ class Prometheus:
 class Policy:
     """The whole configuration, validated, inheritance resolved.
 
-    It is compared by identity: what is kept by policy is looked up for each mount, and after a reload that
-    changed nothing two have the same fields.
+    It is compared by identity: caches by policy are asked for each mount, and after a reload that changed
+    nothing two policies have the same fields.
     """
 
     profiles: tuple[Profile, ...]

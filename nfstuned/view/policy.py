@@ -44,8 +44,8 @@ def _sources(sources: Iterable[Source]) -> list[Document]:
 def policy_text(policy: Policy) -> str:
     """Return the policy as TOML that nfstuned.toml would take, sources as comments.
 
-    Each profile has all of its values. What it inherits from is named because rules about a vendor also apply
-    to what inherits from its profile.
+    Each profile has all of its values. Its parent is named because rules about a vendor also apply to
+    profiles that inherit from the vendor's.
     """
     lines = [f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}"]
     for name, table in _daemon_tables(policy).items():
@@ -110,7 +110,7 @@ def _profile_values(profile: Profile) -> dict[str, object]:
         "inherits": profile.inherits or None,
         "read_ahead_kb": read_ahead,
         "read_ahead_max_kb": profile.read_ahead_max_kb,
-        # What it inherits from may say the opposite.
+        # Its parent may have the opposite.
         "lower": profile.lower if profile.lower or profile.inherits else None,
         **{key: getattr(profile, key) for key in _PLAIN_KEYS},
     }

@@ -9,7 +9,7 @@ import pytest
 
 from nfstuned.app.facts import Scope, examine
 from nfstuned.host.network.outside import LiveOutside
-from nfstuned.host.policy import load as load_policy
+from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Network
 from tests.check import hosts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nfstuned.core.nconnect.fstab import fstab_users, plan_fstab, with_counts
-from nfstuned.host.policy import load
+from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Answer, Network
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "data/fstab"
 FILES = {
     name: file.content for name, file in parse_files((FOLDER / "files.txt").read_text(), "files.txt").items()
 }
-BUILTIN = load(Root("/nonexistent"))
+BUILTIN = load_policy(Root("/nonexistent"))
 NETAPP = Assignment(Match(server=("10.1.2.0/24", "10.23.0.0/16")), "azure-netapp-files", "policy 1")
 POLICY = replace(BUILTIN, assignments=(NETAPP,))
 EVERYWHERE = replace(

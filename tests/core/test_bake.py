@@ -8,9 +8,9 @@ from nfstuned.core.image.bake import (
     RULE,
     SERVICE,
     interrupted,
-    settled,
+    joined,
+    results,
     taken_back,
-    together,
     wanted_rule,
     wanted_sections,
     wanted_service,
@@ -114,7 +114,7 @@ def test_sections_are_told_against_what_is_really_there() -> None:
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], Step.REMOVE),)
-    assert told(settled(wanted, steps, Result.DONE)) == [(ChangeKind.FILE, PERSISTED, Result.DONE)]
+    assert told(results(wanted, steps, Result.DONE)) == [(ChangeKind.FILE, PERSISTED, Result.DONE)]
 
 
 def test_a_change_comes_to_what_its_file_does() -> None:
@@ -122,7 +122,7 @@ def test_a_change_comes_to_what_its_file_does() -> None:
         return Change(ChangeKind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
 
     names = ("written", "same", "refused")
-    wanted = together(Wanted((change(name),), {name: b""}) for name in names)
+    wanted = joined(Wanted((change(name),), {name: b""}) for name in names)
     steps = (
         Placement("written", Step.WRITE),
         Placement("same", Step.SAME),
@@ -130,7 +130,7 @@ def test_a_change_comes_to_what_its_file_does() -> None:
         Placement("gone", Step.REMOVE),
         Placement("kept", Step.KEEP, "edited"),
     )
-    changes = settled(wanted, steps, Result.DONE)
+    changes = results(wanted, steps, Result.DONE)
     assert [(one.place, one.result, one.reason) for one in changes] == [
         ("/written", Result.DONE, "why"),
         ("/refused", Result.FAILED, "foreign"),

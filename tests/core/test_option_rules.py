@@ -9,7 +9,7 @@ import pytest
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
-from nfstuned.host.policy import load
+from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.finding import Need
@@ -24,7 +24,7 @@ from nfstuned.parse.proc.machine import parse_release
 
 OPTIONS = select(RULES, ("NFS3",), ())
 MACHINE = select(RULES, ("NFS501", "NFS502", "NFS503", "NFS504", "NFS505"), ())
-POLICY = load(Root("/nonexistent"))
+POLICY = load_policy(Root("/nonexistent"))
 AZURE = "sa1.file.core.windows.net:/sa1/s /a"
 GOOD = "vers=4.1,sec=sys,actimeo=30,noresvport,_netdev,nofail"
 HELPERS = frozenset({"mount.nfs", "mount.aznfs"})

@@ -12,7 +12,7 @@ from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import select
 from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.policy import load
+from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
 from nfstuned.model.finding import Need
@@ -258,7 +258,7 @@ class TestRules:
         assert found(host(request(f"{GOOD},serverino,noserverino"))) == ["SMB607 /etc/fstab:7"]
 
     def test_sixteen_channels_to_azure_netapp_files_are_not_too_many(self) -> None:
-        policy = load(Root("/nonexistent"))
+        policy = load_policy(Root("/nonexistent"))
         line = request(f"{GOOD},max_channels=16", "//anf.lab.internal/vol1")
         place = (Assignment(Match(server=("anf.lab.internal",)), "azure-netapp-files", "policy 1"),)
         seen = host(line)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.host.policy import builtin_tables, load
+from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.parse.config.policy import parse_config
 
-POLICY = load(Root("/nonexistent"))
+POLICY = load_policy(Root("/nonexistent"))
 SMB = Request("//sa1.file.core.windows.net/s", "/smb", "ip=10.0.0.4", "/etc/fstab", 3, fstype="cifs")
 TLS = Request("sa1.file.core.windows.net:/sa1/s", "/tls", "vers=4.1", "/etc/fstab", 4, fstype="aznfs")
 

@@ -15,7 +15,7 @@ import pytest
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import find_files
 from nfstuned.host.config_child import start_load
-from nfstuned.host.policy import builtin_tables, load, main
+from nfstuned.host.policy import builtin_tables, load_policy, print_policy
 from nfstuned.host.root import Root
 
 TIMEOUT_S = 60.0
@@ -45,13 +45,13 @@ def children() -> set[str]:
 
 def told(root: Root) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
-        load(root)
+        load_policy(root)
     return caught.value.problems
 
 
 def test_a_host_without_configuration_has_the_built_in_profiles(root: Root) -> None:
     assert find_files(root) == ()
-    policy = load(root)
+    policy = load_policy(root)
     names = [profile.name for profile in policy.profiles]
     names += [workload.name for workload in policy.workloads]
     assert [name for name, _ in builtin_tables()] == [f"built-in {name}.toml" for name in names]
@@ -66,7 +66,7 @@ def test_drop_ins_follow_the_main_file_by_name_and_editors_files_are_left_out(et
         "etc/nfstuned/conf.d/10-a.toml",
         "etc/nfstuned/conf.d/20-b.toml",
     )
-    assert load(root).files == tuple(root.path(name) for name in find_files(root))
+    assert load_policy(root).files == tuple(root.path(name) for name in find_files(root))
 
 
 def test_a_folder_of_drop_ins_that_is_none_is_told(etc: Path, root: Root) -> None:
@@ -99,7 +99,7 @@ def test_a_file_of_others_is_told(readable: Path, request: pytest.FixtureRequest
 
 def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:
     (etc / "nfstuned.toml").write_text('[[policy]]\nmatch.export = "/é"\nprofile = "generic"\n')
-    assert asdict(start_load(root, TIMEOUT_S).finish()) == asdict(load(root))
+    assert asdict(start_load(root, TIMEOUT_S).finish()) == asdict(load_policy(root))
     (etc / "nfstuned.toml").write_text(BROKEN)
     with pytest.raises(ConfigError) as caught:
         start_load(root, TIMEOUT_S).finish()
@@ -120,7 +120,7 @@ def test_a_running_child_can_be_watched(root: Root) -> None:
     poll = select.poll()
     poll.register(child, select.POLLIN)
     assert poll.poll(TIMEOUT_S * 1000)
-    assert child.finish().profiles == load(root).profiles
+    assert child.finish().profiles == load_policy(root).profiles
     assert child.fileno() == -1
 
 
@@ -173,10 +173,10 @@ def test_whatever_becomes_of_the_child_is_a_configuration_error(
 def test_the_childs_program_says_by_its_status_what_it_prints(
     etc: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    assert main(str(tmp_path)) == 0
+    assert print_policy(str(tmp_path)) == 0
     assert capsysbinary.readouterr().out.startswith(b'{"profiles": ')
     (etc / "nfstuned.toml").write_text(BROKEN)
-    assert main(str(tmp_path)) == 2
+    assert print_policy(str(tmp_path)) == 2
     assert capsysbinary.readouterr().out.count(b"\n") == 1
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.files import replace as replacing
-from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, load
+from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, read_original
 from nfstuned.host.files.write import NEW as TEMPORARY
 from nfstuned.host.files.write import exchange
 from nfstuned.host.root import UnusableError
@@ -39,7 +39,7 @@ def state(file: Path) -> tuple[int, ...]:
 
 
 def replace(file: Path, text: bytes, wrong: Callable[[str], str] | None = None) -> Replaced:
-    return replacing.replace(load(str(file)), text, lock(file), wrong)
+    return replacing.replace(read_original(str(file)), text, lock(file), wrong)
 
 
 def names(file: Path) -> set[str]:
@@ -131,7 +131,7 @@ def test_what_the_folder_gives_to_new_files_lets_nobody_in(file: Path) -> None:
 
 @pytest.mark.parametrize("how", ["written", "replaced", "touched mode", "removed", "made a link"])
 def test_a_file_that_changed_meanwhile_is_left(file: Path, how: str) -> None:
-    original = load(str(file))
+    original = read_original(str(file))
     if how == "written":
         file.write_bytes(OLD.upper())
     elif how == "replaced":
@@ -272,8 +272,8 @@ def test_a_link_is_refused_unless_it_is_to_be_followed(file: Path) -> None:
     real = file.rename(place / "real")
     file.symlink_to("elsewhere/real")
     with pytest.raises(LinkError, match="symbolic link to elsewhere/real"):
-        load(str(file))
-    done = replacing.replace(load(str(file), follow=True), NEW, lock(file))
+        read_original(str(file))
+    done = replacing.replace(read_original(str(file), follow=True), NEW, lock(file))
     assert done.backup == str(real) + BACKUP
     assert file.is_symlink()
     assert real.read_bytes() == NEW
@@ -283,16 +283,16 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("fifo", "."):
         with pytest.raises(UnusableError):
-            load(str(tmp_path / name))
+            read_original(str(tmp_path / name))
 
 
 @pytest.mark.usefixtures("as_user")
 def test_without_rights_it_says_so_and_changes_nothing() -> None:
     before = state(Path("/etc/hostname"))
     with tempfile.TemporaryDirectory() as folder:
-        done = replacing.replace(load("/etc/hostname"), b"never\n", f"{folder}/lock")
+        done = replacing.replace(read_original("/etc/hostname"), b"never\n", f"{folder}/lock")
     assert done.problem == "/etc/hostname: Permission denied, so that it is as it was; run it as root"
-    done = replacing.replace(load("/etc/hostname"), b"never\n", "/etc/nfstuned-test/lock")
+    done = replacing.replace(read_original("/etc/hostname"), b"never\n", "/etc/nfstuned-test/lock")
     assert done.problem == (
         "/etc/nfstuned-test/lock: Permission denied, so that /etc/hostname is as it was; run it as root"
     )

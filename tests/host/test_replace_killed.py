@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.replace import BACKUP, load, replace
+from nfstuned.host.files.replace import BACKUP, read_original, replace
 from nfstuned.host.files.write import NEW as TEMPORARY
 from tests.host.replacing import BEGIN, END, command, lock
 
@@ -98,7 +98,7 @@ def check(file: Path) -> bytes:
     backup = file.with_name("fstab" + BACKUP)
     if text == NEW or backup.exists():
         assert backup.read_bytes() == OLD
-    assert replace(load(str(file)), NEW + b"again\n", lock(file)).problem == ""
+    assert replace(read_original(str(file)), NEW + b"again\n", lock(file)).problem == ""
     assert not any(_TEMPORARY.fullmatch(path.name) for path in file.parent.iterdir())
     assert backup.read_bytes() == OLD
     return text

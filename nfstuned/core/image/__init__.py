@@ -1,1 +1,1 @@
-"""What an image should have for its first boot."""
+"""The files of an image for its first boot."""

@@ -1,4 +1,4 @@
-"""What an image should have so that its first boot has fast mounts: links, rules, files of parameters."""
+"""The links, rules and parameter files with which an image's first boot has fast mounts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PRESET = (
 )
 _NO_AWK = "the image has no /usr/bin/awk, which the rule asks for each device: install mawk or gawk first"
 _PARAMETERS = {SLOT_TABLE.name: "NFS210", SESSION_SLOTS.name: "NFS211"}
-"""The rules that say what a parameter should be."""
+"""The rules with the wanted value of a parameter."""
 _HEAD = "# Written by `nfstuned bake`, for Azure NetApp Files ({}); `--undo` takes it back.\n"
 _LATER = (
     'mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml lets the service find out where the '
@@ -109,7 +109,7 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
 
 
 def wanted_mask(facts: Facts) -> Wanted:
-    """Return what keeps nfs-utils' rule from writing before the udev rule that does without the service.
+    """Return the mask of nfs-utils' rule, which would write before bake's own udev rule.
 
     Nothing where the image has another rule of that name, or an administrator gave nfsrahead values.
     """
@@ -125,8 +125,8 @@ def wanted_mask(facts: Facts) -> Wanted:
 def wanted_parameters(facts: Facts) -> Wanted:
     """Return the files that give mounts of Azure NetApp Files the slots that it names.
 
-    No profile has a key for them: the numbers are those of the rules NFS210 and NFS211, which count for what
-    has the profile azure-netapp-files or a profile that inherits from it.
+    No profile has a key for them: the numbers are those of the rules NFS210 and NFS211, which count for
+    mounts with the profile azure-netapp-files or a profile that inherits from it.
     """
     changes: list[Change] = []
     contents: dict[str, Content] = {}
@@ -154,7 +154,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
 
 
 def wanted_identity(facts: Facts, unit: ImageUnit, text: bytes) -> Wanted:
-    """Return what gives the NFSv4 client of each clone an identity of its own: the unit, and its link.
+    """Return the unit that gives the NFSv4 client of each clone an identity of its own, and its link.
 
     Nothing where no NFSv4 is mounted, the clones get names of their own, or somebody has masked the unit.
     """
@@ -194,7 +194,7 @@ def wanted_sections(
 ) -> Wanted:
     """Return nfstuned's drop-in of nfsmount.conf with these sections: `text`, or None for no file.
 
-    `planned` are changes of a file without what bake wrote; `now` are the sections that it really has.
+    `planned` are changes of a file without bake's own sections; `now` are the sections that it really has.
     """
     reasons = {change.target: change for change in planned}
     changes = []
@@ -209,8 +209,8 @@ def wanted_sections(
     return Wanted(tuple(changes), {} if text is None else {PERSISTED[1:]: encoded(text)})
 
 
-def with_way(change: Change, unknown: Container[str], mode: str | None) -> Change:
-    """Return a change that was left alone with what else may be done about it, where only a network can tell.
+def with_remedy(change: Change, unknown: Container[str], mode: str | None) -> Change:
+    """Return a skipped change with another remedy, where only a network knows the address.
 
     `unknown` are the names of which the image tells no address; `mode` is that of the policy's nconnect, None
     where no service will run.
@@ -227,15 +227,15 @@ def refused_sections(reason: str) -> Wanted:
     return Wanted((change,))
 
 
-def together(parts: Iterable[Wanted]) -> Wanted:
+def joined(parts: Iterable[Wanted]) -> Wanted:
     """Return all of them as one."""
     known = tuple(parts)
     contents = {path: content for part in known for path, content in part.contents.items()}
     return Wanted(tuple(change for part in known for change in part.changes), contents)
 
 
-def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[Change, ...]:
-    """Return what comes of each change, given what becomes of its file; `result` is that of what is done."""
+def results(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[Change, ...]:
+    """Return the result of each change from the step of its file; `result` is for steps that are done."""
     by_path = {f"/{step.path}": step for step in steps}
     failed = {change.place for change in wanted.changes if change.result is Result.FAILED}
     others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in failed]
@@ -247,7 +247,7 @@ def settled(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple
 
 
 def taken_back(steps: Iterable[Placement], before: Container[str], result: Result) -> tuple[Change, ...]:
-    """Return what comes of each file that bake wrote; `before` names those that replaced another text."""
+    """Return the result for each file that bake wrote; `before` names those that replaced another text."""
     return tuple(
         _gone(step, None, Result.FAILED, step.reason)
         if step.step is Step.KEEP
@@ -257,7 +257,7 @@ def taken_back(steps: Iterable[Placement], before: Container[str], result: Resul
 
 
 def interrupted(changes: Iterable[Change], done: Container[str], problem: str) -> tuple[Change, ...]:
-    """Return what came of changes of which only those of some files, by their paths, were done."""
+    """Return the results of changes that were done for some files only, named by their paths."""
     return tuple(
         replace(change, result=Result.FAILED, reason=problem)
         if change.result is Result.DONE and change.place not in done

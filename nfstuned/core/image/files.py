@@ -15,10 +15,9 @@ _LEFT = "it was changed after {} had written it: remove it yourself if nobody ne
 def plan_files(
     wanted: Mapping[str, Content], digests: Mapping[str, str | None], known: Installed, command: str
 ) -> tuple[Placement, ...]:
-    """Return what becomes of each wanted file, and of those that `command` wrote before and nobody wants now.
+    """Return the step for each wanted file, and for each that `command` wrote before and nobody wants now.
 
-    `digests` has that of each file by its path; it is None where there is nothing, and "" for what is neither
-    a regular file nor a link.
+    `digests` are by path; None where there is nothing, "" for anything but a regular file and a link.
     """
     steps = []
     for path, content in wanted.items():
@@ -37,10 +36,10 @@ def plan_files(
 
 
 def plan_removal(present: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:
-    """Return what becomes of each file that was written; nothing is said of those that are gone.
+    """Return the step for each file that was written; none for a file that is gone.
 
-    Nor is anything of a file that a kill kept from being written: it is what it was before. `present` has the
-    digest of each file by its path.
+    Nor is there a step for a file that still has its earlier text, because a kill came first. `present` are
+    the digests by path.
     """
     before = {path: digest(encoded(text)) for path, text in known.before.items()}
     left = _LEFT.format(command)

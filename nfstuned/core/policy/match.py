@@ -18,7 +18,7 @@ _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is known of one mount, or of one that is still being made. `None` means not known."""
+    """The facts about a mount, also one that is still being made. `None` means not known."""
 
     names: frozenset[str]
     """All that a server pattern may mean: source host, real host and addresses, as `plain` gives them."""
@@ -82,7 +82,7 @@ class PolicyRule:
         self._point = _globs([unended(pattern) for pattern in match.mount_point])
 
     def applies(self, subject: Subject) -> bool | None:
-        """Return whether the entry means the subject; None when that depends on what is not known of it."""
+        """Return whether the entry means the subject; None when that depends on a fact that is not known."""
         tests = (
             self._server(subject),
             _test(self._export, subject.export),

@@ -17,7 +17,7 @@ from dataclasses import asdict
 
 from nfstuned.host.bench import guard_child
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.command import run
+from nfstuned.host.command import run_tool
 from nfstuned.host.observe import observe_stanzas_of
 from nfstuned.host.root import Root
 from nfstuned.model.bench import OwnMount
@@ -189,13 +189,13 @@ def sweep(record: str) -> str:
         owner = json.loads(file.readline())
     if "guard" in owner and guard_child.start_of(int(owner["guard"])) == owner["guard_began"]:
         return f"its guard still puts back what {record} names (process {owner['guard']}): try again later"
-    done = run([*_child("sweep"), record], END_S)
+    done = run_tool([*_child("sweep"), record], END_S)
     return done.problem or done.output.strip()
 
 
 def ask(word: str, folder: str, seconds: float) -> tuple[str, str]:
     """Let a child look at a folder or make it (guard_child); return its output, and the problem."""
-    done = run([*_child(word), folder], seconds)
+    done = run_tool([*_child(word), folder], seconds)
     # The child's own words are enough.
     return done.output, done.problem.partition("; ")[0] if done.problem else ""
 

@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 
 from nfstuned.errors import ParseError
 from nfstuned.host.bench.guard import record_folder
-from nfstuned.host.files.write import new_file
+from nfstuned.host.files.write import temporary_file
 from nfstuned.host.root import Root
 
 MOST = 100
@@ -43,7 +43,7 @@ def save(folder: str, moment: float, text: str) -> str:
     os.makedirs(folder, _FOLDER, exist_ok=True)
     with _opened(folder) as place:
         os.fchmod(place, _FOLDER)
-        with new_file(place, _FILE) as new:
+        with temporary_file(place, _FILE) as new:
             new.write(text.encode("utf-8", "backslashreplace"))
             new.take(name)
         _bound(place, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 
-from nfstuned.host.command import run, search_path
+from nfstuned.host.command import run_tool, search_path
 from nfstuned.parse.etc.fstab import parse_verify
 
 DEADLINE_S = 10.0
@@ -32,7 +32,7 @@ def _errors(path: str, deadline_s: float) -> Counter[str]:
     """Return the errors of a file, each as often as it is there. Raises _NoVerdictError."""
     if shutil.which("findmnt", path=search_path()) is None:
         raise _NoVerdictError("findmnt, which would check the new text, is not installed (util-linux)")
-    done = run(("findmnt", "--verify", "--tab-file", path), deadline_s)
+    done = run_tool(("findmnt", "--verify", "--tab-file", path), deadline_s)
     if done.late:
         raise _NoVerdictError(
             f"findmnt --verify, which checks the new text, gave no answer within {deadline_s:g} s: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from nfstuned.host.files.replace import Original, create, load, replace
+from nfstuned.host.files.replace import Original, create, read_original, replace
 from nfstuned.host.root import Root
 from nfstuned.parse.etc.nfsmount import PERSISTED
 
@@ -19,7 +19,7 @@ def load_persisted(path: str) -> Original | None:
     Raises OSError: LinkError for a symbolic link, UnusableError for anything but a regular file.
     """
     try:
-        return load(path)
+        return read_original(path)
     except FileNotFoundError:
         return None
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from nfstuned.host.change.bdi import identity
-from nfstuned.host.command import run
+from nfstuned.host.command import run_tool
 from nfstuned.host.holders import Holders, path_uses
 from nfstuned.host.network.reach import Place, ping, reach
 from nfstuned.host.observe import observe_servers, observe_volumes
@@ -149,7 +149,7 @@ class MountHands:
 
     def reload(self, plan: RemountPlan) -> str:
         """Let systemd read its files, and look at the units afterwards."""
-        if problem := run(RELOAD.argv, SYSTEMCTL_S).problem:
+        if problem := run_tool(RELOAD.argv, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
         states = observe_states([part.unit for part in plan.going if part.unit])
         reasons = (_unusable(part.unit, states) for part in plan.going if part.unit)
@@ -162,7 +162,7 @@ class MountHands:
         mount = self._mount(part.point)
         if mount is None or mount.mount_id != part.mount_id:
             return ANOTHER_MOUNT
-        return self._silent() or run(part.leave.argv, UMOUNT_S).problem
+        return self._silent() or run_tool(part.leave.argv, UMOUNT_S).problem
 
     def mount(self, command: ShellCommand) -> str:
         """Mount by this command, unless the server does not answer."""
@@ -172,7 +172,7 @@ class MountHands:
             started = time.monotonic()
             time.sleep(1)
             self._patience_s -= time.monotonic() - started
-        return run(command.argv, MOUNT_S).problem
+        return run_tool(command.argv, MOUNT_S).problem
 
     def mounted(self, point: str) -> bool:
         """Return whether an NFS mount is there."""

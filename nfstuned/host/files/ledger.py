@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from nfstuned.errors import ParseError
-from nfstuned.host.files.write import FOLDER_FOR_ALL, finished, link_name, opened_folder, rename, sweep
+from nfstuned.host.files.write import (
+    FOLDER_FOR_ALL,
+    finished,
+    link_name,
+    opened_folder,
+    remove_leftovers,
+    rename,
+)
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
 from nfstuned.model.files import Content, Installed, Link, Placement, Step, Work
@@ -27,7 +34,7 @@ class Ledger:
         self._path = path
 
     def known(self) -> Installed:
-        """Return what was written before. Raises ParseError for a list that is damaged, and OSError."""
+        """Return the list. Raises ParseError for a list that is damaged, and OSError."""
         digest_now = digest_at(self._root, self._path)
         if digest_now is None:
             return Installed()
@@ -78,7 +85,7 @@ class Ledger:
         """Remove the temporary files that a kill left next to the files of the list."""
         for folder in {path.rpartition("/")[0] for path in (*known.digests, self._path)}:
             with suppress(OSError), self._root.place(f"{folder}/x", last=False) as (fd, _):
-                sweep(fd)
+                remove_leftovers(fd)
 
     def _withdraw(
         self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from nfstuned.host.files.write import FOR_ALL, new_file, write_all
+from nfstuned.host.files.write import FOR_ALL, temporary_file, write_all
 from nfstuned.host.walk import FOLDER, Walk
 
 _MODE = 0o666
@@ -68,7 +68,7 @@ def _is_in_proc(link: os.stat_result) -> bool:
 
 def refresh(path: str, data: bytes) -> None:
     """Replace a text, for everyone to read. It waits for no disk. Raises OSError."""
-    with destination(path) as (folder, name), new_file(folder) as new:
+    with destination(path) as (folder, name), temporary_file(folder) as new:
         new.write(data)
         os.fchmod(new.fd, FOR_ALL)
         new.take(name)
@@ -90,7 +90,7 @@ def write_file(path: str, lines: Iterable[str] | bytes) -> None:
                 with open(_open_special(folder, name, old), "wb", buffering=0) as file:
                     _write(file.fileno(), lines)
                 return
-        with new_file(folder, _PRIVATE if old is not None else _MODE) as new:
+        with temporary_file(folder, _PRIVATE if old is not None else _MODE) as new:
             if old is not None:
                 # As far as the user and the file system can.
                 for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):

@@ -21,18 +21,18 @@ from nfstuned.host.files.write import (
     finished,
     link_name,
     make_folder,
-    new_file,
     opened_folder,
     rename,
+    temporary_file,
 )
 from nfstuned.host.root import demand_text, parts_of
 
 LOCK = "run/nfstuned/replace.lock"
 """Below a root; only root may write into the folder, which systemd keeps when the service ends."""
 BACKUP = ".nfstuned-backup"
-"""What a backup's name ends with: nothing that mount.nfs or systemd takes for a file of its own."""
+"""The end of a backup's name: mount.nfs and systemd read no such file."""
 _MEASURED = frozenset({"security.ima", "security.evm"})
-"""What the kernel computes of a file's content; those of the old text would make the new text unreadable."""
+"""Computed by the kernel from the content; those of the old text would make the new text unreadable."""
 _ACCESS_LIST = "system.posix_acl_access"
 _HINTS = {
     errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
@@ -66,7 +66,7 @@ class LinkError(OSError):
     """The name is a symbolic link, which may not be followed."""
 
 
-def load(path: str, *, follow: bool = False) -> Original:
+def read_original(path: str, *, follow: bool = False) -> Original:
     """Read a file that is to be replaced.
 
     Raises LinkError for a symbolic link unless it is to be followed, UnusableError for anything else that is
@@ -98,7 +98,7 @@ def replace(
     folder, name = os.path.split(original.path)
 
     def change() -> Replaced:
-        with opened_folder(folder) as folder_fd, new_file(folder_fd) as new:
+        with opened_folder(folder) as folder_fd, temporary_file(folder_fd) as new:
             new.write(data)
             _copy_attributes(new, name, original.status)
             os.fsync(new.fd)

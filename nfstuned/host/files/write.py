@@ -61,7 +61,7 @@ class NewFile:
 
 
 @contextmanager
-def new_file(folder: int, mode: int = _PRIVATE) -> Iterator[NewFile]:
+def temporary_file(folder: int, mode: int = _PRIVATE) -> Iterator[NewFile]:
     """Yield a new file in a folder; it is removed afterwards unless it has taken a name. Raises OSError.
 
     A kill leaves none: the file has no name (O_TMPFILE). Where the file system cannot do that it has a name
@@ -91,7 +91,7 @@ def finished(folder: int, content: Content) -> Iterator[str]:
             os.symlink(content.target, name, dir_fd=folder)
             yield name
         return
-    with new_file(folder) as new:
+    with temporary_file(folder) as new:
         new.write(content)
         os.fchmod(new.fd, FOR_ALL)
         os.fsync(new.fd)
@@ -104,7 +104,7 @@ def _temporary_name(folder: int) -> Iterator[str]:
 
     mount.nfs and udev read no file that begins with a dot.
     """
-    sweep(folder)
+    remove_leftovers(folder)
     name = f".{os.urandom(8).hex()}{NEW}"
     try:
         yield name
@@ -123,7 +123,7 @@ def _nameless(folder: int, mode: int) -> int | None:
         return None
 
 
-def sweep(folder: int) -> None:
+def remove_leftovers(folder: int) -> None:
     """Remove the temporary files in a folder that killed writers left."""
     try:
         with opened_folder(".", folder) as fd:

@@ -1,4 +1,8 @@
-"""The tables of nfstuned.toml as pydantic knows them: keys, types, and in words what is allowed."""
+"""The tables of nfstuned.toml as pydantic knows them: keys, types, and the allowed values in words.
+
+The validators return the value that the policy has, or raise ValueError with the allowed values; with an
+empty text the description of the key counts.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ NFS_VERSION = r"^(3|4\.[0-2])$"
 TEXTFILE = r"^/.+\.prom$"
 
 
-def duration(value: object) -> float:
+def checked_duration(value: object) -> float:
     """Return the seconds of "60s", "5m" or "1h", at most a day; "0" is 0."""
     if not isinstance(value, str) or not re.fullmatch(DURATION, value):
         raise ValueError
@@ -35,7 +39,7 @@ def duration(value: object) -> float:
     return float(seconds)
 
 
-def size(value: object) -> int:
+def checked_size(value: object) -> int:
     """Return the bytes of "64K", "16M" or "1G" (powers of 1024), from 64 KiB to 64 GiB; "0" is 0."""
     if not isinstance(value, str) or not re.fullmatch(SIZE, value):
         raise ValueError
@@ -45,7 +49,7 @@ def size(value: object) -> int:
     return number
 
 
-def file_path(value: object) -> str:
+def checked_file(value: object) -> str:
     """Return the absolute path of a file, without `.` and `..`; "" for none."""
     if isinstance(value, str):
         named = re.fullmatch(FILE, value) and not {".", ".."} & set(value.split("/"))
@@ -54,7 +58,7 @@ def file_path(value: object) -> str:
     raise ValueError
 
 
-def read_ahead(value: object) -> object:
+def checked_read_ahead(value: object) -> object:
     """Return a number of KiB within the bounds, or "15*rsize", as it is."""
     if isinstance(value, str) and re.fullmatch(TIMES_RSIZE, value):
         return value
@@ -63,7 +67,7 @@ def read_ahead(value: object) -> object:
     raise ValueError
 
 
-def globs(value: object) -> tuple[str, ...]:
+def checked_globs(value: object) -> tuple[str, ...]:
     """Return the patterns as a tuple; a single pattern needs no list."""
     patterns = [value] if isinstance(value, str) else value
     if not isinstance(patterns, list) or not patterns or not all(isinstance(p, str) and p for p in patterns):
@@ -71,20 +75,20 @@ def globs(value: object) -> tuple[str, ...]:
     return tuple(patterns)
 
 
-def versions(value: object) -> tuple[str, ...]:
+def checked_versions(value: object) -> tuple[str, ...]:
     """Return versions of NFS as a tuple; a single version needs no list, and a list may be empty."""
-    named = () if value == [] else globs(value)
+    named = () if value == [] else checked_globs(value)
     if not all(re.fullmatch(NFS_VERSION, version) for version in named):
         raise ValueError
     return named
 
 
-def servers(value: object) -> tuple[str, ...]:
+def checked_servers(value: object) -> tuple[str, ...]:
     """Return server patterns: globs, addresses and networks.
 
-    What looks like an address or a network and is none is refused: as a glob it would match nothing.
+    A malformed address or network is refused: as a glob it would match nothing.
     """
-    patterns = globs(value)
+    patterns = checked_globs(value)
     for pattern in patterns:
         try:
             if "/" in pattern:
@@ -107,7 +111,7 @@ def _allowed_server(pattern: str) -> str:
     return f"allowed: {network} for the network"
 
 
-def textfile_path(value: object) -> str:
+def checked_textfile(value: object) -> str:
     """Return an absolute path that ends with .prom, as it is: node_exporter reads no other files."""
     if not (
         isinstance(value, str)
@@ -127,7 +131,7 @@ class DaemonTable(_Table):
     """How the daemon works."""
 
     sample_interval: Annotated[
-        float, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": DURATION})
+        float, BeforeValidator(checked_duration), WithJsonSchema({"type": "string", "pattern": DURATION})
     ] = Field(
         default_factory=float,
         description='a duration such as "60s", "5m" or "1h", at most "24h"; "0" for no samples',
@@ -136,19 +140,19 @@ class DaemonTable(_Table):
 
 
 class SamplesTable(_Table):
-    """Where samples go beside the journal."""
+    """The file for samples, in addition to the journal."""
 
     file: Annotated[
-        str, BeforeValidator(file_path), WithJsonSchema({"type": "string", "pattern": "^(/.*[^/])?$"})
+        str, BeforeValidator(checked_file), WithJsonSchema({"type": "string", "pattern": "^(/.*[^/])?$"})
     ] = Field(
         default_factory=str,
         description='the absolute path of a file such as "/var/log/nfstuned/samples.jsonl"; "" for none',
     )
-    max_size: Annotated[int, BeforeValidator(size), WithJsonSchema({"type": "string", "pattern": SIZE})] = (
-        Field(
-            default_factory=int,
-            description='a size such as "512K", "16M" or "1G", from "64K" to "64G"; "0" for no rotation',
-        )
+    max_size: Annotated[
+        int, BeforeValidator(checked_size), WithJsonSchema({"type": "string", "pattern": SIZE})
+    ] = Field(
+        default_factory=int,
+        description='a size such as "512K", "16M" or "1G", from "64K" to "64G"; "0" for no rotation',
     )
     keep: int = Field(default_factory=int, ge=0, le=99, description="a number from 0 to 99")
 
@@ -158,7 +162,7 @@ class PrometheusTable(_Table):
 
     textfile: Annotated[
         str,
-        BeforeValidator(textfile_path),
+        BeforeValidator(checked_textfile),
         WithJsonSchema({"type": "string", "pattern": TEXTFILE}),
     ] = Field(default_factory=str, description="an absolute path without .. that ends with .prom")
     max_mounts: int = Field(
@@ -178,7 +182,7 @@ class ProviderTable(_Table):
 
 
 class NconnectTable(_Table):
-    """What is done about nconnect."""
+    """The ways to deal with nconnect."""
 
     mode: Literal["advise", "persist"] = Field(default="advise", description='"advise" or "persist"')
 
@@ -191,18 +195,18 @@ _StringOrList = WithJsonSchema(
         ]
     }
 )
-_Servers = Annotated[tuple[str, ...], BeforeValidator(servers), _StringOrList]
-_Globs = Annotated[tuple[str, ...], BeforeValidator(globs), _StringOrList]
+_Servers = Annotated[tuple[str, ...], BeforeValidator(checked_servers), _StringOrList]
+_Globs = Annotated[tuple[str, ...], BeforeValidator(checked_globs), _StringOrList]
 _Version: dict[str, Any] = {"type": "string", "pattern": NFS_VERSION}
 _Versions = Annotated[
     tuple[str, ...],
-    BeforeValidator(versions),
+    BeforeValidator(checked_versions),
     WithJsonSchema({"anyOf": [_Version, {"type": "array", "items": _Version}]}),
 ]
 
 
 class MatchTable(_Table):
-    """Which mounts an entry means; all of what is given must match, and nothing given matches all."""
+    """The mounts of an entry; all given patterns must match, and an empty table matches all mounts."""
 
     server: _Servers = Field(
         default_factory=tuple, description="a glob, an address or a network, or a list of them"
@@ -238,7 +242,7 @@ class SourceTable(_Table):
 
 _ReadAheadKb = Annotated[
     int | str,
-    BeforeValidator(read_ahead),
+    BeforeValidator(checked_read_ahead),
     WithJsonSchema(
         {
             "anyOf": [
@@ -255,7 +259,7 @@ def _number(least: int, most: int, unit: str = "") -> Any:  # noqa: ANN401 - pyd
 
 
 class ProfileTable(_Table):
-    """What one kind of server should get; what is not given is inherited, or no opinion."""
+    """The settings for one kind of server; a missing key is inherited, or means no opinion."""
 
     inherits: str = Field(default_factory=str, description="the name of another profile")
     read_ahead_kb: _ReadAheadKb = Field(
@@ -278,7 +282,7 @@ class ProfileTable(_Table):
 
 
 class WorkloadTable(_Table):
-    """What programs do with mounts, and the read-ahead that serves it."""
+    """The programs' use of mounts, and the read-ahead that serves it."""
 
     about: str = Field(default_factory=str, description="a string")
     read_ahead_kb: int = _number(LEAST_KB, MOST_KB, " KiB")

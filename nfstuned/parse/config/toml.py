@@ -25,12 +25,12 @@ _KEY = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
 _KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
 _HEADER = rf"\s*(\[\[?)\s*({_KEYS})\s*\]"
 _PAIR = rf"\s*({_KEYS})\s*="
-_AT = r"(?s)(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)"
+_AT = r"(?s)(?P<fault>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)"
 _LONGEST = 80
 MOST_CHARACTERS = 262_144
 """Of a file: thousands of [[policy]] entries."""
 MOST_PARTS = 16
-"""Names in a key with dots: what tomllib does with them takes the square of their number."""
+"""Names in a key with dots: tomllib's work grows with the square of their number."""
 _DOTTED = rf"(?<![A-Za-z0-9_\-\"'])(?:{_KEY}[ \t]*\.[ \t]*){{{MOST_PARTS}}}"
 _DEEPEST = 32
 """The configuration has six levels; who reads or prints a value goes through them by recursion."""
@@ -66,7 +66,7 @@ class Document:
         return lines
 
     def problem(self, path: Path, value: object, allowed: str) -> str:
-        """Return the line that says what is wrong: file, line, key, value and what is allowed."""
+        """Return a problem in one line: file, line, key, value and the allowed values."""
         above = (self.lines.get(path[:end]) for end in range(len(path), 0, -1))
         line = next((f"{number}:" for number in above if number), "")
         secret = holds_secret(json.dumps({key(path): value}, default=str))
@@ -91,11 +91,11 @@ def parse_toml(file: str, text: str) -> Document:
     except ValueError as error:
         match = re.fullmatch(_AT, str(error))
         # Python reads no number that is longer than thousands of digits, and does not say where it was.
-        what = match["what"] if match else "a number has too many digits"
+        fault = match["fault"] if match else "a number has too many digits"
         rows = text.split("\n")
         number = int(match["line"]) if match and match["line"] else len(rows)
         row = rows[number - 1].strip()
-        raise ConfigError((f"{file}:{number}: {shown(masked(row))}: not TOML: {what}",)) from None
+        raise ConfigError((f"{file}:{number}: {shown(masked(row))}: not TOML: {fault}",)) from None
     if _deeper(values, _DEEPEST):
         raise ConfigError((f"{file}: {_TOO_NESTED}",))
     return Document(file, values, text)
