@@ -15,8 +15,18 @@ import click
 
 from nfstuned.cli.talk import note, terminal_width
 from nfstuned.core.samples.rates import look
-from nfstuned.core.samples.saved import Saved, between, since_mounted
-from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arranged, frame, press
+from nfstuned.core.samples.top import (
+    SORTS,
+    Frame,
+    List,
+    Saved,
+    TopState,
+    arranged,
+    between,
+    frame,
+    press,
+    since_mounted,
+)
 from nfstuned.errors import ParseError
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import STDIN, Root, read_saved

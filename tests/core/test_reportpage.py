@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfstuned import __version__
+from nfstuned.core.samples.history import Series
 from nfstuned.core.samples.sample import amount
-from nfstuned.core.samples.series import Series
 from nfstuned.model.facts import Facts, Report
 from nfstuned.model.finding import Diagnosis, Finding, Severity
 from nfstuned.model.mounts import Snapshot

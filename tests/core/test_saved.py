@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from nfstuned.core.samples.saved import Saved, between, since_mounted
+from nfstuned.core.samples.top import Saved, between, since_mounted
 from nfstuned.model.kernel import MountStats, Options
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 from tests.core.test_rates import moved, op, stats

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.history import Axis, History
-from nfstuned.core.samples.series import MOST_POINTS, NAMES, WIDTHS_S, MountSeries, Series
+from nfstuned.core.samples.history import MOST_POINTS, NAMES, WIDTHS_S, Axis, History, MountSeries, Series
 from nfstuned.model.samples import Sample
 from tests.core.test_history import QUIET, START, at
 from tests.parse.test_samples import SAMPLE, SAMPLES

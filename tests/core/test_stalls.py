@@ -8,11 +8,10 @@ from datetime import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.history import History
+from nfstuned.core.samples.history import History, Series
 from nfstuned.core.samples.rates import look as look_at
 from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import stalled_percent
-from nfstuned.core.samples.series import Series
 from nfstuned.core.samples.stalls import (
     RequestWatch,
     follow,

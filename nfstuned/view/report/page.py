@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from nfstuned.core.samples.history import BOUNDS_MS, Axis
+from nfstuned.core.samples.history import BOUNDS_MS, Axis, MountSeries
 from nfstuned.core.samples.sample import ALL_KINDS, amount, figure, speed
-from nfstuned.core.samples.series import MountSeries
 from nfstuned.model.facts import Report
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
