@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli.exporter import HELP as EXPORTER_HELP
+from nfstuned.model.totals import MetricFamily
 from nfstuned.view.metrics import GROUP, SERVICE, SUPERBLOCK, TUNING, findings_families
 from tests.core.test_metrics import captured
 from tests.lab.kit import alerts
@@ -74,16 +75,10 @@ def test_every_query_is_about_metrics_that_exist(path: Path) -> None:
 def described() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Kind, labels and meaning of every metric, by its name."""
     found = {family.name: family for family in (*captured(), *findings_families({}, 0.0))}
-    meanings = [meaning for table in (SERVICE, SUPERBLOCK, TUNING, GROUP) for meaning in table]
-    rows = {
-        meaning.name: (
-            meaning.kind.value,
-            found[meaning.name].labels if meaning.name in found else meaning.more,
-            meaning.help,
-        )
-        for meaning in meanings
-    }
-    rows |= {family.name: (family.kind.value, family.labels, family.help) for family in found.values()}
+    metrics = [metric for table in (SERVICE, SUPERBLOCK, TUNING, GROUP) for metric in table]
+    rare = {metric.name: MetricFamily(metric.name, metric.help, (), ()) for metric in metrics}
+    families = (rare | found).values()
+    rows = {family.name: (family.kind, family.labels, family.help) for family in families}
     return rows | {name: ("gauge", (), text) for name, text in EXPORTER_HELP.items()}
 
 

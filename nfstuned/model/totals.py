@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -87,13 +86,6 @@ class Totals:
     """How often a superblock began to be left out."""
 
 
-class Kind(str, Enum):
-    """What a family's numbers are, in the words of the exposition format."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-
-
 class Point(NamedTuple):
     """A series: the values of the family's labels, in their order, and its number now."""
 
@@ -106,10 +98,14 @@ class MetricFamily:
     """All series of the same name. A counter's name ends with `_total`; units are seconds and bytes."""
 
     name: str
-    kind: Kind
     help: str
     labels: tuple[str, ...]
     points: tuple[Point, ...]
+
+    @property
+    def kind(self) -> str:
+        """The type of the family, as the text format calls it."""
+        return "counter" if self.name.endswith("_total") else "gauge"
 
 
 @dataclass(frozen=True, slots=True)

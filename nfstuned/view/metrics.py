@@ -15,7 +15,6 @@ from nfstuned.core.samples.sample import ALL_KINDS
 from nfstuned.model.status import StatusRow
 from nfstuned.model.totals import (
     CountedPlace,
-    Kind,
     MetricFamily,
     OpTotals,
     Point,
@@ -29,42 +28,34 @@ _BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, 
 _KIB, _MS_PER_S = 1024, 1000
 _UNUSED = OpTotals()
 
-Values = Iterable[tuple[tuple[str, ...], float | None]]
+Value = Mapping[str, float | None] | float | None
 
 
-class Meaning(NamedTuple):
-    """A metric: `values` gives the numbers of one thing, each with the values of the labels in `more`."""
+class Metric(NamedTuple):
+    """A metric: `value` gives a thing's number, or one for each value of the metric's own label."""
 
     name: str
-    kind: Kind
     help: str
-    values: Callable[[Any], Values]
-    more: tuple[str, ...] = ()
+    value: Callable[[Any], Value]
+    label: str = ""
 
 
-def _single(value: Callable[[Any], float | None]) -> Callable[[Any], Values]:
-    """Return the values of a metric that has no labels of its own."""
-    return lambda thing: (((), value(thing)),)
+def _io(buffered: int, direct: int) -> Callable[[SuperblockTotals], Value]:
+    return lambda totals: {"buffered": totals.bytes[buffered], "direct": totals.bytes[direct]}
 
 
-def _io(buffered: int, direct: int) -> Callable[[SuperblockTotals], Values]:
-    return lambda totals: ((("buffered",), totals.bytes[buffered]), (("direct",), totals.bytes[direct]))
+def _each_kind(value: Callable[[OpTotals], float | None]) -> Callable[[SuperblockTotals], Value]:
+    return lambda totals: {kind: value(totals.kinds.get(kind, _UNUSED)) for kind in ALL_KINDS}
 
 
-def _each_kind(value: Callable[[OpTotals], float | None]) -> Callable[[SuperblockTotals], Values]:
-    return lambda totals: (((kind,), value(totals.kinds.get(kind, _UNUSED))) for kind in ALL_KINDS)
+def _all_kinds(value: Callable[[OpTotals], float]) -> Callable[[SuperblockTotals], Value]:
+    return lambda totals: sum(value(kind) for kind in totals.kinds.values())
 
 
-def _all_kinds(value: Callable[[OpTotals], float]) -> Callable[[SuperblockTotals], Values]:
-    return _single(lambda totals: sum(value(kind) for kind in totals.kinds.values()))
-
-
-def _errors(totals: SuperblockTotals) -> Values:
-    """Yield the errors of each kind; none where the kernel does not count them."""
+def _errors(totals: SuperblockTotals) -> Value:
+    """Return the errors of each kind; no number where the kernel does not count them."""
     known = not totals.kinds or any(kind.errors is not None for kind in totals.kinds.values())
-    if known:
-        for kind in ALL_KINDS:
-            yield (kind,), totals.kinds.get(kind, _UNUSED).errors or 0
+    return {kind: totals.kinds.get(kind, _UNUSED).errors or 0 for kind in ALL_KINDS} if known else {}
 
 
 def _bytes(kib: int | None) -> float | None:
@@ -72,158 +63,162 @@ def _bytes(kib: int | None) -> float | None:
 
 
 SERVICE = (
-    Meaning(
-        "nfstuned_start_time_seconds", Kind.GAUGE, "When the service started, in Unix seconds.",
-        _single(lambda service: service.started),
+    Metric(
+        "nfstuned_start_time_seconds",
+        "When the service started, in Unix seconds.",
+        lambda service: service.started,
     ),
-    Meaning(
-        "nfstuned_last_sample_timestamp_seconds", Kind.GAUGE,
+    Metric(
+        "nfstuned_last_sample_timestamp_seconds",
         "When the counters were read last, in Unix seconds: the time of all other metrics.",
-        _single(lambda service: service.sampled),
+        lambda service: service.sampled,
     ),
-    Meaning(
-        "nfstuned_sample_interval_seconds", Kind.GAUGE, "The time between two samples.",
-        _single(lambda service: service.interval_s),
+    Metric(
+        "nfstuned_sample_interval_seconds",
+        "The time between two samples.",
+        lambda service: service.interval_s,
     ),
-    Meaning(
-        "nfstuned_configuration_valid", Kind.GAUGE,
+    Metric(
+        "nfstuned_configuration_valid",
         "Whether the newest configuration is in use; 0 where it was refused.",
-        _single(lambda service: float(service.policy_valid)),
+        lambda service: float(service.policy_valid),
     ),
-    Meaning(
-        "nfstuned_sampling_cpu_seconds_total", Kind.COUNTER, "CPU time that sampling took.",
-        _single(lambda service: service.sampling_cpu_s),
+    Metric(
+        "nfstuned_sampling_cpu_seconds_total",
+        "CPU time that sampling took.",
+        lambda service: service.sampling_cpu_s,
     ),
-    Meaning(
-        "nfstuned_textfile_failures_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_textfile_failures_total",
         "How often a file of metrics could not be written.",
-        _single(lambda service: service.textfile_failures),
+        lambda service: service.textfile_failures,
     ),
-)  # fmt: skip
+)
 
 SUPERBLOCK = (
-    Meaning(
-        "nfstuned_mount_first_seen_timestamp_seconds", Kind.GAUGE,
+    Metric(
+        "nfstuned_mount_first_seen_timestamp_seconds",
         "When this superblock was first seen, in Unix seconds; its counters may hold an earlier one's.",
-        _single(lambda totals: totals.since),
+        lambda totals: totals.since,
     ),
-    Meaning(
-        "nfstuned_mount_read_bytes_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_read_bytes_total",
         "Bytes that programs read, from the page cache or past it.",
-        _io(_BUFFERED_READ, _DIRECT_READ), ("io",),
+        _io(_BUFFERED_READ, _DIRECT_READ),
+        "io",
     ),
-    Meaning(
-        "nfstuned_mount_written_bytes_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_written_bytes_total",
         "Bytes that programs wrote, to the page cache or past it.",
-        _io(_BUFFERED_WRITTEN, _DIRECT_WRITTEN), ("io",),
+        _io(_BUFFERED_WRITTEN, _DIRECT_WRITTEN),
+        "io",
     ),
-    Meaning(
-        "nfstuned_mount_server_read_bytes_total", Kind.COUNTER, "Bytes that the server sent for reads.",
-        _single(lambda totals: totals.bytes[_SERVER_READ]),
+    Metric(
+        "nfstuned_mount_server_read_bytes_total",
+        "Bytes that the server sent for reads.",
+        lambda totals: totals.bytes[_SERVER_READ],
     ),
-    Meaning(
-        "nfstuned_mount_server_written_bytes_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_server_written_bytes_total",
         "Bytes that were sent to the server for writes.",
-        _single(lambda totals: totals.bytes[_SERVER_WRITTEN]),
+        lambda totals: totals.bytes[_SERVER_WRITTEN],
     ),
-    Meaning(
-        "nfstuned_mount_operations_total", Kind.COUNTER, "Operations that ended.",
-        _each_kind(lambda kind: kind.ops), ("kind",),
+    Metric(
+        "nfstuned_mount_operations_total", "Operations that ended.", _each_kind(lambda kind: kind.ops), "kind"
     ),
-    Meaning(
-        "nfstuned_mount_operation_errors_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_operation_errors_total",
         "Replies with an error, a file that does not exist among them.",
-        _errors, ("kind",),
+        _errors,
+        "kind",
     ),
-    Meaning(
-        "nfstuned_mount_operation_rtt_seconds_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_operation_rtt_seconds_total",
         "Time from the last transmission to the reply, of all operations together.",
-        _each_kind(lambda kind: kind.rtt_ms / _MS_PER_S), ("kind",),
+        _each_kind(lambda kind: kind.rtt_ms / _MS_PER_S),
+        "kind",
     ),
-    Meaning(
-        "nfstuned_mount_operation_execute_seconds_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_operation_execute_seconds_total",
         "Time from the beginning to the end, of all operations together.",
-        _each_kind(lambda kind: kind.execute_ms / _MS_PER_S), ("kind",),
+        _each_kind(lambda kind: kind.execute_ms / _MS_PER_S),
+        "kind",
     ),
-    Meaning(
-        "nfstuned_mount_operation_queue_seconds_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_operation_queue_seconds_total",
         "Time from the beginning to the last transmission, of all operations together.",
         _all_kinds(lambda kind: kind.queue_ms / _MS_PER_S),
     ),
-    Meaning(
-        "nfstuned_mount_retransmissions_total", Kind.COUNTER, "Requests that were sent again.",
+    Metric(
+        "nfstuned_mount_retransmissions_total",
+        "Requests that were sent again.",
         _all_kinds(lambda kind: kind.retransmissions),
     ),
-    Meaning(
-        "nfstuned_mount_timeouts_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_timeouts_total",
         "Operations that had to begin again after all their retries.",
         _all_kinds(lambda kind: kind.timeouts),
     ),
-    Meaning(
-        "nfstuned_mount_read_ahead_contested_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_mount_read_ahead_contested_total",
         "How often another program was found to have changed the read-ahead.",
-        _single(lambda totals: totals.contests),
+        lambda totals: totals.contests,
     ),
-)  # fmt: skip
+)
 
 TUNING = (
-    Meaning(
-        "nfstuned_mount_read_ahead_bytes", Kind.GAUGE,
+    Metric(
+        "nfstuned_mount_read_ahead_bytes",
         "The read-ahead as it was found; where another program changed it, before it was set again.",
-        _single(lambda row: _bytes(row.read_ahead_kb)),
+        lambda row: _bytes(row.read_ahead_kb),
     ),
-    Meaning(
-        "nfstuned_mount_read_ahead_target_bytes", Kind.GAUGE,
+    Metric(
+        "nfstuned_mount_read_ahead_target_bytes",
         "The read-ahead that the profile asks for; absent where it asks for none or was undone.",
-        _single(lambda row: None if row.undone else _bytes(row.read_ahead_target_kb)),
+        lambda row: None if row.undone else _bytes(row.read_ahead_target_kb),
     ),
-    Meaning(
-        "nfstuned_mount_nconnect", Kind.GAUGE,
+    Metric(
+        "nfstuned_mount_nconnect",
         "Connections that the first mount of the server asked for; later ones share them.",
-        _single(lambda row: row.nconnect),
+        lambda row: row.nconnect,
     ),
-    Meaning(
-        "nfstuned_mount_nconnect_target", Kind.GAUGE, "Connections that the profile recommends.",
-        _single(lambda row: row.nconnect_target),
+    Metric(
+        "nfstuned_mount_nconnect_target",
+        "Connections that the profile recommends.",
+        lambda row: row.nconnect_target,
     ),
-)  # fmt: skip
+)
 
 
 GROUP = (
-    Meaning(
-        "nfstuned_transport_connections", Kind.GAUGE, "Connections that the kernel lists.",
-        _single(lambda group: len(group.lines)),
+    Metric(
+        "nfstuned_transport_connections", "Connections that the kernel lists.", lambda group: len(group.lines)
     ),
-    Meaning(
-        "nfstuned_transport_max_slots", Kind.GAUGE, "The most requests that a connection ever had at once.",
-        _single(lambda group: max(
+    Metric(
+        "nfstuned_transport_max_slots",
+        "The most requests that a connection ever had at once.",
+        lambda group: max(
             (line.max_slots for line in group.lines if line.max_slots is not None), default=None
-        )),
+        ),
     ),
-    Meaning(
-        "nfstuned_transport_sends_total", Kind.COUNTER, "Requests that were sent.",
-        _single(lambda group: group.sends),
-    ),
-    Meaning(
-        "nfstuned_transport_connects_total", Kind.COUNTER, "Connections that were made.",
-        _single(lambda group: group.connects),
-    ),
-    Meaning(
-        "nfstuned_transport_in_flight_total", Kind.COUNTER,
+    Metric("nfstuned_transport_sends_total", "Requests that were sent.", lambda group: group.sends),
+    Metric("nfstuned_transport_connects_total", "Connections that were made.", lambda group: group.connects),
+    Metric(
+        "nfstuned_transport_in_flight_total",
         "For each request sent, how many it found under way: rate by that of sends is their mean number.",
-        _single(lambda group: group.in_flight_sum),
+        lambda group: group.in_flight_sum,
     ),
-    Meaning(
-        "nfstuned_transport_backlog_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_transport_backlog_total",
         "For each request sent, how many it found waiting for a slot: a sum as in_flight.",
-        _single(lambda group: group.backlog_sum),
+        lambda group: group.backlog_sum,
     ),
-    Meaning(
-        "nfstuned_transport_upkeep_operations_total", Kind.COUNTER,
+    Metric(
+        "nfstuned_transport_upkeep_operations_total",
         "Operations of the client itself, such as the renewal of its lease.",
-        _single(lambda group: group.upkeep),
+        lambda group: group.upkeep,
     ),
-)  # fmt: skip
+)
 
 
 MOST_SERIES = 41
@@ -241,12 +236,12 @@ def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Ite
     placed = {place: by_device[place.device] for place in shown if place.device in by_device}
     groups = [((name,), totals.groups[name]) for name in totals.groups_present]
     known = chain(
-        (_family(each, (), [((), service)]) for each in SERVICE),
+        (_family(metric, (), [((), service)]) for metric in SERVICE),
         _service(service, totals),
         _mounts(shown, placed, service),
-        (_family(each, MOUNT, shown.items()) for each in SUPERBLOCK),
-        (_family(each, MOUNT, placed.items()) for each in TUNING),
-        (_family(each, ("group",), groups) for each in GROUP),
+        (_family(metric, MOUNT, shown.items()) for metric in SUPERBLOCK),
+        (_family(metric, MOUNT, placed.items()) for metric in TUNING),
+        (_family(metric, ("group",), groups) for metric in GROUP),
     )
     return (family for family in known if family.points)
 
@@ -259,37 +254,39 @@ def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -
     when = "When nfstuned check looked, in Unix seconds."
     gone = "Mounts that fstab or an enabled unit asks for and nobody has made, as nfstuned check found."
     return (
-        MetricFamily("nfstuned_findings", Kind.GAUGE, found, ("rule", "name", "severity"), points),
-        MetricFamily("nfstuned_findings_timestamp_seconds", Kind.GAUGE, when, (), (Point((), time),)),
-        MetricFamily("nfstuned_mounts_missing", Kind.GAUGE, gone, (), missing),
+        MetricFamily("nfstuned_findings", found, ("rule", "name", "severity"), points),
+        MetricFamily("nfstuned_findings_timestamp_seconds", when, (), (Point((), time),)),
+        MetricFamily("nfstuned_mounts_missing", gone, (), missing),
     )
 
 
 def _family(
-    meaning: Meaning, labels: tuple[str, ...], things: Iterable[tuple[tuple[str, ...], object]]
+    metric: Metric, labels: tuple[str, ...], things: Iterable[tuple[tuple[str, ...], object]]
 ) -> MetricFamily:
-    points = tuple(
-        Point((*place, *more), value)
-        for place, thing in things
-        for more, value in meaning.values(thing)
-        if value is not None
-    )
-    return MetricFamily(meaning.name, meaning.kind, meaning.help, (*labels, *meaning.more), points)
+    points = []
+    for place, thing in things:
+        value = metric.value(thing)
+        if isinstance(value, Mapping):
+            points += [Point((*place, key), each) for key, each in value.items() if each is not None]
+        elif value is not None:
+            points.append(Point(place, value))
+    own = (metric.label,) if metric.label else ()
+    return MetricFamily(metric.name, metric.help, (*labels, *own), tuple(points))
 
 
 def _service(service: Service, totals: Totals) -> Iterator[MetricFamily]:
     text = "The version of nfstuned that runs."
     points: tuple[Point, ...] = (Point((service.version,), 1.0),)
-    yield MetricFamily("nfstuned_build_info", Kind.GAUGE, text, ("version",), points)
+    yield MetricFamily("nfstuned_build_info", text, ("version",), points)
     text = "NFS superblocks, by whether they have metrics."
     points = (Point(("true",), len(totals.present)), Point(("false",), len(totals.left_out)))
-    yield MetricFamily("nfstuned_mounts", Kind.GAUGE, text, ("exported",), points)
+    yield MetricFamily("nfstuned_mounts", text, ("exported",), points)
     text = "Superblocks without metrics, because prometheus.max_mounts others were there first."
     points = (Point((), totals.left_out_total),)
-    yield MetricFamily("nfstuned_mounts_left_out_total", Kind.COUNTER, text, (), points)
+    yield MetricFamily("nfstuned_mounts_left_out_total", text, (), points)
     text = "Entries in the journal, by their message."
     points = tuple(Point((name,), number) for name, number in sorted(service.messages.items()))
-    yield MetricFamily("nfstuned_journal_messages_total", Kind.COUNTER, text, ("message",), points)
+    yield MetricFamily("nfstuned_journal_messages_total", text, ("message",), points)
 
 
 def _mounts(
@@ -304,13 +301,13 @@ def _mounts(
         points.append(Point((*place, counted.source, counted.group, provider, profile), 1.0))
     text = "Each mount with all of its labels, to join on; group is the transport group."
     labels = (*MOUNT, "source", "group", "provider", "profile")
-    yield MetricFamily("nfstuned_mount_info", Kind.GAUGE, text, labels, tuple(points))
+    yield MetricFamily("nfstuned_mount_info", text, labels, tuple(points))
     text = "1 where the read-ahead is left to another program that keeps changing it."
     marks = tuple(Point(tuple(place), float(place.device in service.left)) for place in shown)
-    yield MetricFamily("nfstuned_mount_read_ahead_left", Kind.GAUGE, text, MOUNT, marks)
+    yield MetricFamily("nfstuned_mount_read_ahead_left", text, MOUNT, marks)
     text = "For how long its users have waited for the server's answers; 0 where they do not."
     waits = tuple(Point(tuple(place), service.stalled.get(place.device, 0.0)) for place in shown)
-    yield MetricFamily("nfstuned_mount_stalled_seconds", Kind.GAUGE, text, MOUNT, waits)
+    yield MetricFamily("nfstuned_mount_stalled_seconds", text, MOUNT, waits)
 
 
 def exposition(found: Iterable[MetricFamily]) -> str:
@@ -321,7 +318,7 @@ def exposition(found: Iterable[MetricFamily]) -> str:
     """
     lines = []
     for family in found:
-        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind.value}"]
+        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
         for point in family.points:
             pairs = sorted(zip(family.labels, point.labels, strict=True))
             labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)

@@ -13,7 +13,7 @@ import pytest
 
 from nfstuned.core.samples.sample import to_json
 from nfstuned.host.telemetry.journal import Journal, Message
-from nfstuned.model.totals import Kind, MetricFamily, Point
+from nfstuned.model.totals import MetricFamily, Point
 from nfstuned.parse.fields import MASK
 from nfstuned.view.metrics import exposition
 from tests.cli.conftest import Host
@@ -206,7 +206,7 @@ def test_neither_journal_nor_metrics_show_a_secret() -> None:
         Message.METRICS_FAILED, secrets.fill("//u:{}@h"), 3, key="x", reason=secrets.fill("password={}")
     )
     point = Point((secrets.fill("//u:{}@h/s"), secrets.fill("nas:/v?sig={}")), 1.0)
-    family = MetricFamily("nfstuned_x", Kind.GAUGE, "x", ("source", "mount_point"), (point,))
+    family = MetricFamily("nfstuned_x", "x", ("source", "mount_point"), (point,))
     text = exposition([family])
     shown = b"".join(written).decode() + text
     assert secrets.shown(shown) == []
