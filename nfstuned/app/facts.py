@@ -30,7 +30,7 @@ from nfstuned.parse.proc.cifs import (
     read_smb_sessions,
 )
 from nfstuned.parse.proc.processes import read_waiters
-from nfstuned.parse.udev.files import read_ignored_files, read_rule_files
+from nfstuned.parse.udev.rules import read_ignored_files, read_rule_files
 
 MISSING_S = 3.0
 """How long a mount that is not there has to come, which a program may just be making again."""

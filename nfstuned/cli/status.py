@@ -14,7 +14,7 @@ from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.model.status import StatusRow, StatusRules
-from nfstuned.parse.udev.files import read_rule_files
+from nfstuned.parse.udev.rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,
     STATUS_HEADER,

@@ -16,9 +16,8 @@ from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, matches, re
 from nfstuned.core.udev.writers import NFS_ADDED, NFSRAHEAD, aims_at_attribute, finds_nfs, reached
 from nfstuned.model.kernel import decimal
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
-from nfstuned.parse.udev.keys import check_token
+from nfstuned.parse.udev.keys import check_token, split_tokens, uses_result
 from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, physical_lines
-from nfstuned.parse.udev.tokens import split_tokens, uses_result
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]{0,255}\})?\s*[-+:=!]=?")
