@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 
-from nfstuned.host.root import Root, walk
-from nfstuned.parse.proc.mountinfo import parse_mount_types, remote_type
+from nfstuned.host.root import Root
+from nfstuned.parse.proc.mountinfo import follow_path, parse_mount_types, remote_type
 
 
 def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
@@ -31,4 +31,4 @@ def follow_local(root: Root, path: str, view: str = "proc/self") -> str:
     without mountinfo.
     """
     mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
-    return walk(path, lambda there: root.link(there[1:]), lambda there: bool(remote_type(mounts, there)))[0]
+    return follow_path(mounts, path, lambda there: root.link(there[1:]))[0]

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO
@@ -272,15 +272,11 @@ class Root:
     def _is_remote(self, name: str) -> bool:
         """Tell whether a server may have to be asked for a name; none is asked for that."""
         # Most names need it not, and whoever takes udev's masks back has to be quick.
-        from nfstuned.parse.proc.mountinfo import parse_mount_types, remote_type  # noqa: PLC0415
+        from nfstuned.parse.proc.mountinfo import follow_path, parse_mount_types  # noqa: PLC0415
 
         try:
             mounts = parse_mount_types(self.read(f"{self.view}/mountinfo"))
-            _, remote = walk(
-                name,
-                lambda there: link_target(self.prefix + there[1:]),
-                lambda there: bool(remote_type(mounts, there, _SYSTEM)),
-            )
+            _, remote = follow_path(mounts, name, lambda there: link_target(self.prefix + there[1:]), _SYSTEM)
         except OSError:  # whoever opens the name is told the same
             return False
         return remote
@@ -380,36 +376,3 @@ def read_saved(name: str) -> bytes:
         return b"".join(parts_of(standard_input().fileno(), name))
     with open(name, "rb", buffering=0) as file:
         return b"".join(parts_of(file.fileno(), name))
-
-
-_MOST_LINKS = 40
-"""Behind more of them the kernel finds nothing (path_resolution(7))."""
-
-
-def walk(path: str, link: Callable[[str], str | None], remote: Callable[[str], bool]) -> tuple[str, bool]:
-    """Return where a path leads, past links, also to an absent file; and whether a network has it.
-
-    `link` returns where a link leads, None for any other file; `remote` tells whether a path is a network's,
-    and is asked before `link`. A path on a network, or behind too many links, stays as it is written.
-    """
-    here, waiting, links = "", path.split("/")[::-1], 0
-    while waiting:
-        part = waiting.pop()
-        if part in {"", "."}:
-            continue
-        if part == "..":
-            here = here.rpartition("/")[0]
-            continue
-        there = f"{here}/{part}"
-        if remote(there):
-            return "/".join([there, *reversed(waiting)]), True
-        target = link(there)
-        if target is None:
-            here = there
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            return path, False
-        here = "" if target.startswith("/") else here
-        waiting += target.split("/")[::-1]
-    return here or "/", False

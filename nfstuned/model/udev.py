@@ -67,8 +67,7 @@ class UdevRules:
     defects: tuple[UdevDefect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UdevEvent:
+class UdevEvent(NamedTuple):
     """A device's event, with the facts for rules. By default: the bdi of a new NFS superblock."""
 
     kernel: str = "0:43"

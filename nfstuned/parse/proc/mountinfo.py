@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -156,3 +156,42 @@ def _mount(line: str, types: frozenset[str]) -> Mount | None:
         options=parse_kernel_options(rest[1]),
         flags=sys.intern(fields[5]),  # a thousand mounts have the same few
     )
+
+
+_MOST_LINKS = 40
+"""Behind more of them the kernel finds nothing (path_resolution(7))."""
+
+
+def follow_path(
+    mounts: Sequence[tuple[str, str]],
+    path: str,
+    link: Callable[[str], str | None],
+    never: Container[str] = (),
+) -> tuple[str, bool]:
+    """Return where a path leads, past links, also to an absent file; and whether a network has it.
+
+    `link` returns where a link leads, None for any other file; it is not asked about a path on a network.
+    Such a path, or one behind too many links, stays as it is written. `mounts` and `never` are those of
+    remote_type.
+    """
+    here, waiting, links = "", path.split("/")[::-1], 0
+    while waiting:
+        part = waiting.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            here = here.rpartition("/")[0]
+            continue
+        there = f"{here}/{part}"
+        if remote_type(mounts, there, never):
+            return "/".join([there, *reversed(waiting)]), True
+        target = link(there)
+        if target is None:
+            here = there
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return path, False
+        here = "" if target.startswith("/") else here
+        waiting += target.split("/")[::-1]
+    return here or "/", False
