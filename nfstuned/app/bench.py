@@ -30,13 +30,13 @@ LAST = "last"
 _ANSWER_S = 20.0
 """How long a child may take to look at the folder, or to make it."""
 _SPACE = 1.05
-"""The free space that a measurement demands, as a multiple of what its files take."""
+"""The free space that a measurement demands, as a multiple of the size of its files."""
 AS_IT_IS = BenchSetting("as it is")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOrder:
-    """What is to be measured, how, and where."""
+    """The folder, the suite, and the options of a measurement."""
 
     folder: str
     suite: Suite
@@ -56,7 +56,7 @@ class Progress:
 
     done_s: float
     all_s: float
-    what: str
+    step: str
 
 
 _Say = Callable[[Progress], None]
@@ -154,10 +154,10 @@ def demand_space(folder: str, suite: Suite) -> int:
 
     Raises CannotMeasureError where a suite's files have no space, or may not be made.
     """
-    said, problem = guard.ask("look", folder, _ANSWER_S)
+    output, problem = guard.ask("look", folder, _ANSWER_S)
     if problem:
         raise CannotMeasureError(f"{folder}: {problem}")
-    known = json.loads(said)
+    known = json.loads(output)
     need, free = int(suite.bytes_on_disk * _SPACE), known["free_bytes"]
     if known["read_only"]:
         raise CannotMeasureError(f"{folder} is mounted read-only: bench has to make files of its own")
@@ -172,7 +172,7 @@ def demand_space(folder: str, suite: Suite) -> int:
 def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     """Measure, and put everything back, however it ends.
 
-    What was measured before something went wrong is in the result, with the reason. Raises
+    The runs before an error are in the result, with the reason. Raises
     CannotMeasureError, OSError or ParseError before the first run; CannotMeasureError also where something
     interrupts the measurement and not all is put back.
     """
@@ -210,7 +210,7 @@ class _StopError(Exception):
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong, with the file if there is one; ^C says nothing."""
+    """Return the text of an error, with the file if there is one; ^C has none."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or "interrupted"
@@ -235,7 +235,7 @@ def _guarded(records: str, folder: str) -> Iterator[guard.Guard]:
 def _opened_bdi(
     ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
 ) -> Iterator[Bdi | None]:
-    """Have the superblock's read-ahead open, and its value kept by the guard; None where it stays."""
+    """Have the superblock's read-ahead open, and its value in the guard's record; None where it stays."""
     if compared and all(setting.read_ahead_kb is None for setting in compared):
         yield None
         return
@@ -333,8 +333,8 @@ class _Work:
         self.keeper.files(int(inode))
         shapes = {(job.threads, job.files, job.file_bytes): job for job in suite.jobs}
         for job in shapes.values():
-            what = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"
-            waiting = self._waiting(what)
+            step = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"
+            waiting = self._waiting(step)
             problem = fio.lay_out(job, self.keeper.path, self.keeper.program, waiting)
             if problem:
                 raise _StopError(f"the files could not be made: {problem}")
@@ -419,5 +419,5 @@ class _Work:
         except ParseError as error:
             raise _StopError(str(error)) from None
 
-    def _waiting(self, what: str) -> Callable[[float], None]:
-        return lambda passed_s: self.say(Progress(self.done_s + passed_s, self.all_s, what))
+    def _waiting(self, step: str) -> Callable[[float], None]:
+        return lambda passed_s: self.say(Progress(self.done_s + passed_s, self.all_s, step))

@@ -47,7 +47,7 @@ class Ground:
     superblock: Superblock
     mount: Mount
     target_kb: int | None
-    """What its profile asks for."""
+    """The read-ahead of its profile."""
     profile: str
     target_connections: int | None = None
     """The number of connections that its profile asks for."""
@@ -56,7 +56,7 @@ class Ground:
     def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
         """Return the NFS or SMB mount that a folder is on, without touching it. Raises CannotMeasureError."""
         snapshot = observe(root)
-        # cifs names its bdis by a number of their own ("cifs-1"): which is whose cannot be told.
+        # cifs names its bdis by a number of their own ("cifs-1"), from which no mount follows.
         smb = [Superblock(mount.device, None, None, (mount,)) for mount in read_smb_mounts(root)[0]]
         inside = [
             (len(mount.point), superblock, mount)
@@ -100,7 +100,7 @@ class Ground:
         return self.snapshot.stanza_of(self.mount, self.superblock)
 
     def subject(self, program: str) -> MeasuredMount:
-        """Return what is known of the mount and the machine."""
+        """Return the mount and the machine for the document; `program` is fio's version."""
         return MeasuredMount(
             mount_point=self.mount.point,
             source=self.mount.source,
@@ -119,7 +119,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the counters said at a moment; None is what could not be read."""
+    """The counters at a moment; None where one could not be read."""
 
     processors: Processors
     counted: Counted | None
@@ -133,7 +133,7 @@ class Instruments:
     """The counters that are read at both ends of each run."""
 
     def __init__(self, ground: Ground) -> None:
-        """Read once what stays: the VM's size, which an Azure VM answers within a second, and the tunnel."""
+        """Find the VM's size, which an Azure VM answers within a second, and the tunnel: both stay."""
         self._ground = ground
         snapshot, options = ground.snapshot, ground.mount.options
         size = vm_size()[0] if snapshot.azure and ground.root.prefix == "/" else None
@@ -169,7 +169,7 @@ class Instruments:
         return next((each for each in shown if each.device == self._ground.superblock.device), None)
 
     def between(self, before: Reading, after: Reading) -> Meters:
-        """Return what was counted between two readings."""
+        """Return the growth between two readings."""
         seconds = after.monotonic_s - before.monotonic_s
         pair = (before.counted, after.counted)
         old, new = (Look(each.time, each.monotonic_s, _some(each.counted)) for each in (before, after))

@@ -139,7 +139,7 @@ class _bar:  # noqa: N801 - a context, used once
         left = max(0.0, progress.all_s - progress.done_s)
         line = f"about {duration(left)} left: "
         columns = max(0, terminal_width() - 1 - len(line))
-        sys.stderr.write(_CLEAR + line + printable(progress.what)[:columns])
+        sys.stderr.write(_CLEAR + line + printable(progress.step)[:columns])
         sys.stderr.flush()
         self._drawn = True
 
@@ -258,7 +258,7 @@ def _wrapped(line: str) -> str:
     help=f"How long each run takes. By itself it is the suite's time, and {ROUND_TRIPS} round trips of the "
     "mount where a read-ahead can change it.",
 )
-@click.option("--size", callback=_size, metavar="SIZE", help="What the files of a job take, as in 1G.")
+@click.option("--size", callback=_size, metavar="SIZE", help="The size of the files of a job, as in 1G.")
 @click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="How often each job is run.")
 @click.option(
     "--rate",
@@ -286,8 +286,8 @@ def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  #
 
     MOUNT is a mount point, or a folder on the mount that you may write to. Files are made in a folder of
     their own and removed at the end, also after Ctrl-C and kill -9. Settings are compared by turns, on the
-    same files; what differs by less than the noise is called that. Beside each result stands what the
-    kernel counted meanwhile, and what limits it. The newest 100 measurements are kept.
+    same files; a difference within the noise is called that. Each result has the kernel's counters and the
+    limit of the job. The newest 100 measurements are kept.
 
     \b
     Examples:

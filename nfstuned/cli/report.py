@@ -29,7 +29,7 @@ _INVALID = "Not judged: the configuration is invalid, see nfstuned config check.
 
 @dataclass(frozen=True, slots=True)
 class ReportOrder:
-    """What was asked for."""
+    """The options."""
 
     since: str | None
     mount: str | None
@@ -39,7 +39,7 @@ class ReportOrder:
     samples_only: bool
 
 
-def write(root: Root, order: ReportOrder, outside: Outside | None = None) -> int:
+def write_report(root: Root, order: ReportOrder, outside: Outside | None = None) -> int:
     """Write the page; a test answers for the world `outside`. Raises OSError of stdout."""
     asked = samples.SamplesOrder(order.since, order.mount, order.file)
     opened = samples.select(root, asked) if _has_place(order.output) else None
@@ -53,7 +53,7 @@ def write(root: Root, order: ReportOrder, outside: Outside | None = None) -> int
         samples.explain(asked, since_s, selection)
     now = time.time()
     start, end = _span(order, since_s, series.span, now)
-    account = replace(_beside_samples(root, order, start, outside), damaged=selection.problems)
+    account = replace(_account(root, order, start, outside), damaged=selection.problems)
     page = Page(_title(order), now, start, end, series.axis(), tuple(series.mounts()), account)
     if not _print(page, order.output):
         return FAILED
@@ -64,9 +64,9 @@ def write(root: Root, order: ReportOrder, outside: Outside | None = None) -> int
 def _span(
     order: ReportOrder, since_s: float | None, sampled: tuple[float, float] | None, now: float
 ) -> tuple[float, float]:
-    """Return what the charts show: from the time that was asked for to now, or to the end of a file.
+    """Return the time of the charts: from the time that was asked for to now, or to the end of a file.
 
-    All samples are in it. What a file holds may be long ago; a journal goes on until now.
+    All samples are in it. A file may end long ago; a journal goes on until now.
     """
     first, last = sampled or (now, now)
     start = first if since_s is None else min(first, since_s)
@@ -74,14 +74,14 @@ def _span(
 
 
 def _title(order: ReportOrder) -> str:
-    """Return whose mounts they are; of a file alone nobody knows."""
+    """Return the title, with the host's name unless the page is of a file alone."""
     if order.file is not None and order.samples_only:
         return f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
     return f"NFS mounts of {os.uname().nodename or 'localhost'}"
 
 
-def _beside_samples(root: Root, order: ReportOrder, since_s: float, outside: Outside | None) -> Account:
-    """Return the check's findings and what the service did, or why the page is without them."""
+def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | None) -> Account:
+    """Return the check's findings and the service's events, or why the page is without them."""
     if order.samples_only:
         return Account(no_report=_LEFT_OUT, no_events=_LEFT_OUT)
     policy = usable_policy(root)
@@ -107,7 +107,7 @@ def _has_place(output: str | None) -> bool:
 
 
 def _print(page: Page, output: str | None) -> bool:
-    """Write the page and return whether that could be done; what stdout does not take raises OSError."""
+    """Write the page; return whether a file could be written. Raises OSError of stdout."""
     if output is None:
         # Whatever the locale says: the page names its own encoding.
         for line in page_lines(page):
@@ -136,16 +136,16 @@ def _print(page: Page, output: str | None) -> bool:
 @click.option(
     "--samples-only",
     is_flag=True,
-    help="Neither judge this host nor say what its service did, as for a file of another host.",
+    help="Neither judge this host nor list its service's changes, as for a file of another host.",
 )
 @click.pass_obj
 def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
     """Write what mounts delivered as one HTML page.
 
-    It has charts of each mount's throughput, over-fetch, times, operations and connections, what `nfstuned
-    check` says of this host now, and what the service did. It needs nothing but a browser: it loads nothing
-    and runs no script. The samples are those of `nfstuned samples`. Where there are more than 400 points of
-    time, a point is the mean of several samples; the page says of how long.
+    It has charts of each mount's throughput, over-fetch, times, operations and connections, the findings of
+    `nfstuned check` on this host now, and the changes by the service. It needs nothing but a browser: it
+    loads nothing and runs no script. The samples are those of `nfstuned samples`. Where there are more than
+    400 points of time, a point is the mean of several samples; the page gives their time.
 
     \b
     Examples:
@@ -162,4 +162,4 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
     demand_whole_path(options["mount"])
     if options["output"] is None and sys.stdout.isatty():
         raise click.UsageError("a page is not for a terminal: give --output FILE")
-    return write(root, ReportOrder(**options))
+    return write_report(root, ReportOrder(**options))

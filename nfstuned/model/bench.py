@@ -1,4 +1,4 @@
-"""What `nfstuned bench` runs and measures: fio's jobs in suites, settings, runs, and differences."""
+"""The values of `nfstuned bench`: fio's jobs in suites, settings, runs, and differences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Engine(str, Enum):
 
 
 class Varies(str, Enum):
-    """What the settings that a suite compares differ in."""
+    """The property in which the settings of a suite differ."""
 
     NOTHING = "nothing"
     READ_AHEAD = "read-ahead"
@@ -68,7 +68,7 @@ class Job:
 
     @property
     def bytes_on_disk(self) -> int:
-        """What its files take."""
+        """The size of its files."""
         return self.threads * self.files * self.file_bytes
 
 
@@ -88,7 +88,7 @@ class Suite:
 
     @property
     def bytes_on_disk(self) -> int:
-        """What the suite's files take: jobs whose files are alike share them."""
+        """The size of the suite's files: jobs with the same number and size of files share them."""
         shapes = {(job.threads, job.files, job.file_bytes): job.bytes_on_disk for job in self.jobs}
         return sum(shapes.values())
 
@@ -131,7 +131,7 @@ class BenchStep:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What fio says of a job. Rates are for all of its threads together."""
+    """fio's figures of a job. Rates are for all of its threads together."""
 
     bytes_per_s: float
     operations_per_s: float
@@ -146,13 +146,13 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What the kernel counted of the mount and of the machine while a job ran, its ramp and layout with it.
+    """The kernel's figures of the mount and of the machine while a job ran, its ramp and layout with it.
 
-    None is what could not be read.
+    None is a figure that could not be read.
     """
 
     server_bytes_per_s: float | None = None
-    """What the server sent for a job that reads, or was sent by one that writes."""
+    """Sent by the server for a job that reads, to the server by a job that writes."""
     over_fetch: float | None = None
     """Bytes that the server sent for each that programs read; None for writes and for mapped files."""
     rtt_ms: float | None = None
@@ -167,7 +167,7 @@ class Beside:
     busiest_connection: float | None = None
     """The part of the requests that the busiest connection carried, from 0 to 1."""
     sent_bytes_per_s: float | None = None
-    """What the interfaces of an Azure VM sent, for which the VM has a limit."""
+    """Sent by the interfaces of an Azure VM, for which the VM has a limit."""
     sent_limit_bytes_per_s: float | None = None
     """That limit, by the size of the VM."""
     tunnel_processors: float | None = None
@@ -184,7 +184,7 @@ class Run:
 
     step: BenchStep
     delivered: Delivered | None
-    """None where fio said nothing."""
+    """None where fio printed no figures."""
     beside: Beside = Beside()
     problem: str = ""
     """Why the run does not count; "" where it does."""
@@ -201,7 +201,7 @@ class Spread:
 
 
 class Verdict(str, Enum):
-    """What two settings are to each other."""
+    """The relation of two settings."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -251,6 +251,6 @@ class Bench:
     ended: str = ""
     """Why it ended before its time; "" where it did not."""
     readings: Mapping[str, str] = field(default_factory=dict)
-    """By the job's name, what limits it, under the last setting where settings were compared."""
+    """The limit of each job by its name, under the last setting where settings were compared."""
     rate_bytes_per_s: int | None = None
     """The most that the jobs were allowed to move; None for no limit."""

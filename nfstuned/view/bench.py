@@ -1,4 +1,4 @@
-"""What `nfstuned bench` prints: its plan, its table and verdicts, and its document."""
+"""The text and the document of `nfstuned bench`: plan, table, verdicts, and `nfstuned.bench/1`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 
 from nfstuned import __version__
-from nfstuned.core.bench.compare import Against, Compared, difference, figures, spread
+from nfstuned.core.bench.compare import Against, difference, figures, spread
 from nfstuned.core.bench.limits import limit
 from nfstuned.core.bench.plan import Bounds, best_value
 from nfstuned.core.policy.match import as_glob
@@ -19,6 +19,7 @@ from nfstuned.model.bench import (
     SCHEMA,
     Bench,
     BenchSetting,
+    Delivered,
     Difference,
     Job,
     MeasuredMount,
@@ -33,10 +34,22 @@ from nfstuned.view.policy import to_toml
 from nfstuned.view.words import NONE, TIME_FORM, Document, duration
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
+FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
+    "bytes_per_s": lambda run: run.delivered.bytes_per_s if run.delivered else None,
+    "operations_per_s": lambda run: run.delivered.operations_per_s if run.delivered else None,
+    "latency_ms": lambda run: run.delivered.latency_ms if run.delivered else None,
+    "rtt_ms": lambda run: run.beside.rtt_ms,
+    "over_fetch": lambda run: run.beside.over_fetch,
+})  # fmt: skip
+"""The figures of the table and the charts, by their keys in the document."""
+_FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f} ms", "{:.2f}")
+_UNKNOWN = "too few runs count to say anything"
+_TWO = 2
+"""Settings of a comparison; a search tries more."""
 
 
 def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> Iterator[str]:
-    """Yield what is going to be done, before it is."""
+    """Yield the plan, before the measurement begins."""
     yield f"suite {suite.name}: {suite.about}"
     yield (
         f"In a folder of its own in {folder}, it makes files of {suite.bytes_on_disk >> 20} MiB in all "
@@ -46,7 +59,7 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
 
 
 def cost_lines(suite: Suite, compared: Sequence[BenchSetting], most: Bounds, *, bills: bool) -> Iterator[str]:
-    """Yield what the measurement moves and may cost, and what it mounts; before it is begun."""
+    """Yield the second mount, the bytes and the possible costs, before the measurement begins."""
     if any(setting.connections is not None for setting in compared):
         yield (
             "It mounts the folder a second time where no other program sees it, with connections of its own, "
@@ -66,36 +79,6 @@ def cost_lines(suite: Suite, compared: Sequence[BenchSetting], most: Bounds, *, 
             "The provider may charge for requests, for bytes, and for what crosses a zone or a region; how "
             "much depends on the contract, which is not known here."
         )
-
-
-def best_read_ahead(bench: Bench, job: Job) -> int | None:
-    """Return the smallest read-ahead that is as good as any; None where there were less than two."""
-    measured = {
-        setting.read_ahead_kb: middle.median
-        for setting in bench.settings
-        if setting.read_ahead_kb is not None
-        and (middle := spread(figures(bench.runs, job, setting))) is not None
-    }
-    return best_value(measured) if len(measured) > 1 else None
-
-
-def differences(bench: Bench) -> tuple[Difference, ...]:
-    """Return each job's difference from the first setting to the last; none where nothing was compared."""
-    if len(bench.settings) < 2:  # noqa: PLR2004 - two make a comparison
-        return ()
-    before, after = bench.settings[0], bench.settings[-1]
-    return tuple(difference(bench.runs, job, before, after) for job in bench.suite.jobs)
-
-
-FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
-    "bytes_per_s": lambda run: run.delivered.bytes_per_s if run.delivered else None,
-    "operations_per_s": lambda run: run.delivered.operations_per_s if run.delivered else None,
-    "latency_ms": lambda run: run.delivered.latency_ms if run.delivered else None,
-    "rtt_ms": lambda run: run.beside.rtt_ms,
-    "over_fetch": lambda run: run.beside.over_fetch,
-})  # fmt: skip
-"""The figures of the table and the charts, by their keys in the document."""
-_FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f} ms", "{:.2f}")
 
 
 def spread_of(
@@ -123,8 +106,47 @@ def table(bench: Bench) -> list[tuple[str, ...]]:
     return rows
 
 
+def best_read_ahead(bench: Bench, job: Job) -> int | None:
+    """Return the smallest read-ahead that is as good as any; None where there were less than two."""
+    measured = {
+        setting.read_ahead_kb: middle.median
+        for setting in bench.settings
+        if setting.read_ahead_kb is not None
+        and (middle := spread(figures(bench.runs, job, setting))) is not None
+    }
+    return best_value(measured) if len(measured) >= _TWO else None
+
+
+def differences(bench: Bench) -> tuple[Difference, ...]:
+    """Return each job's difference from the first setting to the last; none where nothing was compared."""
+    if len(bench.settings) < _TWO:
+        return ()
+    before, after = bench.settings[0], bench.settings[-1]
+    return tuple(difference(bench.runs, job, before, after) for job in bench.suite.jobs)
+
+
+def proposed(bench: Bench) -> BenchSetting | None:
+    """Return the setting that is best for all jobs: of a search, or the winner of two.
+
+    None where none was looked for, where no job gains beyond the noise or another loses, and where too few
+    runs of a job count to know.
+    """
+    if not is_comparison(bench):
+        best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
+        return BenchSetting.tried(max(best)) if best and len(bench.settings) > _TWO else None
+    outcomes = {each.outcome for each in differences(bench)} - {Verdict.SAME}
+    winners = {Verdict.FASTER: bench.settings[-1], Verdict.SLOWER: bench.settings[0]}
+    return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
+
+
+def is_comparison(bench: Bench) -> bool:
+    """Whether two settings were compared; a search that ended early may have tried two values, too."""
+    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
+    return len(tried) == _TWO and bench.settings != tried
+
+
 def verdict_lines(bench: Bench) -> Iterator[str]:
-    """Yield what the figures mean: a sentence for each job, and what to write where a value wins."""
+    """Yield a sentence for each job, and the configuration where a setting wins."""
     yield from rate_lines(bench)
     yield from comparisons(bench)
     yield from limits(bench)
@@ -133,42 +155,46 @@ def verdict_lines(bench: Bench) -> Iterator[str]:
 
 
 def rate_lines(bench: Bench) -> Iterator[str]:
-    """Yield what --rate means for the figures; nothing without it."""
+    """Yield the effect of --rate on the figures; nothing without it."""
     if bench.rate_bytes_per_s is not None:
         yield f"The jobs were held to {speed(bench.rate_bytes_per_s)} (--rate): none can show more."
 
 
 def comparisons(bench: Bench) -> Iterator[str]:
-    """Yield what became of each job, in a sentence with its numbers, where settings were compared."""
-    for each in differences(bench) if len(bench.settings) == 2 else ():  # noqa: PLR2004 - as above
-        yield verdict(bench, each)
-    if len(bench.settings) > 2:  # noqa: PLR2004 - a search
+    """Yield a sentence with its numbers for each job, where settings were compared."""
+    if len(bench.settings) == _TWO:
+        yield from (verdict(bench, each) for each in differences(bench))
+    elif len(bench.settings) > _TWO:
         for job in bench.suite.jobs:
-            kb = best_read_ahead(bench, job)
-            if kb is not None:
+            if (kb := best_read_ahead(bench, job)) is not None:
                 yield f"{job.name}: {kb} KiB is the smallest read-ahead that gives as much as any"
 
 
 def limits(bench: Bench) -> Iterator[str]:
-    """Yield what limits each job, in a sentence."""
+    """Yield the limit of each job, in a sentence."""
     for name, text in bench.readings.items():
         yield f"{name}: {text}"
 
 
 def shortcomings(bench: Bench) -> Iterator[str]:
-    """Yield which runs do not count, and why it ended before its time."""
-    for text in problems(bench):
-        yield f"not counted: {text}"
+    """Yield the runs that do not count, each reason once, and why the measurement ended before its time."""
+    seen: dict[str, int] = {}
+    for run in bench.runs:
+        if run.problem:
+            text = f"{run.step.job.name}, {run.step.setting.name}: {run.problem}"
+            seen[text] = seen.get(text, 0) + 1
+    for text, times in seen.items():
+        yield f"not counted: {count(times, 'run')} of {text}"
     if bench.ended:
         yield f"It ended before its time: {bench.ended}"
 
 
 def verdict(bench: Bench, found: Difference) -> str:
-    """Return what a difference is, in a sentence with its numbers."""
+    """Return a difference in a sentence with its numbers."""
     before = spread(figures(bench.runs, found.job, found.before))
     after = spread(figures(bench.runs, found.job, found.after))
     if found.outcome is Verdict.UNKNOWN or found.ratio is None or before is None or after is None:
-        return f"{found.job.name}: too few runs count to say anything"
+        return f"{found.job.name}: {_UNKNOWN}"
     names = short_name(found.after), short_name(found.before)
     numbers = f"{throughput_text(after)} with {names[0]}, {throughput_text(before)} with {names[1]}"
     if found.outcome is Verdict.SAME:
@@ -182,46 +208,26 @@ def throughput_text(middle: Spread) -> str:
 
 
 def short_name(setting: BenchSetting) -> str:
-    """Return the value that a setting has, or its name where that tells more."""
+    """Return the read-ahead of a setting, or its name without one."""
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
 
 
-def proposed(bench: Bench) -> BenchSetting | None:
-    """Return the setting that is best for all jobs: of a search, or the winner of two.
-
-    None where none was looked for, where no job gains beyond the noise or another loses, and where too few
-    runs of a job count to know.
-    """
-    if not is_comparison(bench):
-        best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
-        return BenchSetting.tried(max(best)) if best and len(bench.settings) > 2 else None  # noqa: PLR2004 - as above
-    outcomes = {each.outcome for each in differences(bench)} - {Verdict.SAME}
-    winners = {Verdict.FASTER: bench.settings[-1], Verdict.SLOWER: bench.settings[0]}
-    return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
-
-
-def is_comparison(bench: Bench) -> bool:
-    """Whether two settings were compared; a search that ended early may have come to two values, too."""
-    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
-    return len(tried) == 2 and bench.settings != tried  # noqa: PLR2004 - as above
-
-
 def policy_lines(bench: Bench) -> Iterator[str]:
-    """Yield what to write, where the mount has another setting than the best one, or would get it."""
-    best = proposed(bench)
+    """Yield the configuration for the best setting, where the mount does not have it."""
+    best, subject = proposed(bench), bench.subject
     if best is None:
         return
     if best.connections is not None:
-        yield from _number_lines(best.connections, bench.subject)
+        yield from _number_lines(best.connections, subject)
         return
-    kb, present = best.read_ahead_kb, bench.subject.read_ahead_kb
+    kb, present = best.read_ahead_kb, subject.read_ahead_kb
     of_profile = is_comparison(bench) and best == bench.settings[-1]
     if kb == present and (of_profile or not is_comparison(bench)):
         yield f"The mount has the best read-ahead: {kb} KiB."
     elif of_profile and kb is not None and present is not None and present < kb:
         yield "To have that: sudo nfstuned apply"
     else:
-        yield from _profile_lines(bench.subject, f"read_ahead_kb = {kb}", "lower = true")
+        yield from _profile_lines(subject, f"read_ahead_kb = {kb}", "lower = true")
 
 
 def _number_lines(number: int, subject: MeasuredMount) -> Iterator[str]:
@@ -234,11 +240,10 @@ def _number_lines(number: int, subject: MeasuredMount) -> Iterator[str]:
             "mounts of the server, and mount them again."
         )
     else:
-        _, _, workload = subject.profile.partition(WITH)
         keys = [f"nconnect = {number}", f"nconnect_max = {number}"]
         if "vers=4.0" in subject.options.split(","):
             keys.append("nconnect_not_for = []")  # or a profile that names 4.0 there would go on with one
-        yield from _profile_lines(subject, *keys, workload=workload)
+        yield from _profile_lines(subject, *keys, workload=subject.profile.partition(WITH)[2])
         yield (
             "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
             f"sudo nfstuned apply --remount {shlex.quote(subject.mount_point)}"
@@ -255,50 +260,40 @@ def _profile_lines(subject: MeasuredMount, *keys: str, workload: str = "") -> It
         yield from (f"    {key}" for key in keys)
         return
     yield f"To have that, in {file}:"
-    yield f"    [profile.{name}]"
-    yield f'    inherits = "{base}"'
-    yield from (f"    {key}" for key in keys)
-    yield "    [[policy]]"
-    yield f"    match = {to_toml({'mount_point': as_glob(subject.mount_point)})}"
-    yield f'    profile = "{name}"'
-    if workload:
-        yield f'    workload = "{workload}"'
-
-
-def problems(bench: Bench) -> tuple[str, ...]:
-    """Return why runs do not count, each reason once."""
-    seen: dict[str, int] = {}
-    for run in bench.runs:
-        if run.problem:
-            text = f"{run.step.job.name}, {run.step.setting.name}: {run.problem}"
-            seen[text] = seen.get(text, 0) + 1
-    return tuple(f"{count(times, 'run')} of {text}" for text, times in seen.items())
+    lines = [
+        f"[profile.{name}]",
+        f'inherits = "{base}"',
+        *keys,
+        "[[policy]]",
+        f"match = {to_toml({'mount_point': as_glob(subject.mount_point)})}",
+        f'profile = "{name}"',
+        *([f'workload = "{workload}"'] if workload else ()),
+    ]
+    yield from (f"    {line}" for line in lines)
 
 
 def against_lines(against: Against) -> Iterator[str]:
-    """Yield what became of each job since an earlier measurement, and what else changed."""
+    """Yield each job's difference from an earlier measurement, and the other changes."""
     then = datetime.fromtimestamp(against.before.time, timezone.utc)
     yield f"Against the measurement of {then:{TIME_FORM}} UTC:"
     for each in against.compared:
-        yield _since(each)
+        name = f"{each.job.name}, {short_name(each.setting)}"
+        if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
+            yield f"{name}: {_UNKNOWN}"
+            continue
+        is_same = each.outcome is Verdict.SAME
+        outcome = (
+            "no difference beyond the noise" if is_same else f"{each.outcome.value}, {each.ratio:.2f} times"
+        )
+        yield f"{name}: {outcome}: {throughput_text(each.now)} now, {throughput_text(each.before)} then"
     if not against.changed:
         yield "Mount, options, kernel and fio are the same."
     for changed in against.changed:
         yield f"{changed.name}: {changed.before} then, {changed.after} now"
 
 
-def _since(each: Compared) -> str:
-    name = f"{each.job.name}, {short_name(each.setting)}"
-    if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
-        return f"{name}: too few runs count to say anything"
-    numbers = f"{throughput_text(each.now)} now, {throughput_text(each.before)} then"
-    if each.outcome is Verdict.SAME:
-        return f"{name}: no difference beyond the noise: {numbers}"
-    return f"{name}: {each.outcome.value}, {each.ratio:.2f} times: {numbers}"
-
-
 def bench_document(bench: Bench, against: Against | None = None) -> Document:
-    """Return the document: every number that the table and the pictures show, and every run."""
+    """Return the document: every number of the table and the charts, and every run."""
     suite, best = bench.suite, proposed(bench)
     return {
         "schema": SCHEMA,
@@ -309,7 +304,10 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             "name": suite.name,
             "about": suite.about,
             "repeats": suite.repeats,
-            "jobs": [_job(job) for job in suite.jobs],
+            "jobs": [
+                {**asdict(job), "pattern": job.pattern.value, "engine": job.engine.value}
+                for job in suite.jobs
+            ],
             "sources": [{"title": s.title, "url": s.url, "read": s.read} for s in suite.sources],
         },
         "rate_bytes_per_s": bench.rate_bytes_per_s,
@@ -318,10 +316,7 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             {
                 "job": job.name,
                 "setting": setting.name,
-                **{
-                    key: None if (middle := spread_of(bench, job, setting, take)) is None else asdict(middle)
-                    for key, take in FIGURES.items()
-                },
+                **{key: _or_null(spread_of(bench, job, setting, take)) for key, take in FIGURES.items()},
                 "limit": limit(job, [run for run in bench.runs if run.step.setting == setting]),
             }
             for job in suite.jobs
@@ -343,46 +338,41 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
         },
         "proposed_read_ahead_kb": None if best is None else best.read_ahead_kb,
         "proposed_nconnect": None if best is None else best.connections,
-        "against": None if against is None else _against(against),
-        "runs": [_run(run) for run in bench.runs],
+        "against": against
+        and {
+            "time": _time(against.before),
+            "mount": asdict(against.before.subject),
+            "differences": [
+                {
+                    "job": each.job.name,
+                    "setting": each.setting.name,
+                    "outcome": each.outcome.value,
+                    "ratio": each.ratio,
+                    "before": _or_null(each.before),
+                    "now": _or_null(each.now),
+                }
+                for each in against.compared
+            ],
+            "changed": [asdict(changed) for changed in against.changed],
+        },
+        "runs": [
+            {
+                "job": run.step.job.name,
+                "setting": run.step.setting.name,
+                "turn": run.step.turn,
+                "delivered": _or_null(run.delivered),
+                "beside": asdict(run.beside),
+                "problem": run.problem,
+            }
+            for run in bench.runs
+        ],
         "ended": bench.ended,
     }
 
 
-def _against(against: Against) -> Document:
-    return {
-        "time": _time(against.before),
-        "mount": asdict(against.before.subject),
-        "differences": [
-            {
-                "job": each.job.name,
-                "setting": each.setting.name,
-                "outcome": each.outcome.value,
-                "ratio": each.ratio,
-                "before": None if each.before is None else asdict(each.before),
-                "now": None if each.now is None else asdict(each.now),
-            }
-            for each in against.compared
-        ],
-        "changed": [asdict(changed) for changed in against.changed],
-    }
+def _or_null(value: Spread | Delivered | None) -> Document | None:
+    return None if value is None else asdict(value)
 
 
 def _time(bench: Bench) -> str:
     return datetime.fromtimestamp(bench.time, timezone.utc).isoformat(timespec="seconds")
-
-
-def _job(job: Job) -> Document:
-    values: Document = asdict(job)
-    return {**values, "pattern": job.pattern.value, "engine": job.engine.value}
-
-
-def _run(run: Run) -> Document:
-    return {
-        "job": run.step.job.name,
-        "setting": run.step.setting.name,
-        "turn": run.step.turn,
-        "delivered": None if run.delivered is None else asdict(run.delivered),
-        "beside": asdict(run.beside),
-        "problem": run.problem,
-    }

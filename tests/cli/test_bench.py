@@ -253,10 +253,10 @@ def test_what_bench_and_guard_left_goes_at_the_next_start(here: Host, place: Pat
     folder.mkdir(parents=True)
     file = here.tree / f"sys/class/bdi/{DEVICE}/read_ahead_kb"
     lines = [
-        {"what": "owner", "pid": 1, "began": "another", "target": str(place)},
-        {"what": "empty-folder", "path": str(left), "point": "/"},
-        {"what": "files", "path": str(left), "inode": left.stat().st_ino},
-        {"what": "read-ahead", "file": str(file), "inode": file.stat().st_ino, "kb": 8192},
+        {"kind": "owner", "pid": 1, "began": "another", "target": str(place)},
+        {"kind": "empty-folder", "path": str(left), "point": "/"},
+        {"kind": "files", "path": str(left), "inode": left.stat().st_ino},
+        {"kind": "read-ahead", "file": str(file), "inode": file.stat().st_ino, "kb": 8192},
     ]
     (folder / "1-0123456789ab.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = bench(here, place, "--suite", "netapp")

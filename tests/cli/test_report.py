@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.report import ReportOrder, write
+from nfstuned.cli.report import ReportOrder, write_report
 from nfstuned.core.samples.sample import to_line
 from nfstuned.host.root import Root
 from tests.check import hosts
@@ -55,7 +55,9 @@ def order(**more: object) -> ReportOrder:
 def written(tree: Path, asked: ReportOrder) -> tuple[int, str]:
     """Write a page to a file; return the exit status and its words."""
     output = tree.parent / "page.html"
-    status = write(Root(str(tree)), replace(asked, output=str(output)), hosts.World(hosts.load(TREE).network))
+    status = write_report(
+        Root(str(tree)), replace(asked, output=str(output)), hosts.World(hosts.load(TREE).network)
+    )
     return status, words(output.read_text())
 
 

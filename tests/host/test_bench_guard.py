@@ -97,7 +97,7 @@ def test_an_answer_that_nobody_waited_for_is_nothing_that_was_left(keeper: guard
     """^C comes between a line for the guard and its answer."""
     stdin = keeper._process.stdin  # noqa: SLF001 - the guard's own end
     assert stdin is not None
-    stdin.write(json.dumps({"what": "owner"}) + "\n")
+    stdin.write(json.dumps({"kind": "owner"}) + "\n")
     stdin.flush()
     assert keeper.end() == ()
 

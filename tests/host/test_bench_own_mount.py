@@ -99,7 +99,7 @@ def test_what_guard_and_bench_left_goes_at_the_next_start(tmp_path: Path) -> Non
     point = tmp_path / "run/nfstuned-bench/1-2"
     point.mkdir(parents=True)
     record = tmp_path / "record"
-    record.write_text(f'{{"what": "point", "path": "{point}"}}\n')
+    record.write_text(f'{{"kind": "point", "path": "{point}"}}\n')
     assert guard.sweep(str(record)) == ""
     assert not point.parent.exists()
     assert not record.exists()

@@ -1,1 +1,1 @@
-"""What is to be measured, what figures mean, and what they advise."""
+"""The plan of a measurement, the limits of jobs, and the comparison of settings."""

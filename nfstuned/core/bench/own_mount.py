@@ -27,7 +27,7 @@ _LEFT_OUT = frozenset(
         *("ro", "rw", "sync", "dirsync", "lazytime", "mand"),
         # Labels of files: the jobs run as root, and the labels of the two mounts need not be alike.
         *("seclabel", "context", "fscontext", "defcontext", "rootcontext"),
-        # What is replaced, and what would lead to other servers' addresses or to a cache on a disk.
+        # Options that are replaced, or lead to other servers' addresses or to a cache on a disk.
         *("addr", "proto", "nconnect", "max_connect", "trunkdiscovery", "notrunkdiscovery", "fsc"),
         # Nothing locks a file here, and without locks NFSv3 needs no rpc.statd.
         *("local_lock", "lock", "nolock"),
@@ -60,18 +60,18 @@ def own_mount(mount: Mount, connections: int) -> OwnMount:
 
     `mount` has no `obstacle`.
     """
-    kept = [
+    options = [
         name if value is None else f"{name}={value}"
         for name, value in mount.options.pairs
         if name not in _LEFT_OUT
     ]
     if (mount.options.get("vers") or "").startswith("3"):
-        kept.append("nolock")
-    kept += ["proto=tcp6", f"nconnect={connections}", f"addr=::ffff:{mount.options.get('addr')}"]
+        options.append("nolock")
+    options += ["proto=tcp6", f"nconnect={connections}", f"addr=::ffff:{mount.options.get('addr')}"]
     return OwnMount(
         source=mount.source,
         fstype=mount.fstype,
-        options=",".join(kept),
+        options=",".join(options),
         synchronous="sync" in mount.options,
         connections=connections,
     )

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
 
 WARM_UP = 0
-"""The turn whose runs are thrown away: the first of a job fills the server's caches."""
+"""The turn that does not count: the first run of a job fills the server's caches."""
 _BETWEEN_S = 1.0
-"""About what fio takes to begin and to end a job."""
+"""About the time in which fio begins and ends a job."""
 ROUND_TRIPS = 80
 """The least duration of a run through the page cache: TCP's window grows by the round trip, and after a pause
 again from the start (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""

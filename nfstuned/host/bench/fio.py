@@ -34,7 +34,7 @@ Waiting = Callable[[float], None]
 
 
 def version() -> str:
-    """Return what fio calls itself; "" where there is none."""
+    """Return fio's name and version; "" where it is not installed."""
     path = shutil.which(PROGRAM)
     if path is None:
         return ""
@@ -111,7 +111,7 @@ def measure(
 
 
 def parse_fio(text: str, pattern: Pattern) -> Delivered:
-    """Return what a job with group_reporting delivered. Raises ParseError.
+    """Return the figures of a job with group_reporting. Raises ParseError.
 
     fio writes its notes and errors before the document, to the same stream.
     """
@@ -157,7 +157,7 @@ def _number(table: Mapping[str, object], key: str) -> float:
 
 
 def _run(argv: list[str], seconds: float, started: Started, waiting: Waiting) -> tuple[str, str]:
-    """Run fio for so long at most; return what it printed, and what went wrong.
+    """Run fio for at most `seconds`; return its output, and the problem.
 
     `started` gets its process id, `waiting` is called every now and then with the seconds that have passed.
     """
@@ -192,7 +192,7 @@ def _run(argv: list[str], seconds: float, started: Started, waiting: Waiting) ->
             time.sleep(_TICK_S)
         output.seek(0)
         errors.seek(0)
-        said = [line.strip() for line in errors if line.strip()]
+        lines = [line.strip() for line in errors if line.strip()]
         if not problem and process.returncode:
-            problem = said[-1] if said else f"fio ended with status {process.returncode}"
+            problem = lines[-1] if lines else f"fio ended with status {process.returncode}"
         return output.read(), problem

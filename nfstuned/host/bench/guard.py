@@ -85,18 +85,18 @@ class Guard:
         """Have a program ended."""
         self.demand("program", pid=pid, began=guard_child.start_of(pid))
 
-    def demand(self, what: str, **item: object) -> None:
+    def demand(self, kind: str, **item: object) -> None:
         """Send a line, wait for its answer. Raises OSError unless it is done: nothing may be changed then."""
-        answer = self.ask(what, **item)
+        answer = self.ask(kind, **item)
         if answer != _DONE:
             raise OSError(f"{self.record}: {answer}")
 
-    def ask(self, what: str, **item: object) -> str:
+    def ask(self, kind: str, **item: object) -> str:
         """Send a line; return the answer, which is a reason unless the line is done."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError
         with suppress(BrokenPipeError):  # a guard that could not write its record gives the reason and ends
-            self._process.stdin.write(json.dumps({"what": what, **item}) + "\n")
+            self._process.stdin.write(json.dumps({"kind": kind, **item}) + "\n")
             self._process.stdin.flush()
         if not select.select([self._process.stdout], [], [], END_S)[0]:
             return f"no answer within {END_S:g} s"
@@ -161,14 +161,14 @@ class OwnMounts:
         stanzas = observe_stanzas_of(self._root, self._keeper.pid)
         return next((stanza for stanza in stanzas if stanza.point == self.point), None)
 
-    def _demand(self, about: str, what: str, **item: object) -> None:
-        answer = self._keeper.ask(what, **item)
+    def _demand(self, about: str, kind: str, **item: object) -> None:
+        answer = self._keeper.ask(kind, **item)
         if answer != _DONE:
             raise OwnMountError(f"{about}: {answer}")
 
 
 def leftovers(folder: str, target: str) -> Iterator[str]:
-    """Yield the records of a folder's measurements whose bench has ended; the guard may still be at work."""
+    """Yield the records of a folder without a bench process; the guard may still be at work."""
     with suppress(FileNotFoundError):
         for name in sorted(os.listdir(folder)):
             record = f"{folder}/{name}"

@@ -50,7 +50,7 @@ def guard(record: str) -> str:
         for line in sys.stdin:
             item = json.loads(line)
             answer = "ok"
-            if item["what"] in {"separate", "mount", "unmount"}:
+            if item["kind"] in {"separate", "mount", "unmount"}:
                 try:
                     mounted = _change_mounts(item, mounted)
                 except OSError as error:
@@ -66,9 +66,9 @@ def guard(record: str) -> str:
 
 def _change_mounts(item: _Item, mounted: str) -> str:
     """Make the namespaces, a mount in them, or unmount it; return the mount point, "" for none."""
-    if item["what"] == "separate":
+    if item["kind"] == "separate":
         _separate(str(item["name"]))
-    elif item["what"] == "mount":
+    elif item["kind"] == "mount":
         _mount(item)
         return str(item["point"])
     elif mounted:
@@ -141,8 +141,8 @@ def _finish(lines: list[str], record: str, mounted: str = "") -> str:
     """
     items: list[_Item] = [json.loads(line) for line in lines]
     if mounted:
-        items.append({"what": "mounted", "point": mounted})
-    ordered = sorted(items, key=lambda item: _ORDER.index(item["what"]))
+        items.append({"kind": "mounted", "point": mounted})
+    ordered = sorted(items, key=lambda item: _ORDER.index(item["kind"]))
     problems = [problem for item in ordered if (problem := _put_back(item))]
     if not problems:
         with contextlib.suppress(FileNotFoundError):
@@ -153,9 +153,9 @@ def _finish(lines: list[str], record: str, mounted: str = "") -> str:
 def _put_back(item: _Item) -> str:
     """Put one thing back; return the problem."""
     try:
-        _PUT_BACK[str(item["what"])](item)
+        _PUT_BACK[str(item["kind"])](item)
     except OSError as error:
-        return f"{error.filename or item['what']}: {error.strerror}"
+        return f"{error.filename or item['kind']}: {error.strerror}"
     return ""
 
 

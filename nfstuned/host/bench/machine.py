@@ -1,4 +1,4 @@
-"""What this machine does between two looks: its processors (proc(5)) and its interfaces."""
+"""The load of this machine between two looks: its processors (proc(5)) and its interfaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nfstuned.host.root import Root
 _IDLE = (3, 4)
 """Columns of a line: idle and iowait."""
 _GUESTS = 8
-"""From here on columns count what others hold, too."""
+"""From here on columns repeat time of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ NETVSC = "hv_netvsc"
 
 
 def uplinks(root: Root) -> tuple[str, ...]:
-    """Return the interfaces of an Azure VM for whose sending together the VM has a limit."""
+    """Return the interfaces of an Azure VM that share the VM's limit for sending."""
     drivers = ((name, root.link(f"{LINKS}/{name}/device/driver")) for name in root.names(LINKS))
     return tuple(name for name, driver in drivers if driver and posixpath.basename(driver) == NETVSC)
 

@@ -1,4 +1,4 @@
-"""The documents of what was measured: a file for each measurement, of which the newest stay.
+"""The documents of measurements: a file for each, and the newest stay.
 
 They name servers, mounts and options, and are for their user alone.
 """
@@ -21,7 +21,7 @@ from nfstuned.host.root import Root
 MOST = 100
 """Documents that stay."""
 MOST_BYTES = 32 << 20
-"""Of all that are kept; the newest document stays, however large it is."""
+"""Of all documents; the newest stays, however large it is."""
 LARGEST = 16_000_000
 """Bytes of a document that is read: 100 repeats of eight jobs take less than a tenth of it."""
 _FOLDER, _FILE = 0o700, 0o600
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.json")
 
 
 def result_folder(root: Root) -> str:
-    """Return where a user's documents are, beside the guard's records."""
+    """Return where a user's documents are, next to the guard's records."""
     return record_folder(root) + "-results"
 
 
@@ -77,7 +77,7 @@ def _bound(place: int, new: str) -> None:
 
 
 def newest(folder: str) -> Iterator[str]:
-    """Yield the paths of the documents that are kept, the newest first. Raises OSError."""
+    """Yield the paths of the documents, the newest first. Raises OSError."""
     try:
         with _opened(folder) as place:
             names = _names(place)
@@ -87,7 +87,7 @@ def newest(folder: str) -> Iterator[str]:
 
 
 def read_document(path: str) -> str:
-    """Return the text of a document. Raises OSError, and ParseError for what is too large or no text."""
+    """Return the text of a document. Raises OSError, and ParseError where it is too large or no text."""
     with open(path, "rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:

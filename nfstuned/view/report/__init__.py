@@ -1,1 +1,1 @@
-"""The report: one HTML page about what mounts delivered."""
+"""The HTML pages of `nfstuned report` and `nfstuned bench`."""

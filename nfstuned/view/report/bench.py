@@ -49,7 +49,7 @@ _HEADING, _ROW = 22, 20
 _VALUES = 74
 """How wide the numbers behind the bars are."""
 _NAME_WIDTH = 22
-"""Characters of a name beside its bar."""
+"""Characters of a bar's name."""
 _INDENT = "    "
 """Before the lines of a configuration."""
 

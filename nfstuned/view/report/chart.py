@@ -33,7 +33,7 @@ def number_ticks(most: float, about: int = 4) -> tuple[float, ...]:
 
 
 def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> tuple[tuple[float, str], ...]:
-    """Return moments of a wall clock in Unix seconds, at most one more than `most`, and what they are called.
+    """Return moments of a wall clock in Unix seconds, at most one more than `most`, with their names.
 
     They are round in the zone, also behind a change to or from summer time. `zone` None is the host's.
     """
