@@ -31,7 +31,7 @@ class Wish:
     """Change without a question."""
 
 
-class Talk(Protocol):
+class Dialog(Protocol):
     """The person or program at the other end of a change. A command has a terminal for it."""
 
     def note(self, line: str) -> None:
@@ -65,7 +65,7 @@ class Host:
 
     root: Root
     policy: Policy
-    talk: Talk
+    dialog: Dialog
     outside: Outside
 
 
@@ -118,33 +118,33 @@ class Way(ABC, Generic[Detail]):
         """Make the changes; None where nothing could be tried, which is reported."""
 
 
-def run(way: Way[Detail], wish: Wish, talk: Talk) -> int:
+def run(way: Way[Detail], wish: Wish, dialog: Dialog) -> int:
     """Look, show, ask, carry out, and give the result, as far as is wanted; return the exit status."""
     plan = way.look()
     if plan is None:
         return COULD_NOT_TRY
-    talk.show(plan.lines)
+    dialog.show(plan.lines)
     if plan.refusal:
-        return _end(way, plan, settled(plan.changes, Result.FAILED, plan.refusal), talk)
+        return _end(way, plan, settled(plan.changes, Result.FAILED, plan.refusal), dialog)
     if wish.dry_run or not plan.todo:
-        return _end(way, plan, plan.changes, talk)
+        return _end(way, plan, plan.changes, dialog)
     if way.question and not wish.yes:
-        if not talk.can_ask():
-            talk.note(
+        if not dialog.can_ask():
+            dialog.note(
                 f"nothing was changed: there is no terminal to ask on; --yes {way.without} without a question"
             )
-            return _end(way, plan, plan.changes, talk, COULD_NOT_TRY)
-        if not talk.confirm(way.question):
-            return _end(way, plan, settled(plan.changes, Result.SKIPPED, "not wanted"), talk, REFUSED)
+            return _end(way, plan, plan.changes, dialog, COULD_NOT_TRY)
+        if not dialog.confirm(way.question):
+            return _end(way, plan, settled(plan.changes, Result.SKIPPED, "not wanted"), dialog, REFUSED)
         now = plan if plan.same is None else way.look()
         if now is None or now.refusal or now.same != plan.same:
-            return _end(way, plan, settled(plan.changes, Result.FAILED, _CHANGED), talk)
+            return _end(way, plan, settled(plan.changes, Result.FAILED, _CHANGED), dialog)
         plan = now
     ended = way.carry_out(plan)
     if ended is None:
         return COULD_NOT_TRY
-    status = _end(way, plan, ended.changes, talk)
-    talk.hint(ended.hints)
+    status = _end(way, plan, ended.changes, dialog)
+    dialog.hint(ended.hints)
     return max(status, REFUSED) if ended.failed else status
 
 
@@ -155,9 +155,9 @@ def refusal_after(faults: Iterable[ParseError]) -> str:
 
 
 def _end(
-    way: Way[Detail], plan: Plan[Detail], changes: Sequence[Change], talk: Talk, status: int = ALL_DONE
+    way: Way[Detail], plan: Plan[Detail], changes: Sequence[Change], dialog: Dialog, status: int = ALL_DONE
 ) -> int:
     """Give the result; return the exit status, REFUSED at the least where something failed."""
-    talk.result(changes, plan.nothing)
+    dialog.result(changes, plan.nothing)
     failed = any(change.result in way.failures for change in changes)
     return max(status, REFUSED) if failed else status

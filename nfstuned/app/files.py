@@ -66,7 +66,7 @@ class FstabWay(Way[FstabEdit | None]):
         except FileNotFoundError:
             return Plan((), None, _NO_ENTRY, todo=False)
         except OSError as error:
-            self._host.talk.note(f"{root.shown(FSTAB)}: {error.strerror}")
+            self._host.dialog.note(f"{root.shown(FSTAB)}: {error.strerror}")
             return None
         text = original.data.decode("utf-8", "surrogateescape")
         with root.faults.block() as faults:
@@ -134,7 +134,7 @@ class PersistWay(Way[DropInEdit]):
         try:
             original = load_persisted(self._host.root.path(PATH))
         except OSError as error:
-            self._host.talk.note(f"{PERSISTED}: {error.strerror}")
+            self._host.dialog.note(f"{PERSISTED}: {error.strerror}")
             return None
         has = {} if original is None else sections(original.data.decode("utf-8", "surrogateescape"))
         if has is None:
@@ -146,7 +146,7 @@ class PersistWay(Way[DropInEdit]):
             users = section_uses(_snapshot(self._host), self._host.policy)
             plan = plan_persist(users, _addresses(self._host, users), utils, held)
         for name in plan.unused:
-            self._host.talk.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
+            self._host.dialog.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
         todo = any(change.result is Result.PLANNED for change in plan.changes)
         edit = DropInEdit(original, plan.sections(held))
         return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults.values()))
@@ -164,11 +164,11 @@ class PersistWay(Way[DropInEdit]):
 def _snapshot(host: Host) -> Snapshot:
     """Return the host, and report the files that could not be read."""
     snapshot = observe(host.root)
-    host.talk.unreadable_lines(snapshot.problems)
-    host.talk.unreadable_lines(host.root.faults.denied((f"{host.root.view}/mountstats",)))
+    host.dialog.unreadable_lines(snapshot.problems)
+    host.dialog.unreadable_lines(host.root.faults.denied((f"{host.root.view}/mountstats",)))
     return snapshot
 
 
 def _addresses(host: Host, users: Users[M]) -> Network:
     names = users.unsettled()
-    return host.talk.ask(host.outside, Questions(names)) if names else Network()
+    return host.dialog.ask(host.outside, Questions(names)) if names else Network()

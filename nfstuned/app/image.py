@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from nfstuned.app.change import Ended, Plan, Talk, Way, refusal_after
+from nfstuned.app.change import Dialog, Ended, Plan, Way, refusal_after
 from nfstuned.app.facts import Scope, examine
 from nfstuned.core.image.bake import (
     SERVICE,
@@ -103,10 +103,12 @@ class Baking:
 class BakeWay(Way[Baking]):
     """Prepare an image; without the service by a udev rule."""
 
-    def __init__(self, image: Image, policy: Policy, talk: Talk, *, daemonless: bool, dry_run: bool) -> None:
+    def __init__(
+        self, image: Image, policy: Policy, dialog: Dialog, *, daemonless: bool, dry_run: bool
+    ) -> None:
         self._image = image
         self._policy = policy
-        self._talk = talk
+        self._dialog = dialog
         self._daemonless = daemonless
         self._dry_run = dry_run
 
@@ -120,7 +122,7 @@ class BakeWay(Way[Baking]):
             if not (self._dry_run or refusal):
                 image.ledger.tidy(image.known)
         except OSError as error:
-            self._talk.note(obstacle(error))
+            self._dialog.note(obstacle(error))
             return None
         # A text that nfstuned wrote by another command may be replaced.
         texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
@@ -141,8 +143,8 @@ class BakeWay(Way[Baking]):
         """
         bare = self._image.bare
         facts = examine(bare, self._policy, Scope(image=True), LiveOutside(bare))
-        self._talk.unreadable_lines(facts.snapshot.problems)
-        self._talk.unreadable_lines(bare.faults.denied())
+        self._dialog.unreadable_lines(facts.snapshot.problems)
+        self._dialog.unreadable_lines(bare.faults.denied())
         unit = read_unit(bare, SERVICE, image=True)
         if self._daemonless:
             awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
@@ -169,9 +171,9 @@ class BakeWay(Way[Baking]):
             done = set(_done(image.root, work, contents))
             problem = obstacle(error)
             if isinstance(error, PermissionError) and not done:
-                self._talk.note(problem)
+                self._dialog.note(problem)
                 return None
-            self._talk.note(f"{problem}: run it again when that is mended, or with --undo")
+            self._dialog.note(f"{problem}: run it again when that is mended, or with --undo")
             return Ended(interrupted(changes, done, problem))
         return Ended(changes)
 
@@ -187,9 +189,9 @@ class Removal:
 class UnbakeWay(Way[Removal]):
     """Take bake's files out of an image."""
 
-    def __init__(self, image: Image, talk: Talk) -> None:
+    def __init__(self, image: Image, dialog: Dialog) -> None:
         self._image = image
-        self._talk = talk
+        self._dialog = dialog
 
     def look(self) -> Plan[Removal]:
         """Return the files to remove or to restore."""
@@ -213,9 +215,9 @@ class UnbakeWay(Way[Removal]):
             gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != digests[step.path]}
             problem = obstacle(error)
             if isinstance(error, PermissionError) and not gone:
-                self._talk.note(problem)
+                self._dialog.note(problem)
                 return None
-            self._talk.note(f"{problem}: run it again when that is mended")
+            self._dialog.note(f"{problem}: run it again when that is mended")
             return Ended(interrupted(changes, gone, problem), failed=True)
         return Ended(changes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from nfstuned.app.change import Ended, Host, Plan, Talk, Way
+from nfstuned.app.change import Dialog, Ended, Host, Plan, Way
 from nfstuned.core.readahead.plan import forget_undo, name_targets, plan
 from nfstuned.host.change.read_ahead import apply, undo
 from nfstuned.host.change.state import State
@@ -43,7 +43,7 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
 
     def look(self) -> Plan[tuple[Outcome, ...]]:
         """Return what is to be set, and what is left as it is."""
-        snapshot = _observe_and_tell(self._host.root, self._host.talk)
+        snapshot = _observe_and_tell(self._host.root, self._host.dialog)
         outcomes = plan_anew(snapshot, self._host.policy)
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
@@ -60,24 +60,24 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
 class UndoWay(Way[Snapshot]):
     """Put back every value that nfstuned changed."""
 
-    def __init__(self, root: Root, talk: Talk) -> None:
+    def __init__(self, root: Root, dialog: Dialog) -> None:
         self._root = root
-        self._talk = talk
+        self._dialog = dialog
 
     def look(self) -> Plan[Snapshot]:
         """Return a plan without changes: undo() has records of them. The snapshot only names the mounts."""
-        return Plan((), _observe_and_tell(self._root, self._talk), "Nothing to put back.", todo=True)
+        return Plan((), _observe_and_tell(self._root, self._dialog), "Nothing to put back.", todo=True)
 
     def carry_out(self, plan: Plan[Snapshot]) -> Ended:
         """Put back each value that nobody else has changed since."""
         return Ended(_changes(name_targets(undo(self._root, State(self._root)), plan.detail)))
 
 
-def _observe_and_tell(root: Root, talk: Talk) -> Snapshot:
+def _observe_and_tell(root: Root, dialog: Dialog) -> Snapshot:
     """Return the snapshot of the host; name to the user the lines and files that could not be read."""
     snapshot = observe(root)
-    talk.unreadable_lines(snapshot.problems)
-    talk.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
+    dialog.unreadable_lines(snapshot.problems)
+    dialog.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
     return snapshot
 
 

@@ -82,21 +82,21 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         """
         host, ground, point = self._host, self._ground, self._wish.point
         if obstacle := ground.obstacle():
-            host.talk.note(obstacle if self._wish.dry_run else f"nothing was changed: {obstacle}")
+            host.dialog.note(obstacle if self._wish.dry_run else f"nothing was changed: {obstacle}")
             if not self._wish.dry_run:
                 return None
         with host.root.faults.block() as faults:
             snapshot, sight = observe(host.root), Sight(nodes=ground.nodes())
-        host.talk.unreadable_lines(snapshot.problems)
+        host.dialog.unreadable_lines(snapshot.problems)
         facts = Facts(frozenset({Need.LIVE}), snapshot, host.policy, targets(snapshot, host.policy))
         if point is not None and not remount.group_at(facts, sight, point):
-            host.talk.note(f"{point}: no NFS mount is there, or the kernel does not tell its server")
+            host.dialog.note(f"{point}: no NFS mount is there, or the kernel does not tell its server")
             return None
         cases, refusal = remount.cases(facts, sight, point), ""
         if cases:
             names = dict.fromkeys(name for case in cases for name in host_names(case))
             servers = dict.fromkeys(server for case in cases for server in servers_of(case))
-            network = host.talk.ask(host.outside, Questions(names=tuple(names), servers=tuple(servers)))
+            network = host.dialog.ask(host.outside, Questions(names=tuple(names), servers=tuple(servers)))
             facts = replace(facts, network=network)
             refusal = refusal_after(faults.values())
             alive = [

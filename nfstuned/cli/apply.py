@@ -13,8 +13,8 @@ import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run
 from nfstuned.app.read_ahead import ReadAheadWay, UndoWay
+from nfstuned.cli.messages import live_outside, usable_policy
 from nfstuned.cli.options import format_option
-from nfstuned.cli.talk import live_outside, usable_policy
 from nfstuned.cli.terminal import Terminal
 from nfstuned.host.root import Root
 
@@ -33,8 +33,8 @@ def change(
     policy = usable_policy(root)
     if policy is None:
         return COULD_NOT_TRY
-    talk = Terminal(form)
-    return run(way(Host(root, policy, talk, outside or live_outside(root))), wish, talk)
+    terminal = Terminal(form)
+    return run(way(Host(root, policy, terminal, outside or live_outside(root))), wish, terminal)
 
 
 def normalised_point(point: str) -> str | None:
@@ -162,5 +162,5 @@ def undo_command(root: Root, form: str) -> int:
       1  the kernel refused something; the reason is shown
       2  wrong usage
     """
-    talk = Terminal(form)
-    return run(UndoWay(root, talk), Wish(), talk)
+    terminal = Terminal(form)
+    return run(UndoWay(root, terminal), Wish(), terminal)

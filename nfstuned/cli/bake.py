@@ -8,8 +8,8 @@ import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Wish, run
 from nfstuned.app.image import BakeWay, Image, UnbakeWay, obstacle, open_image
+from nfstuned.cli.messages import usable_policy
 from nfstuned.cli.options import format_option
-from nfstuned.cli.talk import usable_policy
 from nfstuned.cli.terminal import Terminal
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import Root
@@ -62,7 +62,7 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
     if undo and daemonless:
         raise click.UsageError("--undo takes back whatever was written: leave --daemonless out")
     folder = folder if folder is not None else root.prefix
-    talk = Terminal(form, partial(bake_document, folder))
+    terminal = Terminal(form, partial(bake_document, folder))
     try:
         root = ImageRoot(folder)
     except OSError as error:
@@ -70,21 +70,21 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
     try:
         image = open_image(root)
         if undo:
-            return _ended(image, run(UnbakeWay(image, talk), limits, talk), talk)
+            return _ended(image, run(UnbakeWay(image, terminal), limits, terminal), terminal)
         policy = usable_policy(image.bare)
         if policy is None:
             return COULD_NOT_TRY
     except FileNotFoundError:
-        talk.note(f"{folder} has no /etc, and so is no image")
+        terminal.note(f"{folder} has no /etc, and so is no image")
         return COULD_NOT_TRY
     except OSError as error:
-        talk.note(obstacle(error))
+        terminal.note(obstacle(error))
         return COULD_NOT_TRY
-    way = BakeWay(image, policy, talk, daemonless=daemonless, dry_run=limits.dry_run)
-    return _ended(image, run(way, limits, talk), talk)
+    way = BakeWay(image, policy, terminal, daemonless=daemonless, dry_run=limits.dry_run)
+    return _ended(image, run(way, limits, terminal), terminal)
 
 
-def _ended(image: Image, status: int, talk: Terminal) -> int:
+def _ended(image: Image, status: int, terminal: Terminal) -> int:
     """Tell the faults of an image that nobody has told; return the exit status, which is 2 with a fault."""
-    talk.unreadable_lines(image.unreported())
+    terminal.unreadable_lines(image.unreported())
     return max(status, COULD_NOT_TRY) if image.faults else status

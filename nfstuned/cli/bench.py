@@ -13,8 +13,8 @@ import click
 
 from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, earlier, measure, settings
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
+from nfstuned.cli.messages import note, terminal_width, usable_policy
 from nfstuned.cli.options import format_option
-from nfstuned.cli.talk import note, terminal_width, usable_policy
 from nfstuned.core.bench.compare import Against, NotComparableError, against, is_whole, too_few
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import (

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from nfstuned.app.facts import Scope, denied_files, examine
-from nfstuned.cli import talk
+from nfstuned.cli import messages
+from nfstuned.cli.messages import OutsideWithProgress, live_outside, terminal_width, usable_policy
 from nfstuned.cli.options import RuleName, format_option
-from nfstuned.cli.talk import Patient, live_outside, terminal_width, usable_policy
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
@@ -49,7 +49,7 @@ def judge(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
-    report = _judge(root, policy, rules, order, Patient(outside or live_outside(root)))
+    report = _judge(root, policy, rules, order, OutsideWithProgress(outside or live_outside(root)))
     _tell_doubts(root, report)
     _print(report, order.form)
     return report.exit_code
@@ -57,15 +57,17 @@ def judge(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
 
 def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
     """Return what is wrong with a host, by every rule; what could not be found out is on stderr."""
-    report = _judge(root, policy, RULES, CheckOrder(offline=offline), Patient(outside or live_outside(root)))
+    report = _judge(
+        root, policy, RULES, CheckOrder(offline=offline), OutsideWithProgress(outside or live_outside(root))
+    )
     _tell_doubts(root, report)
     return report
 
 
 def _tell_doubts(root: Root, report: Report) -> None:
     for doubt in report.doubts:
-        talk.note(doubt)
-    talk.unreadable_lines(denied_files(root, report.facts.snapshot))
+        messages.note(doubt)
+    messages.unreadable_lines(denied_files(root, report.facts.snapshot))
 
 
 def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside) -> Report:

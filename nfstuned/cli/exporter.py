@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from nfstuned.cli import talk
+from nfstuned.cli import messages
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.metrics_file import EXPORTED
 
@@ -64,7 +64,7 @@ class MetricsCollector:
         except (ValueError, KeyError, IndexError, OverflowError) as error:  # all that the parser raises
             problem = f"it is damaged: {error!r}"
         if problem and problem != self._problem:
-            talk.note(f"{self._path}: no metrics are served: {problem}")
+            messages.note(f"{self._path}: no metrics are served: {problem}")
         self._problem = problem
         yield GaugeMetricFamily(USABLE, HELP[USABLE], value=0 if problem else 1)
         if age_s is not None:
@@ -97,14 +97,14 @@ def command(listen: str, path: str) -> int:
     """
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
-        talk.note(f"--listen {listen}: give an address and a port such as {LISTEN} or [::1]:9814")
+        messages.note(f"--listen {listen}: give an address and a port such as {LISTEN} or [::1]:9814")
         return USAGE
     registry = CollectorRegistry()
     registry.register(MetricsCollector(Root(), path))
     try:
         start_http_server(int(port), host.strip("[]"), registry)
     except (OSError, OverflowError) as error:
-        talk.note(f"--listen {listen}: {error}")
+        messages.note(f"--listen {listen}: {error}")
         return FAILED
     while True:
         signal.pause()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, REFUSED
-from nfstuned.cli.talk import note
+from nfstuned.cli.messages import note
 from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.host.change.udev_mask import made_masks, reload_rules, take_masks
 from nfstuned.host.files.ledger import Ledger

@@ -12,8 +12,8 @@ import click
 
 from nfstuned.cli import samples
 from nfstuned.cli.check import examined
+from nfstuned.cli.messages import note, usable_policy
 from nfstuned.cli.options import demand_whole_path, file_option, mount_option, since_option
-from nfstuned.cli.talk import note, usable_policy
 from nfstuned.core.samples.history import Series
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.network.outside import Outside

@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 
 import click
 
+from nfstuned.cli.messages import note
 from nfstuned.cli.options import demand_whole_path, file_option, format_option, mount_option, since_option
-from nfstuned.cli.talk import note
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, series_key
 from nfstuned.core.samples.sample import kinds, to_json
 from nfstuned.errors import ParseError

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nfstuned.cli import talk
+from nfstuned.cli import messages
 from nfstuned.cli.options import format_option
 from nfstuned.core.mounts.status import hidden, rules, status
 from nfstuned.host.config import builtin_policy
@@ -31,15 +31,15 @@ SHOWN, INVALID = 0, 2
 
 def show(root: Root, form: str) -> int:
     """Print every mount; a broken configuration only costs the targets."""
-    policy = talk.usable_policy(root)
+    policy = messages.usable_policy(root)
     if policy is None:
-        talk.note("the configuration is invalid: no target is known")
+        messages.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
     rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
     writers = rules(read_rule_files(root))
-    talk.unreadable_lines(snapshot.problems)
+    messages.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
-    talk.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
+    messages.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     if form == "json":
         sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
     else:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nfstuned.cli.talk import terminal_width
+from nfstuned.cli.messages import terminal_width
 from nfstuned.view.words import shorten
 
 STYLES = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from nfstuned.cli import talk
+from nfstuned.cli import messages
 from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.model.change import Change
 from nfstuned.model.facts import Network
@@ -18,20 +18,20 @@ from nfstuned.view.words import Document, to_json
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """The terminal for a change (nfstuned.app.change.Talk)."""
+    """The terminal for a change (nfstuned.app.change.Dialog)."""
 
     form: str = "text"
     """ "json" for a document instead of a table."""
     document: Callable[[Sequence[Change]], Document] = apply_document
 
-    note = staticmethod(talk.note)
-    unreadable_lines = staticmethod(talk.unreadable_lines)
+    note = staticmethod(messages.note)
+    unreadable_lines = staticmethod(messages.unreadable_lines)
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
         """Ask as Outside does, and print the questions that nobody could answer."""
-        network, unknown = talk.Patient(outside).ask(questions, offline=False)
+        network, unknown = messages.OutsideWithProgress(outside).ask(questions, offline=False)
         for line in unknown:
-            talk.note(line)
+            messages.note(line)
         return network
 
     def show(self, lines: Iterable[str]) -> None:

@@ -18,9 +18,9 @@ def on_a_terminal(command: Sequence[str], answer: bytes) -> tuple[int, str, str]
     os.close(side)
     os.write(main, answer)
     out, _ = process.communicate(timeout=60)
-    talk = b""
+    dialog = b""
     with suppress(OSError):  # EIO: all is read, and nobody has the other side any more
         while part := os.read(main, 1 << 16):  # one read may be less than what is there
-            talk += part
+            dialog += part
     os.close(main)
-    return process.returncode, out.decode(), talk.decode().replace("\r\n", "\n")
+    return process.returncode, out.decode(), dialog.decode().replace("\r\n", "\n")

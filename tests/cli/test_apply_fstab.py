@@ -124,11 +124,11 @@ def test_it_does_not_ask_where_nobody_sees_the_difference(here: Host) -> None:
     [(b"y\n", 0, "done", NEW), (b"n\n", 1, "skipped", OLD), (b"\n", 1, "skipped", OLD)],
 )
 def test_on_a_terminal_it_asks(here: Host, answer: bytes, status: int, outcome: str, text: str) -> None:
-    returned, out, talk = on_a_terminal([sys.executable, "-c", PROGRAM, str(here.tree), "json"], answer)
+    returned, out, dialog = on_a_terminal([sys.executable, "-c", PROGRAM, str(here.tree), "json"], answer)
     assert (returned, fstab(here).read_text()) == (status, text)
     assert json.loads(out)["actions"][0]["outcome"] == outcome
-    assert "Change it? [y/N]" in talk
-    assert DIFF.splitlines()[-1] in talk
+    assert "Change it? [y/N]" in dialog
+    assert DIFF.splitlines()[-1] in dialog
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")

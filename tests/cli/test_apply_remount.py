@@ -195,10 +195,10 @@ def test_without_a_terminal_nothing_is_done_unasked(
 def test_on_a_terminal_it_shows_the_plan_and_asks(
     here: Remounting, plan: str, answer: bytes, ending: tuple[int, str]
 ) -> None:
-    status, out, talk = on_a_terminal([*program(here), "json"], answer)
+    status, out, dialog = on_a_terminal([*program(here), "json"], answer)
     assert {(status, one["outcome"]) for one in actions(out)} == {ending}
-    assert plan in talk
-    assert "Unmount them and mount them again? [y/N]" in talk
+    assert plan in dialog
+    assert "Unmount them and mount them again? [y/N]" in dialog
 
 
 def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:

@@ -20,7 +20,7 @@ import xmlschema
 
 from nfstuned.cli import check as checking
 from nfstuned.cli.app import main
-from nfstuned.cli.talk import Patient
+from nfstuned.cli.messages import OutsideWithProgress
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.host.root import Root
@@ -467,14 +467,14 @@ def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
     from threading import Event  # noqa: PLC0415 - this test alone waits
 
     written = Event()
-    monkeypatch.setattr("nfstuned.cli.talk._SOON_S", 0.01)
-    world = Patient(Slow(Network()))
+    monkeypatch.setattr("nfstuned.cli.messages._SOON_S", 0.01)
+    world = OutsideWithProgress(Slow(Network()))
     world.pause(0.1)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     world.pause(0.2)
     assert capsys.readouterr().err == "looking again 0 s after the first look ...\r\x1b[K"
-    monkeypatch.setattr("nfstuned.cli.talk._SOON_S", 10.0)
+    monkeypatch.setattr("nfstuned.cli.messages._SOON_S", 10.0)
     world.pause(0.0)
     assert capsys.readouterr().err == ""
 

@@ -39,7 +39,7 @@ class Ended:
 
     status: int
     actions: dict[str, dict[str, Any]]
-    talk: str
+    dialog: str
 
     @property
     def outcomes(self) -> dict[str, tuple[str, bool]]:
@@ -116,7 +116,7 @@ def test_units_and_automounts_are_systemds_and_their_dependents_run_on(mount: Mo
         assert [options_at(point).get("nconnect") for point in (plain, watched)] == [None, None]
         done = _remount("--all")
         assert (done.status, set(done.outcomes.values())) == (0, {("done", True)}), done
-        assert [line.strip() for line in done.talk.splitlines()[-4:]] == [
+        assert [line.strip() for line in done.dialog.splitlines()[-4:]] == [
             f"{STOP} {units[1]}",
             f"{STOP} {units[0]}",
             f"systemctl start -- {units[1]}",

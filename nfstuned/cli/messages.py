@@ -54,7 +54,7 @@ _CLEAR = "\r\x1b[K"
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class OutsideWithProgress:
     """The world beyond files; after 2 s on a terminal it prints the reason of a wait."""
 
     outside: Outside
