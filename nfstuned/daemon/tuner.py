@@ -99,6 +99,8 @@ class Tuner:
     def look(self, *, deep: bool) -> None:
         """Look at everything and set each value that is not right; `deep` includes other namespaces."""
         self.must_look = False
+        now = self._clock()
+        self._devices = {name: each for name, each in self._devices.items() if not each.is_forgettable(now)}
         for watched in self._devices.values():
             watched.had_event = False
         by_server = self.policy is not None and depends_on_implementation(self.policy)
@@ -127,9 +129,6 @@ class Tuner:
         if deep:
             self._end_search()
         self._report_contests()
-        now = self._clock()
-        for device in [each.device for each in self._devices.values() if each.is_forgettable(now)]:
-            del self._devices[device]
 
     @property
     def deep_delay_s(self) -> float | None:
@@ -176,7 +175,10 @@ class Tuner:
                 self._reporter.restored(outcome)
 
     def _watched(self, device: str) -> Watched:
-        return self._devices.setdefault(device, Watched(device))
+        watched = self._devices.get(device)
+        if watched is None:
+            watched = self._devices[device] = Watched(device)
+        return watched
 
     def _at(self, device: str, bdi: int) -> Watched:
         watched = self._devices[device] = self._watched(device).successor(bdi)

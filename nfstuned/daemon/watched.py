@@ -79,6 +79,8 @@ class Watched:
 
     def successor(self, bdi: int | None) -> Watched:
         """Return the state once a bdi has the number, or once no bdi has it (None)."""
+        if self.bdi is None:
+            self.bdi = bdi
         if bdi == self.bdi:
             return self
         return Watched(self.device, bdi, self.backlog, self.had_event)
