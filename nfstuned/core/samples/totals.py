@@ -1,18 +1,22 @@
-"""Looks at the kernel's counters to numbers that never fall: through wraps, resets, damage and new mounts."""
+"""Totals of the kernel's counters that never fall: through wraps, resets, damage and new mounts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import add
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from nfstuned.core.samples.delta import (
     GROUP_OPS,
+    NO_EVENTS,
+    NO_OPS,
     NOTHING_ELSEWHERE,
     STILL,
     UNBOUNDED,
+    Delta,
     Elsewhere,
     OpDelta,
     ResetError,
@@ -32,47 +36,35 @@ from nfstuned.parse.proc.mountstats import parse_transports
 _MOST_SUM = 2.0**63
 
 
-class Growth(NamedTuple):
-    """The growth of a superblock's counters; the operations of its whole group are apart."""
-
-    bytes: tuple[int, ...] = STILL
-    kinds: Mapping[str, OpTotals] = MappingProxyType({})
-    upkeep: int = 0
+_NO_GROWTH = Delta(STILL, NO_OPS, NO_EVENTS)
 
 
-def superblock_growth(old: Stanza, now: Stanza, span: Span, without: Elsewhere) -> Growth:
-    """Return the growth of a superblock's counters, without operations that are counted elsewhere.
-
-    A counter that fell and did not wrap, or grew beyond reason, adds nothing: the next look goes on from its
-    number. Raises ParseError for damage.
-    """
-    grew = delta(old, now, span, without)
-    kinds: dict[str, OpTotals] = {}
-    upkeep = 0
-    for name, op in (grew.ops or {}).items():
-        if name in GROUP_OPS:
-            upkeep += op.ops
-        else:
-            kind = kind_of(name)
-            kinds[kind] = _added_op(kinds.get(kind, OpTotals()), op)
-    return Growth(grew.bytes or STILL, kinds, upkeep)
-
-
-def _added_op(totals: OpTotals, op: OpDelta) -> OpTotals:
-    times = (max(0, time) for time in (op.queue_ms, op.rtt_ms, op.execute_ms))
-    return add(totals, OpTotals(op.ops, op.retransmissions, op.timeouts, op.errors, *times))
-
-
-def add(first: OpTotals, other: OpTotals) -> OpTotals:
-    """Return the sums of both; None only where neither is known."""
-    return OpTotals._make(
-        None if one is None and another is None else (one or 0) + (another or 0)
-        for one, another in zip(first, other, strict=True)
+def _plus(had: OpTotals, op: OpDelta) -> OpTotals:
+    """Return the totals with an operation's growth; a sum of times that fell adds nothing."""
+    errors = None if had.errors is None and op.errors is None else (had.errors or 0) + (op.errors or 0)
+    return OpTotals(
+        had.ops + op.ops,
+        had.retransmissions + op.retransmissions,
+        had.timeouts + op.timeouts,
+        errors,
+        had.queue_ms + max(0, op.queue_ms),
+        had.rtt_ms + max(0, op.rtt_ms),
+        had.execute_ms + max(0, op.execute_ms),
     )
 
 
+def _with_ops(had: Mapping[str, OpTotals], ops: Mapping[str, OpDelta]) -> Mapping[str, OpTotals]:
+    """Return the totals by kind with the growth of operations; those of the whole group are apart."""
+    kinds = dict(had)
+    for name, op in ops.items():
+        if name not in GROUP_OPS:
+            kind = kind_of(name)
+            kinds[kind] = _plus(kinds.get(kind, OpTotals()), op)
+    return MappingProxyType(kinds)
+
+
 def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> GroupTotals:
-    """Return the group with what its connections did since its last look, by their order.
+    """Return the group with the growth of its connections since its last look, by their order.
 
     A connection with smaller numbers than before is another, and counted from its own zero, as is a
     connection more than there ever were. When there are fewer, nobody can say which went: nothing is counted
@@ -131,7 +123,7 @@ class _Counting:
     superblocks: dict[CountedPlace, SuperblockTotals]
     groups: dict[str, GroupTotals]
     known: dict[tuple[str, int | None], SuperblockTotals] = field(default_factory=dict)
-    """What was seen of each superblock last, by device and bdi: it is counted on from there, wherever it is
+    """The last totals of each superblock, by device and bdi: it is counted on from there, wherever it is
     mounted by now."""
     present: list[CountedPlace] = field(default_factory=list)
     taken: dict[str, Elsewhere] = field(default_factory=dict)
@@ -148,13 +140,13 @@ def count(
     most: int,
     between: Callable[[], None] = lambda: None,
 ) -> Totals:
-    """Return the totals with what the look shows; `contests` says per device how often another wrote.
+    """Return the totals with a look's growth; `contests` is how often another writer wrote, by device.
 
-    Counted is what happened between looks: of a superblock that was there before the first one nothing else,
-    or whoever reads counters would see all of it as a burst when the daemon starts again. One that was made
-    since the look before is counted from its own zero. At most `most` superblocks are counted: those that
-    were stay, new ones wait for room. No number falls as long as its superblock or group is kept. `between`
-    is called after each superblock, for what cannot wait until the end.
+    Only growth between looks counts: the counters of a superblock from before the first look would be a burst
+    to programs that read the totals, each time the daemon starts. A superblock that was made since the look
+    before is counted from its own zero. At most `most` superblocks are counted: those that were stay, new
+    ones wait for room. No number falls as long as its superblock or group is kept. `between` is called after
+    each superblock, for work that cannot wait until the end.
     """
     places = {
         CountedPlace(counted.device, next(iter(counted.mount_points), "")): counted
@@ -169,9 +161,9 @@ def count(
         between()
     return Totals(
         looked_s=look.monotonic_s,
-        superblocks=_kept(counting.superblocks, counting.present),
+        superblocks=_without_oldest(counting.superblocks, counting.present),
         present=tuple(counting.present),
-        groups=_kept(counting.groups, counting.groups_present),
+        groups=_without_oldest(counting.groups, counting.groups_present),
         groups_present=tuple(counting.groups_present),
         left_out=left_out,
         left_out_total=before.left_out_total + len(left_out - before.left_out),
@@ -179,7 +171,7 @@ def count(
 
 
 def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
-    """Return what was seen of each superblock last; where its bdi is not known, of those that are there."""
+    """Return the last totals of each superblock; where its bdi is not known, only if it is there."""
     known: dict[tuple[str, int | None], SuperblockTotals] = {}
     present = set(before.present)
     for place, block in before.superblocks.items():
@@ -192,7 +184,7 @@ def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
 
 
 def _add(counting: _Counting, place: CountedPlace, now: Counted, contests: int) -> None:
-    """Count one superblock; one whose stanza is damaged or cut off stays as it was, and is counted later."""
+    """Count a superblock; with a damaged or cut stanza it stays as it was, and is counted later."""
     had = counting.superblocks.get(place)
     with suppress(ParseError):
         had = counting.superblocks[place] = _added(counting, had, now, contests)
@@ -205,7 +197,10 @@ def _add(counting: _Counting, place: CountedPlace, now: Counted, contests: int) 
 def _added(
     counting: _Counting, had: SuperblockTotals | None, now: Counted, contests: int
 ) -> SuperblockTotals:
-    """Return the superblock with what it grew by, and count its group; raises ParseError for damage."""
+    """Return the superblock's totals with its growth, and count its group. Raises ParseError for damage.
+
+    `had` are the totals of its place, None for a new place.
+    """
     if not now.stats.whole:
         raise ParseError("/proc/self/mountstats", 0, f"the stanza of {now.source} is cut off")
     # All superblocks of a group show the same connections: the first that can is asked.
@@ -213,28 +208,39 @@ def _added(
     last = counting.known.get((now.device, now.bdi), had)
     last_s = counting.before.looked_s if last is None else last.looked_s
     span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
-    fresh = last is None or _anew(last.counted, now)
+    fresh = last is None or _is_another(last.counted, now)
     # Ages are whole seconds of jiffies.
     age_s = now.stats.age_s
     born = fresh and last_s is not None and age_s is not None and age_s <= 1.1 * span.seconds + 2
-    growth = Growth()
+    grew = _NO_GROWTH
     if born:
-        growth = _grow(counting, now, unused(now.stats), UNBOUNDED, None)
+        grew = _delta(counting, now, unused(now.stats), UNBOUNDED, None)
     elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):
-        growth = _grow(counting, now, last.counted.stats, span, last.looked_s)
+        grew = _delta(counting, now, last.counted.stats, span, last.looked_s)
+    ops = grew.ops or NO_OPS
     new = GroupTotals(0.0, () if born and not _is_old(counting, now.group) else lines)
     group = counting.groups.get(now.group, new)
     if now.group not in counting.connected:
         counting.connected.add(now.group)
         group = connected(group, lines, counting.look.monotonic_s)
-    counting.groups[now.group] = replace(group, upkeep=group.upkeep + growth.upkeep)
-    return _grown((had, last), now, growth, counting.look, contests)
+    upkeep = sum(op.ops for name, op in ops.items() if name in GROUP_OPS)
+    counting.groups[now.group] = replace(group, upkeep=group.upkeep + upkeep)
+    seen = 0 if last is None else last.contests_seen
+    return SuperblockTotals(
+        now,
+        counting.look.monotonic_s,
+        counting.look.time if last is None or fresh else last.since,
+        tuple(map(add, had.bytes if had else STILL, grew.bytes or STILL)),
+        _with_ops(had.kinds if had else {}, ops),
+        (had.contests if had else 0) + (contests - seen if contests >= seen else contests),
+        contests,
+    )
 
 
-def _anew(before: Counted, now: Counted) -> bool:
-    """Tell whether it is another superblock than before: by its bdi, or, without one, as it is younger.
+def _is_another(before: Counted, now: Counted) -> bool:
+    """Return whether the superblock was replaced: by its bdi, or, without one, as it is younger.
 
-    An age alone does not tell: its jiffies wrap on 32-bit machines.
+    An age alone does not show it: its jiffies wrap on 32-bit machines.
     """
     if before.bdi is not None or now.bdi is not None:
         return before.bdi != now.bdi
@@ -242,26 +248,26 @@ def _anew(before: Counted, now: Counted) -> bool:
     return ages[0] is not None and ages[1] is not None and ages[1] < ages[0]
 
 
-def _grow(counting: _Counting, now: Counted, old: Stanza, span: Span, since_s: float | None) -> Growth:
+def _delta(counting: _Counting, now: Counted, old: Stanza, span: Span, since_s: float | None) -> Delta:
     """Return the growth since a look, or since the superblock was made where that is None.
 
-    The first superblock of a group that can has the group's own operations in it.
+    The first superblock of a group that can has the group's own operations in it. A counter that fell and did
+    not wrap, or grew beyond reason, adds nothing: the next look goes on from its number.
     """
     counted = counting.taken.get(now.group)
     leads = counted is None and _can_lead(counting, now.group, since_s)
-    without = NOTHING_ELSEWHERE if leads else counted or _COUNTED_ELSEWHERE
-    growth = superblock_growth(old, now.stats, span, without)
+    grew = delta(old, now.stats, span, NOTHING_ELSEWHERE if leads else counted or _COUNTED_ELSEWHERE)
     if leads:
         shared = _COUNTED_ELSEWHERE if since_s is None else Elsewhere.of(old, now.stats)
         counting.taken[now.group] = shared
-    return growth
+    return grew
 
 
 def _can_lead(counting: _Counting, group: str, since_s: float | None) -> bool:
-    """Tell whether a growth has what its group's own operations grew by since they were counted last.
+    """Return whether a growth has the group's own operations since they were counted last, and no more.
 
-    That of a new superblock has what the group did before it came, that of a superblock that missed a look
-    what another superblock counted meanwhile.
+    The growth of a new superblock has the group's operations before it came, that of a superblock that missed
+    a look has those that another superblock counted meanwhile.
     """
     if since_s is None:
         return not _is_old(counting, group)
@@ -270,34 +276,12 @@ def _can_lead(counting: _Counting, group: str, since_s: float | None) -> bool:
 
 
 def _is_old(counting: _Counting, group: str) -> bool:
-    """Tell whether a group was there before; for all that is known, it was if any superblock was left out."""
+    """Return whether a group was there before; nobody knows where any superblock was left out."""
     return group in counting.before.groups_present or bool(counting.before.left_out)
 
 
-def _grown(
-    before: tuple[SuperblockTotals | None, SuperblockTotals | None],
-    now: Counted,
-    growth: Growth,
-    look: Look,
-    contests: int,
-) -> SuperblockTotals:
-    """Return what its place had, which is None for a new one, with what it grew by since it was seen last."""
-    had, last = before
-    seen = 0 if last is None else last.contests_seen
-    more = contests - seen if contests >= seen else contests
-    since = look.time if last is None or _anew(last.counted, now) else last.since
-    if had is None:
-        return SuperblockTotals(now, look.monotonic_s, since, growth.bytes, growth.kinds, more, contests)
-    kinds = had.kinds
-    if growth.kinds:
-        added = {kind: add(kinds.get(kind, OpTotals()), new) for kind, new in growth.kinds.items()}
-        kinds = MappingProxyType({**kinds, **added})
-    sums = tuple(old + new for old, new in zip(had.bytes, growth.bytes, strict=True))
-    return SuperblockTotals(now, look.monotonic_s, since, sums, kinds, had.contests + more, contests)
-
-
-def _kept(values: dict[_Key, _Value], present: Iterable[_Key]) -> Mapping[_Key, _Value]:
-    """Return the values without those that went the longest ago, where too many are gone."""
+def _without_oldest(values: dict[_Key, _Value], present: Iterable[_Key]) -> Mapping[_Key, _Value]:
+    """Return the values; of those that are gone only the latest."""
     gone = values.keys() - set(present)
     if len(gone) > MOST_GONE:
         oldest = sorted(gone, key=lambda key: values[key].looked_s)[: len(gone) - MOST_GONE]
