@@ -23,7 +23,6 @@ import hypothesis
 MODULES = (
     "tests.parse.test_mountinfo",
     "tests.parse.test_mountstats",
-    "tests.parse.test_plain",
     "tests.parse.test_superblocks",
     "tests.parse.test_sunrpc",
     "tests.core.test_delta",

@@ -1,24 +1,40 @@
+"""mountstats read in full, as lines for the sampler, and many numbers in a few calls."""
+
 from __future__ import annotations
 
+import re
+import tracemalloc
+from dataclasses import replace
+
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Transport
+from nfstuned.model.kernel import ByteCounters, Mount, MountStats, Nfsv4State, OpCounters, Stanza, Transport
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.mountstats import parse_mountstats, parse_transports
+from nfstuned.parse.proc.mountstats import (
+    Operations,
+    operation_row,
+    parse_mountstats,
+    parse_nfsv4,
+    parse_stanzas,
+    parse_transports,
+    plain_numbers,
+    plain_operations,
+)
 from tests.parse.conftest import DATA, Captured
-from tests.parse.damage import any_text, damaged, names_go_on, tokens_damaged
+from tests.parse.damage import LONGEST_NAMES, TOKENS, any_text, damaged, names_go_on, tokens_damaged
 
 REAL = (DATA / "6.12" / "mountstats").read_text()
+REAL_BYTES = REAL.encode()
 HEADER = "device s:/a mounted on /m with fstype nfs4 statvers=1.1"
 BYTES = "\tbytes:\t1 2 3 4 5 6 7 8 "
 OPS = "\tper-op statistics"
 
 
-def stanza(*lines: str, header: str = HEADER) -> str:
-    return "\n".join([header, *lines, "\n"])
+def stanza(*lines: str, header: str = HEADER, end: str = "\n") -> str:
+    return "\n".join([header, *lines, end])
 
 
 def only(text: str) -> MountStats:
@@ -344,3 +360,279 @@ def test_mounts_beside_a_damaged_one_survive(data: st.DataObject) -> None:
     text = "".join([*stanzas[:at], bad, *stanzas[at + 1 :]])
     good = [entry for part in (*stanzas[:at], *stanzas[at + 1 :]) for entry in parse_mountstats(part)]
     assert [entry for entry in parse_mountstats(text) if entry in good] == good
+
+
+READ_OPS = "\tper-op statistics\n\t        READ: 1 1 0 1 1 1 1 1 0\n"
+XPRT = "\txprt:\ttcp 0 1 2 3 4 5 6 7 8 9 10 11 12\n"
+
+
+def lines_of(text: str) -> Stanza:
+    (found,) = parse_stanzas([text.encode()])
+    return found
+
+
+@pytest.mark.parametrize("blank", ["", " ", "        "])
+def test_a_file_without_tabs_is_cut_at_the_same_places(captured: Captured, blank: str) -> None:
+    text = captured("mountstats").encode("utf-8", "surrogateescape")
+    known, bare_ones = parse_stanzas([text]), parse_stanzas([text.replace(b"\t", blank.encode())])
+    for usual, bare_one in zip(known, bare_ones, strict=True):
+        assert bare_one[:4] == usual[:4]
+        assert parse_transports(bare_one.transports) == parse_transports(usual.transports)
+        assert bare_one.operations == (usual.operations or b"").replace(b"\t", blank.encode())
+        assert bare_one.whole
+
+
+def test_the_lease_and_the_cache_are_the_same_from_a_usual_stanza_and_from_any_other(
+    captured: Captured,
+) -> None:
+    text = captured("mountstats").encode("utf-8", "surrogateescape").replace(b",vers=3", b",fsc,vers=3")
+    usual, bare_ones = parse_stanzas([text]), parse_stanzas([text.replace(b"\t", b"")])
+    assert [(one.nfsv4, one.cached) for one in usual] == [(one.nfsv4, one.cached) for one in bare_ones]
+    leases = [parse_nfsv4(one.nfsv4) for one in usual if one.nfsv4 is not None]
+    assert set(leases) == {Nfsv4State(90, 0, None)}
+    assert {one.nfsv4 is None for one in usual} == {one.cached for one in usual} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (b"pnfs=LAYOUT_FLEX_FILES,lease_time=60,lease_expired=7", Nfsv4State(60, 7, "LAYOUT_FLEX_FILES")),
+        (b"pnfs=,lease_time=,lease_expired=-1", Nfsv4State(None, None, None)),
+        (b"", Nfsv4State(None, None, None)),
+        (b"lease_time=" + b"9" * 5000, Nfsv4State(None, None, None)),
+    ],
+)
+def test_what_a_line_does_not_say_of_the_lease_is_not_known(text: bytes, state: Nfsv4State) -> None:
+    assert parse_nfsv4(text) == state
+
+
+def test_the_sections_are_the_files_own_text() -> None:
+    found = parse_stanzas([REAL_BYTES])[1]
+    assert found.totals == b"8388608 8388608 0 0 0 8388608 0 8 "
+    assert [line[:4] for line in found.transports.split(b"\n")] == [b"tcp "] * 4
+    assert found.operations is not None
+    assert found.operations.startswith(b"\t        NULL: 1 1 0 44 24 2 0 3 0\n")
+    assert found.operations.endswith(b"\n\t   READ_PLUS: 0 0 0 0 0 0 0 0 0")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("\topts:\trw", "\tage:\t7", "\tbytes:\t1 2", "\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)"),
+        ("\tbytes:\t1 2", "\tnew:\tx", "\tage:\t7"),
+        ("\tage:\t6", "\tage:\t7", "\tbytes:\t5", "\tbytes:\t1 2"),
+    ],
+)
+def test_sections_are_found_in_any_order(lines: tuple[str, ...]) -> None:
+    found = lines_of(stanza(*lines, end=XPRT + READ_OPS + "\n"))
+    assert (found.age_s, found.totals, found.whole) == (7, b"1 2", True)
+    assert found.transports == b"tcp 0 1 2 3 4 5 6 7 8 9 10 11 12"
+    assert found.operations == b"\t        READ: 1 1 0 1 1 1 1 1 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (stanza("\tage:\t7", end=READ_OPS + "\n"), True),
+        (stanza("\tage:\t7", end=READ_OPS + "\nno device mounted on /x with fstype foo\n"), True),
+        (stanza("\tage:\t7"), True),
+        (stanza("\tage:\t7", end=READ_OPS), False),
+        (stanza("\tage:\t7", end=READ_OPS.rstrip("\n")), False),
+        (stanza("\tage:\t7", end=READ_OPS + "device tmpfs mounted on /t with fstype tmpfs\n\n"), False),
+        (stanza("\tage:\t7", end=""), False),
+        (HEADER, False),
+    ],
+)
+def test_a_stanza_is_whole_when_it_ends_as_the_kernel_ends_it(text: str, whole: bool) -> None:  # noqa: FBT001
+    assert lines_of(text).whole is whole
+    (parsed,) = parse_mountstats(text)
+    assert isinstance(parsed, MountStats)
+    assert parsed.whole is whole
+
+
+@pytest.mark.parametrize("age", ["", "-1", "7 ", "²", "9" * 20, "9" * 5000])
+def test_a_damaged_age_is_not_taken_for_none(age: str) -> None:
+    found = lines_of(stanza(f"\tage:\t{age}"))
+    assert (found.age_s, found.whole) == (None, False)
+
+
+FORGED = (
+    b"\tcaps:\tcaps=0x1\n\tbytes:\t9 9 9 9 9 9 9 9 \n\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)\n"
+    b"\tper-op statistics\n\t        READ: 9 9 9 9 9 9 9 9 9\n\n"
+    b"device 10.10.10.10:/ mounted on /mnt/4 with fstype nfs4 statvers=1.1\n\topts:\trw\n\tage:\t9\n"
+    b"\timpl_id:\tname='NetApp Release 9.13.1',domain='netapp.com',date='0,0'\n"
+    b"\tcaps:\tcaps=0x1\n\tbytes:\t9 9 9 9 9 9 9 9 \n"
+)
+"""The rest of a mount, and another mount that the host really has."""
+END = b"',domain='d',date='0,0'\n"
+HOSTILE = {
+    "an end": (b"n',domain='d',date='0,0'", b"d"),
+    "a stanza in the name": (b"n" + END + FORGED, b"d"),
+    "a stanza in the domain": (b"n", b"d',date='0,0'\n" + FORGED),
+    "a stanza in either": (b"n" + END + FORGED, b"d',date='0,0'\n" + FORGED),
+    "a stanza that is whole": (b"n" + END + FORGED + b"\tper-op statistics\n\n", b""),
+    "a header behind the end": (
+        b"n" + END + b"\ndevice 10.10.10.10:/ mounted on /mnt/4 with fstype nfs4\n",
+        b"",
+    ),
+    "the longest": ((b"n" + END + FORGED).ljust(1024, b"n"), b"d".rjust(1024, b"'")),
+    "the longest of ends": ((END * 50)[:1024], (END * 50)[:1024]),
+    "bytes that are no UTF-8": (b"\xff\xc3\n" + END + b"\xfe", b"\x80"),
+    "lines and quotes": (b"'\n'\n\n'\tage:\t9\n", b"''\n"),
+}
+
+
+@pytest.mark.parametrize("names", HOSTILE.values(), ids=HOSTILE)
+def test_no_name_of_a_server_says_anything_of_another_mount(names: tuple[bytes, bytes]) -> None:
+    name, domain = names
+    assert max(map(len, names)) <= 1024
+    real = b"name='',domain='',date='0,0'"
+    where = REAL_BYTES.index(b"\timpl_id:\t", REAL_BYTES.index(b" on /mnt/2 ")) + len(b"\timpl_id:\t")
+    assert REAL_BYTES.startswith(real, where)
+    text = REAL_BYTES[:where] + b"name='%b',domain='%b',date='%d,999999999'" % (name, domain, 2**64 - 1)
+    text += REAL_BYTES[where + len(real) :]
+    honest = parse_stanzas([REAL_BYTES])
+    assert parse_stanzas([text]) == parse_stanzas([text], honest) == honest
+    for end in range(where - 300, where + 3000, 7):
+        assert parse_stanzas([text[:end], text[end:]]) == honest
+    parsed = [entry for entry in parse_mountstats(text) if isinstance(entry, MountStats)]
+    (named,) = (entry for entry in parsed if entry.implementation)
+    assert named.point == "/mnt/2"
+    assert [replace(entry, implementation=None) for entry in parsed] == list(parse_mountstats(REAL_BYTES))
+
+
+def test_a_mount_as_kernels_print_it_is_longer_than_the_names_of_a_server_can_reach() -> None:
+    for folder in DATA.iterdir():
+        if (folder / "mountstats").exists():
+            text = (folder / "mountstats").read_bytes()
+            starts = [match.end() for match in re.finditer(rb"\n\timpl_id:\t", text)]
+            assert starts
+            ends = [text.find(b"\n\n", start) for start in starts]
+            assert min(end - start for start, end in zip(starts, ends, strict=True)) > LONGEST_NAMES
+
+
+def test_no_more_of_a_file_is_kept_than_the_mount_that_is_not_complete() -> None:
+    """A regular file of many parts costs no more memory than a few of them."""
+    parts = [REAL_BYTES[at : at + 10_000] for at in range(0, len(REAL_BYTES), 10_000)] * 20
+    tracemalloc.start()
+    try:
+        found = parse_stanzas(parts)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 20 * len(parse_stanzas([REAL_BYTES]))
+    assert most - kept < 100_000
+
+
+def test_names_are_bytes_and_their_escapes_are_decoded() -> None:
+    (found,) = parse_stanzas([b"device s:/\xff mounted on /m\\040n with fstype nfs\n\n"])
+    assert (found.source, found.point) == ("s:/\udcff", "/m n")
+
+
+def test_the_operations_of_an_earlier_look_are_not_taken_for_longer_ones() -> None:
+    """The text of before may be the beginning of what is there now."""
+    short = stanza("\topts:\trw", end=READ_OPS + "\n")
+    longer = stanza("\topts:\trw", end=READ_OPS + "\t       WRITE: 1 1 0 1 1 1 1 1 0\n\n")
+    for text in (short, longer):
+        real = REAL_BYTES.replace(b"\n\t        READ: 0 0 0 0 0 0 0 0 0", b"", 1)
+        assert parse_stanzas([text.encode()], parse_stanzas([real])) == parse_stanzas([text.encode()])
+    assert (lines_of(longer).operations or b"").count(b"\n") == 1
+
+
+NOBODY = frozenset[str]()
+READ, WRITE = b"\t        READ: 1 1 0 4 5 6 7 8 9", b"\t       WRITE: 2 2 0 4 5 6 7 8 9"
+LATER = [b"\t        READ: 3 3 0 4 5 6 7 8 9", b"\t       WRITE: 5 5 0 4 5 6 7 8 9"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("1 2", "1 2 3 4", "1 2 ", " 1 2", "1  2", "", "1 2 -3", "1 2 +3", "1 2 3_0", "1 2\t3", "1 2 x"),
+        *("1 2 \u00b2", "1 2 18446744073709551616", f"1 2 {'9' * 5000}", "1 2 3|4", "1 2 3 | 4 5 6", "1 2 |"),
+        *("1 2 3\n", "1 2 3\r"),
+    ],
+)
+def test_what_is_not_plain_is_left_to_others(line: str) -> None:
+    assert plain_numbers([b"1 2 3", line.encode("latin-1")]) is None
+    assert plain_numbers([line.encode("latin-1"), b"1 2 3"]) is None
+
+
+def test_operations_are_named_and_those_not_wanted_left_out() -> None:
+    assert plain_operations([READ, WRITE], LATER, NOBODY) == Operations(
+        ["READ", "WRITE"],
+        [1, 1, 0, 4, 5, 6, 7, 8, 9, 2, 2, 0, 4, 5, 6, 7, 8, 9],
+        [3, 3, 0, 4, 5, 6, 7, 8, 9, 5, 5, 0, 4, 5, 6, 7, 8, 9],
+    )
+    only = Operations(["WRITE"], [2, 2, 0, 4, 5, 6, 7, 8, 9], [5, 5, 0, 4, 5, 6, 7, 8, 9])
+    assert plain_operations([READ, WRITE], LATER, frozenset({"READ", "NULL"})) == only
+    assert plain_operations([READ, WRITE], LATER, frozenset({"READ", "WRITE"})) == Operations([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ([READ, WRITE], [LATER[1], LATER[0]]),
+        ([READ, READ], [LATER[0], LATER[0]]),
+        ([READ], [LATER[0][1:]]),
+        ([READ], [b"\t        READ: : 3 3 0 4 5 6 7 8 9"]),
+        ([READ], [b"\t        READ 3 3 0 4 5 6 7 8 9"]),
+        ([b"\t: 1 1", b"\t: 2 2"], [b"\t: 3 3", b"\t: 4 4"]),
+        ([b"\tno operation", b"\t1 2: WRITE: 1 2"], [b"\tno operation", b"\t1 2: WRITE: 3 4"]),
+        ([b"\tREAD", b"1 2: WRITE: 3 4"], [b"\tREAD", b"1 2: WRITE: 5 6"]),
+        ([b"\tREAD\xff: 1"], [b"\tREAD\xff: 2"]),
+    ],
+)
+def test_lines_of_other_operations_are_left_to_others(earlier: list[bytes], later: list[bytes]) -> None:
+    assert plain_operations(earlier, later, NOBODY) is None
+
+
+NAMES = st.sampled_from(["READ", "WRITE", "SEQUENCE"]).map(lambda name: f"\t        {name}: ")
+ODD_NAMES = st.sampled_from(
+    ["READ: ", "\tread: ", "\tREAD: : ", "\tREAD:", "\tx", "", "\t1 1 1 1 1 1 1 1: READ: "]
+)
+ODD_TOKENS = st.sampled_from([*TOKENS, "", "1 1", "+1", "1_0", "007", "|", "1 | 1", str(2**64)])
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
+    """The same operations at two moments, with one thing that may not be as it should."""
+    width = draw(st.integers(7, 10))
+    row = st.lists(st.integers(0, 9).map(str), min_size=width, max_size=width)
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    lines = [(name, draw(row)) for name in names * 2]
+    at, place = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, width - 1))
+    name, tokens = lines[at]
+    odd = {
+        "nothing": lambda: (name, tokens),
+        "name": lambda: (draw(ODD_NAMES | NAMES), tokens),
+        "token": lambda: (name, [*tokens[:place], draw(ODD_TOKENS), *tokens[place + 1 :]]),
+        "more": lambda: (name, [*tokens, "1"]),
+        "fewer": lambda: (name, tokens[1:]),
+    }
+    lines[at] = odd[draw(st.sampled_from(sorted(odd)))]()
+    texts = [f"{lead}{' '.join(numbers)}".replace("\n", "") for lead, numbers in lines]
+    written = [text.encode("utf-8", "surrogateescape") for text in texts]
+    return written[: len(names)], written[len(names) :]
+
+
+@given(changes(), st.sampled_from([NOBODY, frozenset({"SEQUENCE"})]))
+def test_what_is_read_together_is_what_each_line_says(
+    changed: tuple[list[bytes], list[bytes]], without: frozenset[str]
+) -> None:
+    earlier, later = changed
+    found = plain_operations(earlier, later, without)
+    event(f"read together: {found is not None}")
+    if found is None:
+        return
+    for texts, numbers in ((earlier, found.earlier), (later, found.later)):
+        width = len(numbers) // max(1, len(found.names))
+        together = {
+            name: tuple(numbers[at * width : (at + 1) * width][:9]) for at, name in enumerate(found.names)
+        }
+        wanted = [text for text in texts if text.partition(b":")[0].strip().decode() not in without]
+        if together and width < 8:
+            with pytest.raises(ParseError):
+                list(map(operation_row, wanted))
+            continue
+        rows = dict(row for row in map(operation_row, wanted) if row is not None and any(row[1]))
+        assert rows == {name: row for name, row in together.items() if any(row)}
