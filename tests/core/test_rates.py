@@ -230,6 +230,61 @@ class TestLook:
         assert len({one_of_them.group for one_of_them in shown.superblocks}) == 2
 
 
+NEGATIVE = 18446743919241604546
+"""A negative sum of times without its sign, as a kernel printed it."""
+OPERATIONS = {
+    "rates and mean times": (
+        op(1000, rtt_ms=5000, queue_ms=100),
+        op(1100, rtt_ms=5120, queue_ms=150, transmissions=1105, errors=20),
+        OpRate(10.0, 1.2, 0.5, 1.7, 0.5, 2.0, 0.0, 2000.0, 1500.0),
+    ),
+    "only sent again": (op(7), op(7, transmissions=9), OpRate(0, None, None, None, 0.2, 0, 0, 0, 0)),
+    "timed out": (op(1), replace(op(11), timeouts=5), OpRate(1, 0, 0, 0, 0, 0, 0.5, 200, 150)),
+    "given up before it was sent": (op(1), op(11, transmissions=4), OpRate(1, 0, 0, 0, 0, 0, 0, 200, 150)),
+    "not there before": (None, op(50), OpRate(5, 0, 0, 0, 0, 0, 0, 1000, 750)),
+    "not there before, errors not counted": (
+        None,
+        op(50, errors=None),
+        OpRate(5, 0, 0, 0, 0, None, 0, 1000, 750),
+    ),
+    "errors not counted before": (op(1, errors=None), op(11), OpRate(1, 0, 0, 0, 0, None, 0, 200, 150)),
+    "errors not counted any more": (op(1), op(11, errors=None), OpRate(1, 0, 0, 0, 0, None, 0, 200, 150)),
+    "a sum of times fell below zero": (
+        op(1),
+        replace(op(11, rtt_ms=20), queue_ms=NEGATIVE),
+        OpRate(1, 2, None, 2, 0, 0, 0, 200, 150),
+    ),
+    "a sum of times was below zero": (
+        replace(op(10), queue_ms=NEGATIVE),
+        replace(op(20), queue_ms=NEGATIVE + 20),
+        OpRate(1, 0, 2, 0, 0, 0, 0, 200, 150),
+    ),
+    "a sum of times with its sign": (
+        op(10, queue_ms=-500),
+        op(20, queue_ms=-480),
+        OpRate(1, 0, 2, 2, 0, 0, 0, 200, 150),
+    ),
+    "counters of 32 bits wrap": (
+        op((1 << 32) - 40, rtt_ms=100),
+        op(60, rtt_ms=300),
+        OpRate(10, 2, 0, 2, 0, 0, 0, None, None),
+    ),
+    "counters of 64 bits wrap": (
+        op((1 << 64) - 40, rtt_ms=100),
+        op(60, rtt_ms=300),
+        OpRate(10, 2, 0, 2, 0, 0, 0, 2000, 1500),
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "now", "rate"), OPERATIONS.values(), ids=OPERATIONS)
+def test_an_operation_has_its_rates_and_the_means_that_are_known(
+    before: OpCounters | None, now: OpCounters, rate: OpRate
+) -> None:
+    earlier = stats(GETATTR=op(1)) if before is None else stats(READ=before, GETATTR=op(1))
+    assert one(earlier, stats(READ=now, GETATTR=op(1))).ops == {"READ": rate}
+
+
 class TestRates:
     def test_bytes_are_what_programs_asked_for_and_what_the_server_moved(self) -> None:
         before = stats(total=moved(read=5 * MIB, written=MIB, server_read=3 * MIB, server_written=MIB))
@@ -276,26 +331,12 @@ class TestRates:
     def test_over_fetch_is_unknown_when_programs_read_nothing(self) -> None:
         assert one(stats(), stats(total=moved(server_read=MIB))).over_fetch_ratio is None
 
-    def test_an_operation_has_its_rate_and_its_mean_times(self) -> None:
-        before = stats(READ=op(1000, rtt_ms=5000, queue_ms=100))
-        now = stats(READ=op(1100, rtt_ms=5120, queue_ms=150, transmissions=1105, errors=20))
-        assert one(before, now).ops == {"READ": OpRate(10.0, 1.2, 0.5, 1.7, 0.5, 2.0, 0.0, 2000.0, 1500.0)}
-
     def test_only_operations_that_ended_in_the_interval_appear(self) -> None:
         assert one(stats(READ=op(7), WRITE=op(7)), stats(READ=op(7), WRITE=op(8))).ops.keys() == {"WRITE"}
-
-    def test_an_operation_that_was_only_sent_again_has_no_means(self) -> None:
-        rate = one(stats(READ=op(7)), stats(READ=op(7, transmissions=9))).ops["READ"]
-        assert rate == OpRate(0.0, None, None, None, 0.2, 0.0, 0.0, 0.0, 0.0)
 
     def test_read_plus_is_an_operation_of_its_own(self) -> None:
         before = stats(READ=op(), READ_PLUS=op(10))
         assert one(before, stats(READ=op(5), READ_PLUS=op(20))).ops.keys() == {"READ", "READ_PLUS"}
-
-    @pytest.mark.parametrize("errors", [0, None])
-    def test_an_operation_that_only_the_later_look_shows_began_at_zero(self, errors: int | None) -> None:
-        rate = one(stats(GETATTR=op(1)), stats(GETATTR=op(1), READ=op(50, errors=errors))).ops["READ"]
-        assert rate == OpRate(5.0, 0.0, 0.0, 0.0, 0.0, errors, 0.0, 1000.0, 750.0)
 
     @pytest.mark.parametrize("cut", [0, 1])
     def test_a_look_that_was_cut_short_is_followed_by_no_burst(self, cut: int) -> None:
@@ -304,38 +345,10 @@ class TestRates:
         before, now = (replace(look, whole=n != cut) for n, look in enumerate(pair))
         assert rates(*looks(before, now)) == ()
 
-    def test_an_operation_that_timed_out_says_so(self) -> None:
-        now = replace(op(10), timeouts=5)
-        assert one(stats(READ=op(0)), stats(READ=now)).ops["READ"].timeouts_per_s == 0.5
-
     def test_direct_bytes_are_told_apart_and_are_part_of_the_whole(self) -> None:
         sample = one(stats(), stats(total=ByteCounters(10, 20, 30, 40, 0, 0, 0, 0)))
         assert (sample.read_bytes_per_s, sample.write_bytes_per_s) == (4, 6)
         assert (sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s) == (3, 4)
-
-    def test_retransmissions_are_never_negative(self) -> None:
-        """Some kernels count operations that were given up before they were sent."""
-        assert one(stats(READ=op(0)), stats(READ=op(10, transmissions=4))).ops["READ"].retrans_per_s == 0
-
-    @pytest.mark.parametrize("missing", [0, 1])
-    def test_errors_are_unknown_where_the_kernel_does_not_count_them(self, missing: int) -> None:
-        before, now = (stats(READ=op(n + 1, errors=None if n == missing else 0)) for n in (0, 1))
-        assert one(before, now).ops["READ"].errors_per_s is None
-
-    def test_a_sum_of_times_below_zero_leaves_the_mean_unknown(self) -> None:
-        """The figure is one that a kernel printed: a negative time without its sign."""
-        now = replace(op(10, rtt_ms=20), queue_ms=18446743919241604546)
-        rate = one(stats(READ=op(0)), stats(READ=now)).ops["READ"]
-        assert (rate.rtt_ms, rate.queue_ms) == (2.0, None)
-
-    def test_a_sum_of_times_may_be_given_with_its_sign(self) -> None:
-        rate = one(stats(READ=op(10, queue_ms=-500)), stats(READ=op(20, queue_ms=-480))).ops["READ"]
-        assert rate.queue_ms == 2.0
-
-    def test_a_mean_is_right_after_a_sum_of_times_was_below_zero(self) -> None:
-        before = replace(op(10), queue_ms=18446743919241604546)
-        now = replace(op(20), queue_ms=18446743919241604566)
-        assert one(stats(READ=before), stats(READ=now)).ops["READ"].queue_ms == 2.0
 
 
 class TestResets:
@@ -388,13 +401,6 @@ class TestResets:
         earlier = replace(earlier, superblocks=(*earlier.superblocks, other))
         later = replace(later, superblocks=(*later.superblocks, other))
         assert [sample.device for sample in rates(earlier, later)] == ["0:50"]
-
-    @pytest.mark.parametrize("bits", [32, 64])
-    def test_a_counter_of_operations_wraps(self, bits: int) -> None:
-        before = stats(READ=op((1 << bits) - 40, rtt_ms=100))
-        assert one(before, stats(READ=op(60, rtt_ms=300))).ops["READ"] == OpRate(
-            10.0, 2.0, 0.0, 2.0, 0.0, 0.0, 0.0, *((2000.0, 1500.0) if bits == 64 else (None, None))
-        )
 
     def test_bytes_wrap_at_64_bits_only(self) -> None:
         near = (1 << 64) - 400
