@@ -33,7 +33,7 @@ MOST_NAMES = 8
 
 @dataclass(frozen=True, slots=True)
 class SamplesOrder:
-    """What was asked for."""
+    """The options of a call."""
 
     since: str | None
     mount: str | None

@@ -45,7 +45,7 @@ DONE, DAMAGED, UNREADABLE = 0, 1, 2
 MOST_PROBLEMS = 10
 MOST_FILES = 2
 _ENDED = 128
-"""What a shell adds to the number of the signal that ended a command."""
+"""Added by a shell to the number of the signal that ended a command."""
 _SGR = {
     Style.PLAIN: "",
     Style.TITLE: "\x1b[1m",
@@ -58,7 +58,7 @@ _SGR = {
 
 @dataclass(frozen=True, slots=True)
 class TopOrder:
-    """What was asked for."""
+    """The options of a call."""
 
     interval_s: float
     sort: str
@@ -77,7 +77,7 @@ class Clock:
 
 
 class Watch:
-    """Looks at every superblock, and says what happened since the look before. It touches no mount."""
+    """Looks at every superblock, each time with the rates since the look before. It touches no mount."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -112,7 +112,7 @@ def show(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
 
 
 def show_saved(order: TopOrder) -> int:
-    """Print what one or two saved copies of mountstats say."""
+    """Print the rates in one or two saved copies of mountstats."""
     try:
         copies = [_saved(name) for name in order.files]
         shown = since_mounted(copies[0][0]) if len(copies) == 1 else between(copies[0][0], copies[1][0])
@@ -132,7 +132,7 @@ def show_saved(order: TopOrder) -> int:
 
 
 def _saved(name: str) -> tuple[Saved, list[str]]:
-    """Return a saved copy, and what is wrong with it. Raises OSError, ValueError."""
+    """Return a saved copy, and its faults. Raises OSError, ValueError."""
     shown = "standard input" if name == STDIN else name
     data = read_saved(name).removeprefix(codecs.BOM_UTF8)
     if not is_mountstats(data):
@@ -208,7 +208,7 @@ class Live:
         shown = screen(self._frame, self._state, self._size())
         self._state = replace(self._state, offset=shown.offset)
         texts = (f"{_SGR[line.style]}{line.text}\x1b[0m\x1b[K" for line in shown.lines)
-        # What the terminal's encoding lacks is a question mark.
+        # A character that the terminal's encoding lacks is a question mark.
         self._terminal.draw("\r\n".join(texts).encode(sys.stdout.encoding or "ascii", "replace"))
 
     def _size(self) -> Size:

@@ -120,7 +120,7 @@ class Tty:
         return True
 
     def size(self) -> tuple[int, int]:
-        """Return columns and rows; 80 and 24 where the terminal does not tell."""
+        """Return columns and rows; 80 and 24 where the terminal does not report them."""
         try:
             columns, rows = os.get_terminal_size(self._display)
         except OSError:

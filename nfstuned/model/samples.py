@@ -1,7 +1,7 @@
 """Two looks at mountstats, the rates between them, and where these are kept.
 
-The classes of a sample are the table of its fields: each attribute has a name, a type and a `Field`, and what
-is written, read back and documented of it follows from these (`fields_of`).
+The classes of a sample are the table of its fields: each attribute has a name, a type and a `Field`, and the
+writers, the reader and the documentation follow from these (`fields_of`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Counted:
     """The transport group that it shares with other mounts of its server: "v4.1 tcp 10.10.10.10:2049"."""
     stats: Stanza
     read_ahead_kb: int | None = None
-    """What its bdi says; it counts for files that are opened from then on."""
+    """The value of its bdi; it counts for files that are opened from then on."""
     rsize_bytes: int | None = None
     """The most bytes that a READ asks for."""
 
@@ -66,14 +66,14 @@ class Csv(Enum):
 
 
 class Field(NamedTuple):
-    """What is known of a field of a sample; the rest is in its attribute, from which `fields_of` takes it.
+    """A field of a sample; its key, type and default are its attribute's, from which `fields_of` takes them.
 
     The attribute's name is the key in JSON and in CSV, and in upper case the field of the journal. Its type
     says whether null is allowed, and no number is negative.
     """
 
     source: str
-    """What it is made of, in the words of the kernel's file."""
+    """Its source, in the words of the kernel's file."""
     unit: str = ""
     """Empty for a text, "1" for a plain number."""
     metric: str = ""
@@ -83,7 +83,7 @@ class Field(NamedTuple):
     key: str = ""
     type: object = None
     absent: object = None
-    """What it is in samples that were written before there was this field."""
+    """Its value in samples that were written before there was this field."""
 
 
 class OpRate(NamedTuple):
@@ -102,7 +102,7 @@ class OpRate(NamedTuple):
     timeouts_per_s: Annotated[float, Field("timeouts", "1/s", "mount_timeouts")] = 0.0
     """How often all retries of an operation had passed in vain, and it began again."""
     sent_bytes_per_s: Annotated[float | None, Field("bytes sent", "B/s", csv=Csv.LAST)] = None
-    """What its requests had, with their headers; for each operation it is this over `per_s`."""
+    """The bytes of its requests, with their headers; for each operation it is this over `per_s`."""
     received_bytes_per_s: Annotated[float | None, Field("bytes received", "B/s", csv=Csv.LAST)] = None
 
 
@@ -209,7 +209,7 @@ class SampleFile:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What came of an attempt to append lines: how many were written whole, and why not the others."""
+    """The result of an attempt to append lines: how many were written, and why not the others."""
 
     lines: int
     reason: str = ""

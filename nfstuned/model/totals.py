@@ -1,4 +1,4 @@
-"""What was counted since the daemon began to count, and metrics as values."""
+"""Totals since the daemon began to count, and metrics as values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nfstuned.model.samples import Counted
 
 
 class CountedPlace(NamedTuple):
-    """What a superblock's numbers are kept under: its device number and its first mount point.
+    """The key of a superblock's numbers: its device number and its first mount point.
 
     A superblock that comes to the same place under the same number goes on where its predecessor ended.
     """
@@ -53,7 +53,7 @@ class SuperblockTotals:
 
 @dataclass(frozen=True, slots=True)
 class GroupTotals:
-    """A transport group's numbers, once for all superblocks on it; `lines` is what they contain."""
+    """A transport group's numbers, once for all superblocks on it; they contain the counters in `lines`."""
 
     looked_s: float
     lines: tuple[Transport, ...] = ()
@@ -71,7 +71,7 @@ class GroupTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """All numbers. What is gone is kept for a while: it may only have been out of sight."""
+    """All numbers. Those that are gone stay for a while: they may only have been out of sight."""
 
     looked_s: float | None = None
     """When the last look was, of CLOCK_MONOTONIC; None before the first."""
@@ -110,7 +110,7 @@ class MetricFamily:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the daemon says of itself; times are Unix seconds."""
+    """The daemon's figures of itself; times are Unix seconds."""
 
     version: str
     started: float
@@ -124,6 +124,6 @@ class Service:
     """How many entries of each message went to the journal."""
     textfile_failures: int = 0
     left: frozenset[str] = frozenset()
-    """The devices whose read-ahead is left to another writer."""
+    """The devices with a read-ahead that is left to another writer."""
     stalled: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """By device: for how many seconds the users of a superblock have waited for its server."""

@@ -18,14 +18,14 @@ from nfstuned.parse.fields import quoted
 
 PREFIX = "NFSTUNED_"
 UNKNOWN = "unknown"
-"""What the journal holds for a mount point where there is none (host/telemetry/journal.py)."""
+"""The journal's value for a mount point that is not known (host/telemetry/journal.py)."""
 
 Values = Mapping[str, object]
 _Value = TypeVar("_Value")
 
 
 def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
-    """Return the sample of a JSON line, also behind a byte order mark; without a sample, what is wrong."""
+    """Return the sample of a JSON line, also behind a byte order mark; without a sample, the reason."""
     try:
         document = _loaded(line.removeprefix(BOM_UTF8).decode("utf-8"))
         if not isinstance(document, dict):
@@ -46,7 +46,7 @@ def parse_line(line: bytes, file: str, number: int) -> Sample | ParseError:
 
 
 def _loaded(text: str) -> object:
-    """Return what JSON says. Raises JSONDecodeError, and ValueError for a number of too many digits."""
+    """Return the value of a JSON text. Raises JSONDecodeError; ValueError for a number of too many digits."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -56,7 +56,7 @@ def _loaded(text: str) -> object:
 
 
 def parse_entry(entry: Mapping[str, bytes | str], place: str) -> Sample | ParseError:
-    """Return the sample of a journal entry's NFSTUNED_ fields, or what is wrong with the entry at `place`."""
+    """Return the sample of a journal entry's NFSTUNED_ fields, or the fault of the entry at `place`."""
     try:
         return _sample(_document(entry))
     except RecursionError:
@@ -144,7 +144,7 @@ def _string(name: str, value: object) -> str:
 
 
 def _demand_text(name: str, value: str) -> None:
-    """Raise ValueError for what no bytes of the kernel are read as; JSON can hold halves of characters."""
+    """Raise ValueError for a text that no bytes decode to; JSON can hold halves of characters."""
     try:
         value.isascii() or value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -158,7 +158,7 @@ def _integer(name: str, value: object) -> int:
 
 
 def _rate(name: str, value: object) -> float:
-    """Return what can be a rate, a time or a mean: not negative, and so small that sums stay finite."""
+    """Return a rate, a time or a mean: not negative, and so small that sums stay finite."""
     if type(value) is float and 0 <= value <= _ALLOWED:  # nearly always, and a day has millions of them
         return value
     most = _BOUNDS.get(name, MOST)
@@ -199,7 +199,7 @@ _FLAT = (*fields_of(Sample), *fields_of(TransportRate))
 _NUMBERS = {field.key: float if field.type in {float, float | None} else int for field in _FLAT if field.unit}
 _BOUNDS = {field.key: field.most for field in _FLAT if field.most != MOST}
 _ALLOWED = min(_BOUNDS.values())
-"""What each field may be, whatever its own bound."""
+"""The bound that every field has at least."""
 _SAMPLE, _TRANSPORT, _OPERATION = (
     tuple((field.key, field.absent, _READERS[field.type]) for field in fields_of(table))
     for table in (Sample, TransportRate, OpRate)

@@ -26,7 +26,7 @@ _LEAST_CUT = 3
 
 @dataclass(frozen=True, slots=True)
 class TopColumn:
-    """A column: what it is called, and how a figure of it is written."""
+    """A column: its name, and the form of its figures."""
 
     name: str
     """As in SORTS."""
@@ -86,7 +86,7 @@ class Layout:
 
 
 def layout_for(width: int) -> Layout:
-    """Return the columns that a terminal of this width has room for; names get what is left.
+    """Return the columns that a terminal of this width has room for; names get the rest.
 
     A figure without the name of its mount says nothing: on a narrow terminal the last columns go first.
     """
@@ -102,7 +102,7 @@ def width_of(columns: Iterable[TopColumn]) -> int:
 
 
 def name_of(entry: TopEntry) -> str:
-    """Return what stands in the first column: the first mount point, how many more, "!" if stalled."""
+    """Return the text of the first column: the first mount point, how many more, "!" if stalled."""
     return ("! " if entry.stalled_s else "") + printable(label(entry.counted))
 
 
@@ -130,8 +130,8 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
     if state := ", ".join(_state(counted.stats)):
         yield state
     if entry.stalled_s:
-        what = f": {', '.join(entry.stalled_operations)}" if entry.stalled_operations else ""
-        yield f"its server has left requests unanswered for {duration(entry.stalled_s)}{printable(what)}"
+        requests = f": {', '.join(entry.stalled_operations)}" if entry.stalled_operations else ""
+        yield f"its server has left requests unanswered for {duration(entry.stalled_s)}{printable(requests)}"
     sample = entry.sample
     if sample is None:
         yield "no rates yet: it was just mounted, or its counters began anew"
@@ -149,7 +149,7 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
 
 
 def _state(stanza: Stanza) -> Iterator[str]:
-    """Yield what is so now, and is no counter: the lease of NFSv4, pNFS, FS-Cache."""
+    """Yield the state that no counter shows: the lease of NFSv4, pNFS, FS-Cache."""
     if stanza.nfsv4 is not None:
         lease_s, expired_s, layout = parse_nfsv4(stanza.nfsv4)
         if lease_s is not None:
@@ -163,7 +163,7 @@ def _state(stanza: Stanza) -> Iterator[str]:
 
 
 def _events(sample: Sample) -> tuple[tuple[str, float | None], ...]:
-    """Return what happens seldom, and is shown where it did."""
+    """Return the rates of rare events, which are shown where they happened."""
     return (
         ("delays", sample.delays_per_s),
         ("short reads", sample.short_reads_per_s),
@@ -175,7 +175,7 @@ def _events(sample: Sample) -> tuple[tuple[str, float | None], ...]:
 
 
 def _connections(entry: TopEntry, sample: Sample) -> Iterator[str]:
-    """Yield what is known of the group's connections, which all mounts of the server share."""
+    """Yield the figures of the group's connections, which all mounts of the server share."""
     transport = sample.transport
     parts = [count(transport.connections, "connection")]
     for name, value in (("in flight", transport.in_flight), ("backlog", transport.backlog)):
@@ -274,7 +274,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What is to be shown, and how far the list is scrolled then."""
+    """The lines of a screen, and how far its list is scrolled."""
 
     lines: tuple[ScreenLine, ...]
     offset: int
@@ -283,7 +283,7 @@ class Screen:
 def plain_lines(
     frame: Frame, state: TopState, columns: int | None, zone: tzinfo | None = None
 ) -> Iterator[str]:
-    """Yield a block of lines about what was in use.
+    """Yield a block of lines about the superblocks in use.
 
     `columns` None is for output that is no terminal: all columns, and names that are never cut.
     """
@@ -351,7 +351,7 @@ def _moment(frame: Frame, zone: tzinfo | None) -> datetime:
 
 
 def _sums(frame: Frame) -> str:
-    """Return what all superblocks delivered together, or why nothing is known of that."""
+    """Return the throughput of all superblocks, or why it is not known."""
     silent = f"; {frame.silent} more without statistics" if frame.silent else ""
     if frame.seconds is None and not frame.since_mounted:
         return f"rates follow after the first interval{silent}"

@@ -49,7 +49,7 @@ class MeanTimesCount:
                 counts[bisect_left(BOUNDS_MS, op.rtt_ms)] += 1
 
     def counted(self) -> tuple[MeanTimes, ...]:
-        """Return what was counted, of each kind that occurred."""
+        """Return the counts of each kind that occurred."""
         kinds = (kind for kind in ALL_KINDS if kind in self._counts)
         return tuple(MeanTimes(kind, tuple(self._counts[kind])) for kind in kinds)
 
@@ -85,7 +85,7 @@ class MountHistory:
     used_s: float
     rows: tuple[Row, ...]
     read_ahead: tuple[Verdict, ...] = ()
-    """What its reads tell of each read-ahead that it had."""
+    """The verdict of its reads on each read-ahead that it had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +108,14 @@ def _numbers() -> array[float]:
 
 @dataclass(slots=True, eq=False)
 class _MountSamples:
-    """What is kept of a mount's samples: 8 * (2 + len(METRICS)) bytes for each."""
+    """The values of a mount's samples: 8 * (2 + len(METRICS)) bytes for each."""
 
     label: str = ""
     """The label of the sample that was added last: bind mounts come and go."""
     time: array[float] = field(default_factory=_numbers)
     interval_s: array[float] = field(default_factory=_numbers)
     metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(_numbers() for _ in METRICS))
-    """Of METRICS; what is not known is NaN."""
+    """Of METRICS; an unknown value is NaN."""
     tally: Tally = field(default_factory=Tally)
 
     def add(self, sample: Sample) -> None:
@@ -136,7 +136,7 @@ class _MountSamples:
 
 
 class History:
-    """Takes samples one by one, in any order, and keeps of each only what is shown."""
+    """Takes samples one by one, in any order, and keeps of each only the figures of METRICS."""
 
     def __init__(self) -> None:
         self._mounts: dict[tuple[str, str], _MountSamples] = {}
@@ -157,7 +157,7 @@ class History:
         start = min(min(map(sub, mount.time, mount.interval_s)) for mount in mounts)
         end = max(max(mount.time) for mount in mounts)
         shortest = max(min(min(mount.interval_s) for mount in mounts), 1e-3)
-        # A column that is narrower than the interval between samples would tell nothing new.
+        # A column that is narrower than the interval between samples would show nothing new.
         return Axis(start, max(end, start + shortest), max(1, min(COLUMNS, round((end - start) / shortest))))
 
     def mounts(self, axis: Axis) -> Iterator[MountHistory]:
@@ -170,7 +170,7 @@ class History:
 
 
 def series_key(sample: Sample) -> tuple[str, str]:
-    """Return what samples of one mount share: its source, and its first mount point or else device number."""
+    """Return the key of a mount's samples: its first mount point or else device number, and its source."""
     return sample.mount_points[0] if sample.mount_points else sample.device, sample.source
 
 
@@ -212,7 +212,7 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
 
 MOST_POINTS = 400
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
-"""What a point is the mean of, in seconds; each is a multiple of the one before. Then tenfold."""
+"""The seconds of a point; each is a multiple of the one before. Then tenfold."""
 _OF_KIND = {"ops": "per_s", "rtt": "rtt_ms", "queue": "queue_ms", "exe": "exe_ms"}
 _OF_SAMPLE = {
     "read": "read_bytes_per_s",
@@ -236,17 +236,17 @@ _NEARLY = 0.9
 
 @dataclass(frozen=True, slots=True)
 class MountSeries:
-    """A mount: its means over each point while it was in use, and what it delivered in all."""
+    """A mount: its means over each point while it was in use, and its bytes in all."""
 
     label: str
     source: str
     keys: frozenset[str]
-    """Its mount points and device numbers, of all samples: what events name it by."""
+    """Its mount points and device numbers, of all samples: events name it by these."""
     group: str
     samples: int
     used_s: float
     read_bytes: float
-    """What programs asked for, in all."""
+    """The bytes that programs asked for, in all."""
     written_bytes: float
     server_read_bytes: float
     lines: Mapping[str, tuple[float | None, ...]]
@@ -256,12 +256,12 @@ class MountSeries:
     means: Mapping[str, float]
     """Over all samples, weighted by time."""
     read_ahead: tuple[Verdict, ...] = ()
-    """What its reads tell of each read-ahead that it had."""
+    """The verdict of its reads on each read-ahead that it had."""
     mean_times: tuple[MeanTimes, ...] = ()
 
 
 def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
-    """Return what a sample knows, by its place in NAMES; `of_kind` are its operations."""
+    """Return the known figures of a sample, by their place in NAMES; `of_kind` are its operations."""
     # Of the kinds instead of all operations: rates are sums, and there are at most four.
     every = together(list(of_kind.values()))
     values = [
@@ -283,7 +283,7 @@ def _row() -> array[float]:
 
 @dataclass(slots=True, eq=False)
 class _Sums:
-    """What is kept of a mount's samples."""
+    """The sums of a mount's samples."""
 
     label: str = ""
     group: str = ""
@@ -367,7 +367,7 @@ def _mean(row: array[float], index: int) -> float | None:
 class Series:
     """Takes samples one by one, in any order; `most_points` is 2 or more.
 
-    What is before the first sample and what is behind it are never one point.
+    The time before the first sample and the time behind it are never one point.
     """
 
     def __init__(self, most_points: int = MOST_POINTS) -> None:

@@ -289,7 +289,7 @@ def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
 
 
 def _sum_grown(old: Iterable[Transport], new: Iterable[Transport], name: str) -> int:
-    """Return how much a sum of all connections grew; what the kernel does not print counts as 0."""
+    """Return the growth of a sum over all connections; numbers that the kernel does not print count as 0."""
     before, now = (sum(getattr(line, name) or 0 for line in lines) for lines in (old, new))
     return sum_grown(before, now)
 
@@ -323,8 +323,8 @@ def sessions_between(earlier: Look, later: Look) -> Mapping[str, int]:
 def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
     """Return per device the requests that each connection sent, in the kernel's order.
 
-    Without superblocks that are others now, whose stanzas are damaged, or whose connections came, went or
-    began anew.
+    Without superblocks that were replaced, have damaged stanzas, or have connections that came, went or were
+    made again.
     """
     counters: dict[str, tuple[int, ...]] = {}
     for before, now in _pairs(earlier, later):

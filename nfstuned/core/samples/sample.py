@@ -14,10 +14,10 @@ from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRat
 from nfstuned.parse.fields import Clear, masked
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
-"""What a client sends by itself, and for as long as the mount exists, whether anybody uses it or not."""
+"""Sent by a client itself, for as long as the mount exists, whether anybody uses it or not."""
 
 WATCHING_OPS = frozenset({"GETATTR", "ACCESS", "STATFS", "FSSTAT", "FSINFO", "PATHCONF", "SERVER_CAPS"})
-"""What a look at the mount point itself costs: df, a monitoring agent, a remount, a shell that is there."""
+"""Sent for a look at the mount point itself: df, a monitoring agent, a remount, a shell that is there."""
 
 WATCHING_MOST_PER_S = 1.0
 """Fewer are nobody's work: an agent that looks every five seconds sends one or two operations each time."""
@@ -32,7 +32,7 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
         "GETXATTR", "SETXATTR", "LISTXATTRS", "REMOVEXATTR",
     }),
 })  # fmt: skip
-"""The operations of NFSv3 and NFSv4 by what they are about; every other one is of the kind "other".
+"""The operations of NFSv3 and NFSv4 by their subject; every other one is of the kind "other".
 
 NFSv4.2 reads with READ_PLUS where the kernel was built with it, and READ then stays at 0.
 """
@@ -40,19 +40,19 @@ ALL_KINDS = (*KINDS, "other")
 _KIND_OF: Mapping[str, str] = {name: kind for kind, names in KINDS.items() for name in names}
 
 _TIMED = {"READ": "read", "WRITE": "write"}
-"""The kinds whose round trips a person wants to know."""
+"""The kinds with round trips that a person wants to know."""
 
 _MOST_NAMES = 256
-"""Of operations, whose text is kept: the kernel has some hundred."""
+"""Cached names of operations: the kernel has some hundred."""
 _ROUNDS_TO_1000, _ROUNDS_TO_100, _ROUNDS_TO_TENTH = 999.5, 99.95, 0.095
 _ROUNDS_TO_100000 = 99999.5
 
 
 def is_idle(sample: Sample) -> bool:
-    """Tell whether nobody used the superblock: no bytes, and no more than its own upkeep and being watched.
+    """Return whether nobody used the superblock: no bytes, and no more than upkeep and monitoring.
 
-    That is the renewal of the lease, at any rate, and looks at the mount point, fewer than one a second. What
-    was sent again, timed out or failed is never idle, and whoever waits for a server uses it.
+    That is the renewal of the lease, at any rate, and looks at the mount point, fewer than one a second.
+    Operations that were sent again, timed out or failed are use, and so is waiting for a server.
     """
     moved = sample.read_bytes_per_s + sample.write_bytes_per_s
     moved += sample.server_read_bytes_per_s + sample.server_write_bytes_per_s
@@ -77,14 +77,14 @@ def stalled_percent(sample: Sample) -> float | None:
 
 
 def kind_of(name: str) -> str:
-    """Return what an operation is about: read, write, metadata or other."""
+    """Return the kind of an operation: read, write, metadata or other."""
     return _KIND_OF.get(name, "other")
 
 
 def kinds(sample: Sample) -> dict[str, OpRate]:
     """Return the operations of each kind as one: read, write, metadata, other; without kinds not used.
 
-    Rates are sums, times are means over all operations of the kind whose time is known.
+    Rates are sums, times are means over all operations of the kind with a known time.
     """
     ops = sample.ops
     return {kind: together([ops[name] for name in names]) for kind, names in _by_kind(ops).items()}
@@ -177,8 +177,8 @@ def to_fields(sample: Sample) -> dict[str, object]:
     """Return every number of the sample by the name of its journal field, in lower case.
 
     The transport's keys are fields of their own, `kinds`, `ops` and `mount_points` are JSON. `mount_point` is
-    the first of them, for `journalctl NFSTUNED_MOUNT_POINT=`. `parse/samples.py` reads it back. What is not
-    JSON is as it is: the journal masks all that it is given.
+    the first of them, for `journalctl NFSTUNED_MOUNT_POINT=`. `parse/samples.py` reads it back.
+    Plain texts are not masked: the journal masks all that it is given.
     """
     points, ops = sample.mount_points, sample.ops
     # For json.dumps each operation would have to be a dictionary; it takes twice the time.
@@ -290,7 +290,7 @@ def ratio(value: float) -> str:
 
 
 def figure(value: float) -> str:
-    """Round to a tenth below 100, to a whole number above; what is small keeps one digit."""
+    """Round to a tenth below 100, to a whole number above; a small number keeps one digit."""
     if value >= _ROUNDS_TO_100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= _ROUNDS_TO_TENTH else f"{value:.1g}"

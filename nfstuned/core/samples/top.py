@@ -39,18 +39,18 @@ SORTS = (
     "server-write",
     NAME,
 )
-"""What rows can be sorted by: the greatest first, names from A to Z."""
+"""The sort keys of rows: the greatest first, names from A to Z."""
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class TopEntry:
-    """A superblock; `sample` is None until two looks show it, and where its counters began anew."""
+    """A superblock; `sample` is None until two looks show it, and where its counters fell."""
 
     counted: Counted
     sample: Sample | None = None
     sends: tuple[int, ...] = ()
-    """What each of its connections sent in the interval; empty where that is not known."""
+    """The requests that each of its connections sent in the interval; empty where that is not known."""
     read_ahead_kb: int | None = None
     figures: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     """By the words of SORTS; without those not known."""
@@ -61,7 +61,7 @@ class TopEntry:
 
     @property
     def identity(self) -> Identity:
-        """What names the same superblock in the next frame."""
+        """The name of the same superblock in the next frame."""
         return self.counted.device, self.counted.bdi
 
     @property
@@ -80,15 +80,15 @@ class Frame:
     """The interval that the rates are of; None for the first look, which has no rates."""
     entries: tuple[TopEntry, ...]
     silent: int = 0
-    """Superblocks that are mounted and of which mountstats says nothing, or nothing clear."""
+    """Mounted superblocks without statistics in mountstats, or with ambiguous ones."""
     origin: str = ""
-    """The saved files that it is made of; then it has no time. Empty for what is mounted now."""
+    """The saved files that it is made of; then it has no time. Empty for the mounts of now."""
     since_mounted: bool = False
     """The rates are means since each superblock was mounted; `seconds` is None."""
 
 
 def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled | None = None) -> Frame:
-    """Return what two looks say, each superblock once; `snapshot` is the later look's."""
+    """Return the frame of two looks, each superblock once; `snapshot` is the later look's."""
     seconds = now.monotonic_s - before.monotonic_s if before is not None else None
     samples = {sample.device: sample for sample in rates(before, now)} if before is not None else {}
     sends = sends_between(before, now) if before is not None else {}
@@ -113,7 +113,7 @@ def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled |
 
 
 def rdma_of(counted: Counted) -> Mapping[str, int]:
-    """Return what the group's connections counted of RDMA since they were made, all together."""
+    """Return the RDMA counters of the group's connections since they were made, as sums."""
     together: Counter[str] = Counter()
     with suppress(ParseError):
         for transport in parse_transports(counted.stats.transports):
@@ -122,7 +122,7 @@ def rdma_of(counted: Counted) -> Mapping[str, int]:
 
 
 def figures_of(sample: Sample) -> Mapping[str, float]:
-    """Return what rows are sorted by, and show."""
+    """Return the figures that rows show and are sorted by."""
     every = together(list(sample.ops.values()))
     of_kind = kinds(sample)
     known = {
@@ -149,7 +149,7 @@ def _rtt_ms(op: OpRate | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class TopState:
-    """What the person at the screen has chosen."""
+    """The choices of the person at the screen."""
 
     sort: str = TOTAL
     reverse: bool = False
@@ -165,7 +165,7 @@ class TopState:
 
 
 def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ...]:
-    """Return the entries that the state shows, as it sorts them; what is not known comes last either way.
+    """Return the entries that the state shows, as it sorts them; unknown figures come last either way.
 
     Of equal ones the busier comes first, then names decide: a row does not jump without a reason.
     """
@@ -182,7 +182,7 @@ def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ..
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """What a key is pressed over: the superblocks from top to bottom, and how many lines a page has."""
+    """The list that a key acts on: the superblocks from top to bottom, and the lines of a page."""
 
     shown: Sequence[Identity]
     page: int

@@ -36,7 +36,7 @@ _OPENERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
     b"BZh": bz2.open,
     b"\xfd7zXZ\0": lzma.open,
 }
-"""What reads a file that begins with these bytes."""
+"""The reader of a file that begins with these bytes."""
 _START = 8192
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -44,7 +44,7 @@ Samples = Iterator[Sample | ParseError]
 
 
 def from_journal(root: Root, since_s: float | None) -> Samples:
-    """Return the samples of the journal in its order, those since a Unix time, and what is wrong with others.
+    """Return the samples of the journal in its order, those since a Unix time, and the faults of others.
 
     Raises OSError, before the first, where the journal cannot be read.
     """
@@ -56,7 +56,7 @@ def from_files(path: str, since_s: float | None) -> Samples:
 
     Files overlap where they were copied while they grew: a sample that is in two of them comes once.
     `path.2` and `path.1` are older files, and `path-20260729` of logrotate, also compressed (gzip, bzip2,
-    xz); "-" is stdin. An older file that is none, but a link or a pipe, is only told. Raises OSError, before
+    xz); "-" is stdin. An older file that is a link or a pipe is only reported. Raises OSError, before
     the first, where a file cannot be read.
     """
     with ExitStack() as opened:
@@ -72,10 +72,10 @@ def from_files(path: str, since_s: float | None) -> Samples:
 
 
 def _opened(path: str, opened: ExitStack) -> tuple[list[tuple[str, BinaryIO]], list[ParseError]]:
-    """Return the files with their names, oldest first, and what is told of those that are none.
+    """Return the files with their names, oldest first, and the faults of those that are no regular files.
 
     `opened` closes them. The path is the user's own word, and may be a pipe. The others are there by their
-    names alone, which somebody else may have given to what he likes in a folder that others may write to.
+    names alone, which anybody may have given to anything in a folder that others may write to.
     """
     files: list[tuple[str, BinaryIO]] = []
     odd: list[ParseError] = []
@@ -89,7 +89,7 @@ def _opened(path: str, opened: ExitStack) -> tuple[list[tuple[str, BinaryIO]], l
 
 
 def _open_older(name: str) -> BinaryIO | ParseError:
-    """Return a file that was put aside, or what it is instead. Raises OSError."""
+    """Return a file that was put aside; without a regular file, the reason. Raises OSError."""
     try:
         return open(name, "rb", opener=_regular)
     except UnusableError as error:
@@ -143,7 +143,7 @@ def _with_older(path: str) -> list[str]:
 
 
 def _samples_of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack, since_s: float | None) -> Samples:
-    """Yield the samples since a Unix time, and what is wrong with others; `opened` is closed at the end."""
+    """Yield the samples since a Unix time, and the faults of others; `opened` is closed at the end."""
     with opened:
         for name, file in files:
             for sample in _samples_of_file(name, file):

@@ -25,7 +25,7 @@ CHANGES = (
     Message.CONFIG_LOADED,
     Message.CONFIG_INVALID,
 )
-"""What the service did to mounts, and what explains it."""
+"""The changes that the service made to mounts, and their reasons."""
 _INSTEAD = "--file FILE reads a file of samples"
 _LIBRARY = f"the Python library of systemd is not installed (python3-systemd, systemd-python); {_INSTEAD}"
 _NONE = f"there is no journal in /{JOURNALS[0]} or /{JOURNALS[1]}; {_INSTEAD}"
@@ -45,7 +45,7 @@ def entries(root: Root, messages: Iterable[Message], since_s: float | None) -> I
     before the first, where the journal cannot be read.
     """
     try:
-        from systemd.journal import DEFAULT_CONVERTERS, Reader  # noqa: PLC0415 - what few commands need, and may be absent
+        from systemd.journal import DEFAULT_CONVERTERS, Reader  # noqa: PLC0415 - few commands need it, and it may be absent
     except ImportError:
         raise OSError(errno.ENOPKG, _LIBRARY) from None
     _demand_access(root)
@@ -78,7 +78,7 @@ def fields(entry: Entry) -> dict[str, bytes | str]:
 
 
 def changes(root: Root, since_s: float | None) -> Iterator[Event]:
-    """Return what the service did since a Unix time. Raises OSError, before the first, like `entries`."""
+    """Return the service's changes since a Unix time. Raises OSError, before the first, like `entries`."""
     return (_event(moment(entry), fields(entry)) for entry in entries(root, CHANGES, since_s))
 
 
@@ -95,7 +95,7 @@ def _event(time: float, values: Mapping[str, bytes | str]) -> Event:
 
 
 def _demand_access(root: Root) -> None:
-    """Raise OSError where there is no journal, or none that this user may read: the library tells neither."""
+    """Raise OSError without a journal that this user may read: the library does not report either."""
     readable, denied = 0, 0
     for folder in JOURNALS:
         for machine in root.names(folder):

@@ -1,4 +1,4 @@
-"""A file of lines that other programs may move, remove or fill the disk beside.
+"""A file of lines on a disk that other programs fill, who may move or remove it.
 
 It is opened for each batch and closed after it: a file that was moved (logrotate) or removed is simply made
 again, and nothing keeps its file system from being unmounted. Every line is a single write(2) to the
@@ -22,13 +22,13 @@ from nfstuned.model.samples import Appended, SampleFile
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644
-"""What a sample holds of a mount, /proc/mounts shows to everybody."""
+"""A sample has no more of a mount than /proc/mounts shows to everybody."""
 
 
 def append(root: Root, target: SampleFile, lines: Sequence[bytes]) -> Appended:
     """Append lines, each with its line break; put the file aside before a line that would make it too large.
 
-    What is wrong is the result's reason, and ends the batch.
+    A fault is the result's reason, and ends the batch.
     """
     done = 0
     try:
@@ -53,7 +53,7 @@ class _Tail:
         self._name = name
         self._fd = -1
         self._break = b""
-        """What the last line of the file lacks, where a crash cut it short."""
+        """The line break that the last line lacks where a crash cut it short."""
         self.size = 0
         self._open(_MODE)
 
@@ -70,7 +70,7 @@ class _Tail:
         self.size += written
         if written < len(text):
             self._take_back(written)
-            # Which of them is full, a disk or a quota, only the next write would tell.
+            # Only the next write would show which is full, a disk or a quota.
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._break = b""
 
@@ -98,7 +98,7 @@ class _Tail:
         try:
             status = os.fstat(self._fd)
             if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - what is opened is closed
+                raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - the file is closed
             if status.st_nlink > 1:
                 # In a folder of another user it may be anybody's file.
                 raise OSError(errno.EMLINK, "it has another name as well (a hard link)")  # noqa: TRY301 - as above
@@ -110,7 +110,7 @@ class _Tail:
         self._break = b"" if last in {b"\n", b""} else b"\n"
 
     def _take_back(self, written: int) -> None:
-        """Remove what was written of a line, unless another program has written behind it."""
+        """Remove the beginning of a line, unless another program has written behind it."""
         end = os.lseek(self._fd, 0, os.SEEK_CUR)
         with suppress(OSError):
             if os.fstat(self._fd).st_size == end:
