@@ -172,9 +172,9 @@ def demand_space(folder: str, suite: Suite) -> int:
 def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     """Measure, and put everything back, however it ends.
 
-    The runs before an error are in the result, with the reason. Raises
-    CannotMeasureError, OSError or ParseError before the first run; CannotMeasureError also where something
-    interrupts the measurement and not all is put back.
+    The runs before an error are in the result, with the reason. Raises CannotMeasureError, OSError or
+    ParseError before the first run; CannotMeasureError also where something interrupts the measurement and
+    not all is put back.
     """
     compared = settings(ground, order)
     program = fio.version()

@@ -65,7 +65,6 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
 class BenchWish:
     """The options next to the folder and the suite."""
 
-    compare: bool
     yes: bool
     form: str
     output: str | None

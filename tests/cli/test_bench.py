@@ -78,35 +78,15 @@ def test_a_comparison_keeps_its_schema_and_leaves_nothing(here: Host, place: Pat
     assert here.read_ahead(DEVICE) == 4096
 
 
-@pytest.mark.parametrize(("round_trip_ms", "least_s"), [(0, 0), (100, 8)])
-def test_over_a_long_round_trip_its_runs_are_longer(
-    here: Host, place: Path, round_trip_ms: int, least_s: int
-) -> None:
+def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> None:
     stats = here.tree / "proc/1/mountstats"
     counters = re.compile(r"(\w+: )(\d+)((?: \d+){5}) \d+")
-    stats.write_text(
-        counters.sub(lambda op: f"{op[1]}{op[2]}{op[3]} {int(op[2]) * round_trip_ms}", stats.read_text())
-    )
+    stats.write_text(counters.sub(lambda op: f"{op[1]}{op[2]}{op[3]} {int(op[2]) * 100}", stats.read_text()))
     words = ("--yes", "--job", "sequential-read", "--repeats", "1", "--size", "1M", "--format", "json")
     run = here.run("bench", str(place), *words)
     assert run.status == 0, run.err
     (job,) = run.document["suite"]["jobs"]
-    assert job["runtime_s"] == max(2, least_s)
-
-
-def test_for_people_it_says_what_it_does_and_what_came_of_it(here: Host, place: Path) -> None:
-    run = bench(here, place, "--compare")
-    assert run.status == 0, run.err
-    assert "makes files of" in run.err
-    assert re.search(r"(?m)^sequential-read: ", run.out)
-    assert "profile azure-files" in run.out
-
-
-def test_a_search_proposes_a_value(here: Host, place: Path) -> None:
-    run = bench(here, place, "--suite", "read-ahead", "--format", "json")
-    assert run.status == 0, run.err
-    assert set(run.document["best_read_ahead_kb"]) == {"one-reader", "four-readers"}
-    assert here.read_ahead(DEVICE) == 4096
+    assert job["runtime_s"] == 8
 
 
 def test_the_document_can_go_to_a_file(here: Host, place: Path, tmp_path: Path) -> None:
@@ -369,14 +349,9 @@ def test_a_page_is_written_and_every_run_is_kept(here: Host, place: Path, tmp_pa
     assert "over the read-ahead" in page.read_text()
     (file,) = kept(here, place)
     assert f"kept in {file}" in run.err
-    assert json.loads(file.read_text())["suite"]["name"] == "read-ahead"
+    assert set(json.loads(file.read_text())["best_read_ahead_kb"]) == {"one-reader", "four-readers"}
+    assert here.read_ahead(DEVICE) == 4096
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_page_goes_to_stdout(here: Host, place: Path) -> None:
-    run = bench(here, place, "--suite", "netapp", "--format", "html")
-    assert run.status == 0, run.err
-    assert run.out.startswith("<!DOCTYPE html>")
 
 
 def test_the_last_measurement_and_a_file_are_compared_with(here: Host, place: Path) -> None:
@@ -398,13 +373,15 @@ def test_the_last_measurement_and_a_file_are_compared_with(here: Host, place: Pa
     assert third.status == 0, third.err
     assert "Against the measurement of" in third.out
     assert "8k-random-reads, as it is: too few runs count to say anything" in third.out
+    longer = bench(here, place, "--suite", "netapp", "--runtime", "0.3", "--against", str(file))
+    assert longer.status == 2
+    assert "job 8k-random-reads: runtime_s was 0.2 and is now 0.3" in longer.err
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{}", "old.json: schema is missing, expected nfstuned.bench/1"),
-        ('{"schema": "nfstuned.bench/1", "suite": 7}', "old.json: suite is not an object: '7'"),
         (None, "old.json: No such file or directory"),
     ],
 )
@@ -418,14 +395,6 @@ def test_what_cannot_be_compared_with_is_said_before_anything_is_done(
     assert run.status == 2
     assert said in run.err
     assert kept(here, place) == []
-
-
-def test_other_jobs_are_not_compared_with(here: Host, place: Path) -> None:
-    assert bench(here, place, "--suite", "netapp").status == 0
-    (file,) = kept(here, place)
-    run = bench(here, place, "--suite", "netapp", "--runtime", "0.3", "--against", str(file))
-    assert run.status == 2
-    assert "job 8k-random-reads: runtime_s was 0.2 and is now 0.3" in run.err
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_and_a_damaged_state_afterwards(
@@ -442,13 +411,16 @@ def test_a_folder_that_cannot_be_written_is_said_before_and_a_damaged_state_afte
     assert run.document["suite"]["name"] == "netapp"
 
 
-def test_the_table_fits_a_terminal_of_80_columns(
+def test_for_people_it_prints_plan_table_and_verdicts_as_wide_as_the_terminal(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     run = bench(here, place, "--compare")
+    assert run.status == 0, run.err
+    assert "makes files of" in run.err
+    assert re.search(r"(?m)^sequential-read: ", run.out)
     assert max(map(len, run.out.splitlines())) <= 80
     headings = [line.split() for line in run.out.splitlines() if line.startswith("JOB")]
     assert headings == [

@@ -131,11 +131,8 @@ def test_a_run_that_a_read_ahead_can_change_lasts_for_80_round_trips(
     assert lasting(direct, round_trip_ms) == direct
 
 
-def test_a_plan_says_about_how_long_it_takes() -> None:
+def test_a_plan_has_a_time_and_a_rate_bounds_bytes_and_blocks() -> None:
     assert seconds(SUITE, (OLD, NEW)) > 16 * JOB.runtime_s
-
-
-def test_a_rate_bounds_bytes_and_blocks_and_without_it_nobody_knows_them() -> None:
     most = bounds(SUITE, (OLD, NEW), 1 << 20)
     runs_s = 8 * JOB.runtime_s
     assert most == Bounds(
@@ -152,10 +149,6 @@ def test_a_suite_can_be_one_of_its_jobs() -> None:
     assert with_jobs(SUITE, []) == SUITE
     with pytest.raises(ValueError, match="no job 'another', but read, other"):
         with_jobs(SUITE, ["another"])
-
-
-def test_no_search_tries_more_than_is_said_beforehand() -> None:
-    assert len(candidates(15360, 200)) <= MOST_TRIED
 
 
 @pytest.mark.parametrize(
@@ -178,11 +171,13 @@ def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float],
     assert difference(runs(old, new), JOB, OLD, NEW).outcome is outcome
 
 
-def test_what_another_job_or_a_run_with_a_problem_gave_does_not_count() -> None:
+def test_a_run_of_another_job_or_with_a_problem_does_not_count() -> None:
     measured = [ran(OLD, 1.0), ran(OLD, 2.0, OTHER), replace(ran(OLD, 9.0), problem="from memory")]
     assert figures(measured, JOB, OLD) == [1.0]
     assert spread([1.0, 5.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
     assert spread([]) is None
+    spoiled = replace(ran(OLD, 1e6, beside=Beside(rtt_ms=1.0)), problem="no")
+    assert limit(JOB, [spoiled]) == ""
 
 
 def test_a_measurement_is_whole_where_each_job_has_a_run_that_counts_under_each_setting() -> None:
@@ -216,6 +211,7 @@ def searched(speeds: dict[int, float]) -> tuple[int, int]:
 
 def test_the_candidates_have_the_policys_and_the_present_value() -> None:
     assert candidates(15360, 128) == (128, 256, 512, 1024, 2048, 4096, 8192, 15360)
+    assert len(candidates(15360, 200)) <= MOST_TRIED
     assert candidates(None, 384) == (128, 256, 384, 512, 1024, 2048, 4096, 8192, 16384)
 
 
@@ -282,10 +278,6 @@ def test_what_limits_a_job(job: Job, beside: Beside, said: str) -> None:
     text = limit(job, [ran(OLD, 1e6, job, beside)])
     assert said in text
     assert bool(text) == bool(said)
-
-
-def test_runs_that_do_not_count_limit_nothing() -> None:
-    assert not limit(JOB, [replace(ran(OLD, 1e6, beside=Beside(rtt_ms=1.0)), problem="no")])
 
 
 def stanza(*sends: int) -> Stanza:

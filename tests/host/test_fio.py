@@ -35,23 +35,12 @@ def test_a_real_document_has_its_figures() -> None:
     assert found.error == 0
 
 
-def test_words_before_the_document_are_no_matter() -> None:
-    said = "fio: ENOSPC on laying out file, stopping\n"
-    assert parse_fio(said + REAL, Pattern.READ) == parse_fio(REAL, Pattern.READ)
-
-
-def test_the_side_is_that_of_the_pattern() -> None:
-    assert parse_fio(REAL, Pattern.RANDOM_WRITE).bytes_per_s == 0.0
-
-
-def test_an_error_is_its_number() -> None:
-    document = json.loads(REAL)
+def test_an_error_is_its_number_and_words_before_the_document_are_no_matter() -> None:
+    document = json.loads(changed(clat_ns={}))
     document["jobs"][0]["error"] = 28
-    assert parse_fio(json.dumps(document), Pattern.READ).error == 28
-
-
-def test_without_percentiles_there_is_none() -> None:
-    assert parse_fio(changed(clat_ns={}), Pattern.READ).latency_p99_ms is None
+    found = parse_fio("fio: ENOSPC on laying out file, stopping\n" + json.dumps(document), Pattern.READ)
+    assert (found.error, found.latency_p99_ms) == (28, None)
+    assert parse_fio(REAL, Pattern.RANDOM_WRITE).bytes_per_s == 0.0
 
 
 @pytest.mark.parametrize(
