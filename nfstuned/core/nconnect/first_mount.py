@@ -163,7 +163,9 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
         if away
         else ""
     )
-    return _proposed_first((chief, *others), facts) + text + there + _leftover(going, facts)
+    devices = list(unseen_superblocks(going, facts))
+    unseen = f" (first end every use of {some(devices)}, which umount -l left behind)" if devices else ""
+    return _proposed_first((chief, *others), facts) + text + there + unseen
 
 
 def _going(targets: Sequence[Target], facts: Facts, count: int) -> list[Target]:
@@ -210,11 +212,6 @@ def unseen_superblocks(mounts: Sequence[Target], facts: Facts) -> tuple[str, ...
         and (block.volume.version, block.volume.address, block.volume.port) in places
         and block.servers in spaces
     )
-
-
-def _leftover(going: Sequence[Target], facts: Facts) -> str:
-    devices = list(unseen_superblocks(going, facts))
-    return f" (first end every use of {some(devices)}, which umount -l left behind)" if devices else ""
 
 
 def _command(target: Target, count: int) -> str:

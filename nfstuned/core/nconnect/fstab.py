@@ -23,7 +23,6 @@ from nfstuned.core.nconnect.server import (
     objection,
     server_ids,
     server_of,
-    shown_providers,
     united,
     with_answers,
     with_provider,
@@ -73,14 +72,13 @@ def fstab_users(text: str, snapshot: Snapshot, policy: Policy) -> Users[Member]:
     live mount (Azure NetApp Files) has that provider for all its mounts.
     """
     facts = Facts(frozenset(), snapshot, policy, targets(snapshot, policy))
-    providers = shown_providers(facts)
     entries = _entries(text, snapshot, policy)
     others = [
         Member(target, target.wanted.number("nconnect"))
         for target in (_others(entries, facts) if entries else ())
     ]
     members: tuple[Member, ...] = (*entries, *others)
-    known = (replace(member, target=with_provider(member.target, providers, policy)) for member in members)
+    known = (replace(member, target=with_provider(member.target, facts)) for member in members)
     return Users(tuple(known), facts)
 
 
@@ -167,9 +165,8 @@ def _place(source: str, point: str) -> tuple[str, str]:
 
 def _with_profiles(members: Sequence[Member], facts: Facts) -> Iterator[Member]:
     """Yield the members with the profiles of their addresses; an entry that is mounted has its mount's."""
-    providers = shown_providers(facts)
     own = {
-        _place(target.source, target.point): with_provider(target, providers, facts.policy).profile
+        _place(target.source, target.point): with_provider(target, facts).profile
         for target in facts.nfs
         if target.live is not None
     }

@@ -32,7 +32,6 @@ from nfstuned.core.nconnect.server import (
     objection,
     server_ids,
     server_of,
-    shown_providers,
     united,
     with_answers,
     with_provider,
@@ -124,9 +123,8 @@ def section_uses(snapshot: Snapshot, policy: Policy) -> Users[SectionUse]:
     settings = tuple(setting for setting in snapshot.settings if setting.file != PERSISTED)
     known = replace(snapshot, settings=settings)
     facts = Facts(frozenset(), known, policy, targets(known, policy))
-    providers = shown_providers(facts)
     mounts = (*facts.nfs, *_configured(known, policy))
-    uses = (_use(with_provider(target, providers, policy), known) for target in mounts)
+    uses = (_use(with_provider(target, facts), known) for target in mounts)
     return Users(tuple(use for use in uses if use is not None), facts)
 
 
@@ -216,7 +214,10 @@ def _of_server(server: Server[SectionUse], facts: Facts) -> Iterator[SectionVerd
             reason = f"its profile {first.target.profile.name} names no nconnect"
             yield SectionVerdict(name, None, Fate.DROP, reason)
         return
-    deciders = {name: _conf_decider(name, facts.snapshot.settings) for name in names}
+    # The setting that decides the nconnect of a server's mounts that ask for none themselves.
+    settings = [setting for setting in facts.snapshot.settings if setting.section != MOUNTPOINT]
+    likely = {name: requested(Request(f"{name}:/", "/", "", ""), settings) for name in names}
+    deciders = {name: find(asked, "nconnect") for name, asked in likely.items()}
     refused = _refused(server, count, deciders, facts)
     if refused is not None:
         for name in names or [first.target.endpoint.host]:
@@ -230,12 +231,6 @@ def _of_server(server: Server[SectionUse], facts: Facts) -> Iterator[SectionVerd
             yield SectionVerdict(name, count, Fate.WRITE, reason, names=absent, needed=needed)
         else:
             yield SectionVerdict(name, None, Fate.DROP, f"{asked.origin} says it already")
-
-
-def _conf_decider(name: str, settings: Sequence[Setting]) -> Asked | None:
-    """Return the setting that decides the nconnect of a server's mounts that ask for none themselves."""
-    others = [setting for setting in settings if setting.section != MOUNTPOINT]
-    return find(requested(Request(f"{name}:/", "/", "", ""), others), "nconnect")
 
 
 def _refused(

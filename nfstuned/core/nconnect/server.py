@@ -384,8 +384,9 @@ def as_target(request: Request, snapshot: Snapshot, policy: Policy) -> Target:
     return targets(alone, policy, (), request.file)[0]
 
 
-def shown_providers(facts: Facts) -> Mapping[str, str]:
-    """Return the providers that live mounts show, by host."""
+@lru_cache(maxsize=1)
+def _shown_providers(facts: Facts) -> Mapping[str, str]:
+    """Return the providers that live mounts show, by host; the last result is kept."""
     return {
         target.endpoint.host: target.endpoint.provider
         for target in facts.nfs
@@ -393,13 +394,13 @@ def shown_providers(facts: Facts) -> Mapping[str, str]:
     }
 
 
-def with_provider(target: Target, providers: Mapping[str, str], policy: Policy) -> Target:
+def with_provider(target: Target, facts: Facts) -> Target:
     """Return a mount with the provider and the profile that a live mount of its server shows."""
-    place = target.endpoint
+    place, providers = target.endpoint, _shown_providers(facts)
     if place.provider != GENERIC or place.host not in providers:
         return target
     place = replace(place, provider=providers[place.host])
-    chosen = choose(policy, target.source, target.point, target.wanted, place)
+    chosen = choose(facts.policy, target.source, target.point, target.wanted, place)
     return replace(target, endpoint=place, profile=chosen.profile)
 
 

@@ -107,6 +107,8 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         chief, *others = high
         most, got = allowed(chief), effective_nconnect(chief, facts)
         wanted = min(chief.profile.nconnect or most, server.most)
+        other_version = version(chief) in chief.profile.nconnect_not_for
+        limit_key = "nconnect_not_for" if other_version else "nconnect_max"
         written = _without(high, facts) if most == 1 else _written(wanted, server.targets, facts)
         yield Fault(
             chief.subject,
@@ -114,7 +116,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
             observed=f"nconnect={got}",
             expected="no nconnect" if most == 1 else f"at most {most}",
             remedy=_then(written, mount_commands(high, facts, wanted)),
-            source=_source_of_limit(chief),
+            source=source_of(chief.profile, limit_key) or source_of(chief.profile, "nconnect"),
         )
 
 
@@ -131,13 +133,6 @@ def _too_many(target: Target, most: int, got: int | None) -> str:
         f"nconnect={got} is more than the {most} that {name} allows: nothing is gained beyond that, and the "
         "server's own queues may suffer"
     )
-
-
-def _source_of_limit(target: Target) -> str:
-    profile = target.profile
-    other = version(target) in profile.nconnect_not_for
-    key = "nconnect_not_for" if other else "nconnect_max"
-    return source_of(profile, key) or source_of(profile, "nconnect")
 
 
 def _is_above(target: Target, facts: Facts) -> bool:

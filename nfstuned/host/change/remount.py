@@ -63,13 +63,13 @@ class MountGround:
     def sight(self, devices: frozenset[str], units: Sequence[str]) -> Sight:
         """Return who uses these superblocks, and the states of these units."""
         nodes, systemd = self.nodes(), self._root.exists("run/systemd/system")
-        holders = Holders(self._root, nodes)
+        holders, rows = Holders(self._root, nodes), parse_volumes(observe_volumes(self._root))
         return Sight(
             nodes=nodes,
             spaces=holders.spaces(),
             uses=holders.uses(devices),
             paths=path_uses(self._root, nodes),
-            volumes=_volumes(self._root),
+            volumes=frozenset(row.device for row in rows if isinstance(row, Volume)),
             systemd=systemd,
             units=observe_states(units) if systemd and units else {},
         )
@@ -103,11 +103,6 @@ def _number(root: Root, name: str) -> int:
         return os.stat(root.path(name)).st_ino
     except OSError:
         return 0
-
-
-def _volumes(root: Root) -> frozenset[str]:
-    rows = parse_volumes(observe_volumes(root))
-    return frozenset(row.device for row in rows if isinstance(row, Volume))
 
 
 @contextmanager
