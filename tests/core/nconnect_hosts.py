@@ -86,6 +86,12 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
     return replace(found, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
 
 
+def on_host(found: Facts, **changes: object) -> Facts:
+    """Return a host with another snapshot, and its mounts as they follow from that."""
+    snapshot = replace(found.snapshot, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
+    return replace(found, snapshot=snapshot, targets=targets(snapshot, found.policy))
+
+
 def answered(host: str, address: str, *chain: str) -> Network:
     return Network(answers=(Answer(host, (address,), chain),))
 

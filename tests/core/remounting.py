@@ -51,24 +51,28 @@ def planned(found: Facts, seen: Sight | None = None, point: str | None = None) -
     return [plan_remount(case) for case in cases(found, seen or sight(found), point)]
 
 
-def only(*made: Made, seen: Sight | None = None) -> RemountPlan | Left:
-    """Return the plan of a host's one group."""
-    (plan,) = planned(facts(*made), seen)
-    return plan
-
-
 def the_plan(*made: Made, seen: Sight | None = None) -> RemountPlan:
-    """Return the plan of a host's one group, which must be a plan."""
-    plan = only(*made, seen=seen)
-    assert isinstance(plan, RemountPlan), plan
-    return plan
+    """Return the plan of the one group of a host with these mounts."""
+    return plan_of(facts(*made), seen)
 
 
 def why(*made: Made, seen: Sight | None = None) -> str:
     """Return why a host's one group is left alone."""
-    left = only(*made, seen=seen)
+    return left_alone(facts(*made), seen).reason
+
+
+def left_alone(found: Facts, seen: Sight | None = None) -> Left:
+    """Return a host's one group, which must be left alone."""
+    (left,) = planned(found, seen)
     assert isinstance(left, Left), left
-    return left.reason
+    return left
+
+
+def plan_of(found: Facts, seen: Sight | None = None, point: str | None = None) -> RemountPlan:
+    """Return the plan of a host's one group, or of the group at a point."""
+    (plan,) = planned(found, seen, point)
+    assert isinstance(plan, RemountPlan), plan
+    return plan
 
 
 def argv(ways: Sequence[ShellCommand]) -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.transport import (
     address,
     groups,
@@ -25,14 +24,16 @@ from tests.core.nconnect_hosts import (
     AZURE,
     NAS,
     NAS_ADDRESS,
-    POLICY,
     Made,
     answered,
     facts,
     faults,
+    on_host,
     only,
     subjects,
 )
+
+OLD = KernelRelease((4, 19, 0), "4.19.0")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,9 @@ from tests.core.nconnect_hosts import (
 )
 def test_the_version_of_a_mount_is_told_by_its_options(options: str, told: str | None) -> None:
     assert version(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
+    # Azure Files has one version, at which negotiation ends.
+    negotiated = "4.1" if told in {None, "4"} else told
+    assert version(only(facts(lines=(f"{AZURE}:/sa1/share /mnt {options}",)))) == negotiated
 
 
 @pytest.mark.parametrize(
@@ -68,36 +72,25 @@ def test_the_protocol_of_a_mount_is_the_last_that_is_named(options: str, told: s
     assert protocol(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
 
 
-def test_negotiation_with_azure_files_ends_at_its_only_version() -> None:
-    assert version(only(facts(lines=(f"{AZURE}:/sa1/share /mnt vers=4",)))) == "4.1"
-    assert version(only(facts(lines=(f"{AZURE}:/sa1/share /mnt vers=3",)))) == "3"
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        (Made("/b", shown="vers=4.2,proto=tcp"), 2),
+        (Made("/b", shown="vers=4.1,proto=rdma"), 2),
+        (Made("/b", shown="vers=4.1,proto=tcp,port=2050"), 2),
+        (Made("/b", shown="vers=4.1,proto=tcp,xprtsec=tls"), 2),
+        (Made("/b", space="pod"), 2),
+        # A tunnel's mount over the connections of a mount without one.
+        (Made("/b", source="127.0.0.1:/srv", shown="vers=4.1,proto=tcp,port=20049", port=2049), 1),
+    ],
+)
+def test_version_protocol_port_security_and_namespace_make_a_group(other: Made, count: int) -> None:
+    assert len(groups(facts(Made("/a"), other)).live) == count
 
 
 def test_mounts_of_one_address_share_connections_whatever_the_server_is_called() -> None:
     found = facts(Made("/a"), Made("/b", source="other:/srv"), Made("/c", at="10.0.0.6"))
     assert [[one.point for one in alike] for alike in groups(found).live.values()] == [["/a", "/b"], ["/c"]]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        "vers=4.2,proto=tcp",
-        "vers=4.1,proto=rdma",
-        "vers=4.1,proto=tcp,port=2050",
-        "vers=4.1,proto=tcp,xprtsec=tls",
-    ],
-)
-def test_another_version_protocol_port_or_transport_security_is_another_group(other: str) -> None:
-    assert len(groups(facts(Made("/a"), Made("/b", shown=other))).live) == 2
-
-
-def test_a_tunnels_mount_over_the_connections_of_a_clear_one_is_in_its_group() -> None:
-    beside = Made("/b", source="127.0.0.1:/srv", shown="vers=4.1,proto=tcp,port=20049", port=2049)
-    assert len(groups(facts(Made("/a"), beside)).live) == 1
-
-
-def test_another_network_namespace_is_another_group() -> None:
-    assert len(groups(facts(Made("/a"), Made("/b", space="pod"))).live) == 2
 
 
 def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible() -> None:
@@ -164,19 +157,9 @@ def test_a_mount_that_is_alone_was_decided_by_one_that_is_gone() -> None:
     assert "gone or cannot be seen" in fault.message
 
 
-def test_a_file_that_is_newer_than_the_mount_accuses_nobody() -> None:
-    assert not faults("NFS204", facts(Made("/a", None, fstab="nconnect=4")))
-    assert subjects("NFS204", facts(Made("/a", None, fstab="nconnect=4"), Made("/b"))) == ["/a"]
-
-
-def test_a_mount_that_asks_for_nothing_lost_nothing() -> None:
-    shown = "vers=4.1,proto=tcp,nconnect=4"
-    assert not faults("NFS204", facts(Made("/a", "nconnect=4", shown), Made("/b", "rw", shown)))
-
-
 def test_what_old_kernels_ignore_for_nfs_4_0_was_decided_by_nobody() -> None:
     found = facts(Made("/a", "nconnect=4", "vers=4.0,proto=tcp"))
-    old = replace(found, snapshot=replace(found.snapshot, kernel=KernelRelease((5, 4, 0), "5.4.0")))
+    old = on_host(found, kernel=KernelRelease((5, 4, 0), "5.4.0"))
     assert subjects("NFS204", found) == ["/a"]
     assert not faults("NFS204", old)
 
@@ -197,8 +180,7 @@ def test_inner_mounts_go_first_and_come_back_last() -> None:
 def test_a_superblock_that_umount_left_behind_is_named() -> None:
     found = facts(Made("/a"), Made("/b", "nconnect=4"), Made("/gone"))
     *rest, hidden = found.snapshot.superblocks
-    snapshot = replace(found.snapshot, superblocks=(*rest, replace(hidden, mounts=())))
-    found = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    found = on_host(found, superblocks=(*rest, replace(hidden, mounts=())))
     assert "0:52, which umount -l left behind" in faults("NFS204", found)[0].remedy
 
 
@@ -210,26 +192,14 @@ def test_more_connections_are_advised_once_and_only_where_they_are_possible() ->
     assert subjects("NFS204", facts(first, second)) == ["/b"]
     assert not faults("NFS201", facts(replace(first, shown="vers=4.1,proto=tcp,sec=krb5")))
     assert not faults("NFS201", facts(replace(first, shown="vers=4.1,proto=rdma")))
-    old = facts(first)
-    assert not faults(
-        "NFS201", replace(old, snapshot=replace(old.snapshot, kernel=KernelRelease((4, 19, 0), "4.19.0")))
-    )
-
-
-def test_too_many_connections_are_told_where_they_were_asked_for() -> None:
-    share, shown = f"{AZURE}:/sa1/share", "vers=4.1,proto=tcp,nconnect=8"
-    found = facts(Made("/a", "nconnect=8", shown, share, 9), Made("/b", "nconnect=4", shown, share, 5))
-    assert subjects("NFS202", found) == ["/a"]
-    assert subjects("NFS202", facts(lines=(f"{share} /a nconnect=5", f"{share} /b nconnect=4"))) == [
-        "/etc/fstab:100"
-    ]
+    assert not faults("NFS201", on_host(facts(first), kernel=OLD))
 
 
 def test_a_kernel_that_shows_nconnect_has_it_whatever_its_number() -> None:
     old = KernelRelease((4, 19, 0), "4.19.0-vendor")
     for shown, told in (("", ["/etc/fstab:100"]), ("vers=4.1,proto=tcp,nconnect=2", [])):
         found = facts(Made("/a", None, shown), lines=(f"{NAS}:/x /x nconnect=4",))
-        assert subjects("NFS203", replace(found, snapshot=replace(found.snapshot, kernel=old))) == told
+        assert subjects("NFS203", on_host(found, kernel=old)) == told
 
 
 def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:
@@ -260,34 +230,9 @@ def test_several_addresses_tell_whether_an_endpoint_is_private_where_they_are_of
         assert is_private(only(found), found) is private
 
 
-def test_accounts_whose_names_have_several_addresses_are_not_one_endpoint() -> None:
-    hosts = (AZURE, AZURE.replace("sa1", "sa2"))
-    network = Network(answers=tuple(Answer(host, ("10.0.0.4", "10.0.0.5")) for host in hosts))
-    lines = (f"{hosts[0]}:/sa1/a /a rw", f"{hosts[1]}:/sa2/a /b nconnect=4")
-    assert not faults("NFS205", facts(lines=lines, network=network))
-
-
 def test_addresses_are_compared_as_addresses() -> None:
     found = facts(Made("/a", at="::ffff:10.0.0.5"))
     assert address(only(found), found) == "10.0.0.5"
-
-
-def _shares(*requests: str, source: str = f"{AZURE}:/sa1/s", at: str = "10.0.0.4") -> Facts:
-    return facts(*(Made(f"/{n}", one, source=f"{source}{n}", at=at) for n, one in enumerate(requests)))
-
-
-def test_one_private_endpoint_wants_one_nconnect() -> None:
-    assert subjects("NFS205", _shares("rw", "nconnect=4", "nconnect=2")) == ["/1"]
-    assert not faults("NFS205", _shares("nconnect=4", "nconnect=4"))
-    assert not faults("NFS205", _shares("nconnect=4", "rw", source=f"{NAS}:/sa1/s"))
-    assert not faults("NFS205", _shares("nconnect=4", "rw", source=f"{AZURE}:/sa1/s/sub"))
-    assert not faults("NFS206", _shares("rw", "nconnect=4"))
-
-
-def test_public_endpoints_count_as_one_whatever_their_addresses() -> None:
-    assert subjects("NFS206", _shares("rw", "nconnect=4", at="52.239.238.8")) == ["/1"]
-    assert not faults("NFS206", _shares("nconnect=4", "nconnect=4", at="52.239.238.8"))
-    assert not faults("NFS205", _shares("rw", "nconnect=4", at="52.239.238.8"))
 
 
 def test_shares_are_not_told_to_ask_for_more_than_their_profile_allows() -> None:
@@ -302,12 +247,76 @@ def test_shares_are_not_told_to_ask_for_more_than_their_profile_allows() -> None
             assert f"{count} on /1, 2 on /2, none on /0" in fault.message
 
 
-def test_another_network_namespace_does_not_count_against_an_endpoint() -> None:
-    made = [
-        Made("/a", "nconnect=4", source=f"{AZURE}:/sa1/a", at="10.0.0.4"),
-        Made("/b", "rw", source=f"{AZURE}:/sa1/b", at="10.0.0.4", space="pod"),
-    ]
-    assert not faults("NFS205", facts(*made))
+def _shares(*requests: str, source: str = f"{AZURE}:/sa1/s", at: str = "10.0.0.4") -> Facts:
+    return facts(*(Made(f"/{n}", one, source=f"{source}{n}", at=at) for n, one in enumerate(requests)))
+
+
+SHARE, EIGHT = f"{AZURE}:/sa1/share", "vers=4.1,proto=tcp,nconnect=8"
+FOUR, OTHER = "vers=4.1,proto=tcp,nconnect=4", AZURE.replace("sa1", "sa2")
+PUBLIC = "52.239.238.8"
+ANF = [Made(f"/{at}", "rw", source="10.9.0.5:/v", at=f"10.9.0.{at}") for at in (5, 6)]
+POD = Made("/b", "rw", source=f"{AZURE}:/sa1/b", at="10.0.0.4", space="pod")
+SEVERAL = Network(answers=tuple(Answer(host, ("10.0.0.4", "10.0.0.5")) for host in (AZURE, OTHER)))
+SUBJECTS: dict[str, tuple[str, Facts, list[str]]] = {
+    "a mount that asks for nothing lost nothing": (
+        "NFS204",
+        facts(Made("/a", "nconnect=4", FOUR), Made("/b", "rw", FOUR)),
+        [],
+    ),
+    "a file newer than the mount accuses nobody": (
+        "NFS204",
+        facts(Made("/a", None, fstab="nconnect=4")),
+        [],
+    ),
+    "another mount shows that the file is not newer": (
+        "NFS204",
+        facts(Made("/a", None, fstab="nconnect=4"), Made("/b")),
+        ["/a"],
+    ),
+    "too many belong to the mount that asked": (
+        "NFS202",
+        facts(Made("/a", "nconnect=8", EIGHT, SHARE, 9), Made("/b", "nconnect=4", EIGHT, SHARE, 5)),
+        ["/a"],
+    ),
+    "too many belong to the line that asks": (
+        "NFS202",
+        facts(lines=(f"{SHARE} /a nconnect=5", f"{SHARE} /b nconnect=4")),
+        ["/etc/fstab:100"],
+    ),
+    "shares of a private endpoint differ": ("NFS205", _shares("rw", "nconnect=4", "nconnect=2"), ["/1"]),
+    "shares that agree are right": ("NFS205", _shares("nconnect=4", "nconnect=4"), []),
+    "other servers may differ": ("NFS205", _shares("nconnect=4", "rw", source=f"{NAS}:/sa1/s"), []),
+    "folders may differ": (
+        "NFS205",
+        _shares("nconnect=4", "rw", source=f"{AZURE}:/sa1/s/sub"),
+        [],
+    ),
+    "a private endpoint is not public": ("NFS206", _shares("rw", "nconnect=4"), []),
+    "public endpoints are one": ("NFS206", _shares("rw", "nconnect=4", at=PUBLIC), ["/1"]),
+    "public endpoints that agree are right": ("NFS206", _shares("nconnect=4", "nconnect=4", at=PUBLIC), []),
+    "a public endpoint is not private": ("NFS205", _shares("rw", "nconnect=4", at=PUBLIC), []),
+    "another network namespace does not count": (
+        "NFS205",
+        facts(Made("/a", "nconnect=4", source=f"{AZURE}:/sa1/a", at="10.0.0.4"), POD),
+        [],
+    ),
+    "names of several addresses are not one endpoint": (
+        "NFS205",
+        facts(lines=(f"{AZURE}:/sa1/a /a rw", f"{OTHER}:/sa2/a /b nconnect=4"), network=SEVERAL),
+        [],
+    ),
+    "each server has its finding": ("NFS201", facts(*ANF), ["/5", "/6"]),
+    "each namespace has its finding": (
+        "NFS201",
+        facts(ANF[0], replace(ANF[0], point="/pod", space="pod")),
+        ["/5", "/pod"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "found", "expected"), SUBJECTS.values(), ids=SUBJECTS)
+def test_the_subjects_of_a_rule(rule: str, found: Facts, expected: list[str]) -> None:
+    assert subjects(rule, found) == expected
 
 
 KERBEROS = "vers=4.1,proto=tcp,nconnect=4,sec=krb5"
@@ -344,9 +353,8 @@ def test_kerberos_alone_and_connections_alone_are_fine() -> None:
 
 def _asked_by(request: Request, *, at: str = "/mnt/in side") -> str:
     """Return how a mount that a file asks for comes to the connections that another mount decided."""
-    snapshot = facts(Made(at, None), Made("/b")).snapshot
-    snapshot = replace(snapshot, requests=(*snapshot.requests, request))
-    (fault,) = faults("NFS204", facts(snapshot=snapshot, targets=targets(snapshot, POLICY)))
+    host = facts(Made(at, None), Made("/b"))
+    (fault,) = faults("NFS204", on_host(host, requests=(*host.snapshot.requests, request)))
     assert (fault.subject, shlex.split(fault.remedy)[:4]) == (at, ["sudo", "umount", at, "/b"])
     return fault.remedy.partition(" && ")[2].removesuffix(
         " && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /b"
@@ -377,9 +385,8 @@ def test_any_key_of_a_map_stands_for_those_that_nobody_used_yet() -> None:
     home = Request(
         f"{NAS}:/&", "/home/*", "vers=4.1,nconnect=4", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS
     )
-    snapshot = facts(Made("/b")).snapshot
-    snapshot = replace(snapshot, requests=(*snapshot.requests, home))
-    found = facts(snapshot=snapshot, targets=targets(snapshot, POLICY), network=answered(NAS, NAS_ADDRESS))
+    host = facts(Made("/b"), network=answered(NAS, NAS_ADDRESS))
+    found = on_host(host, requests=(*host.snapshot.requests, home))
     assert "sudo umount /b && ls /home/KEY/ >/dev/null && sudo mount" in faults("NFS204", found)[0].remedy
 
 
@@ -458,13 +465,6 @@ def test_what_is_above_the_profile_is_one_finding_a_server() -> None:
     assert fault.remedy == "set nconnect=4 in /etc/fstab:100, /etc/fstab:101, /etc/fstab:102"
 
 
-def test_servers_and_namespaces_have_findings_of_their_own() -> None:
-    made = [Made(f"/{at}", "rw", source="10.9.0.5:/v", at=f"10.9.0.{at}") for at in (5, 6)]
-    assert subjects("NFS201", facts(*made)) == ["/5", "/6"]
-    pod = replace(made[0], point="/pod", space="pod")
-    assert subjects("NFS201", facts(made[0], pod)) == ["/5", "/pod"]
-
-
 def test_a_server_without_a_mount_is_one_finding_that_names_every_line() -> None:
     lines = tuple(f"10.9.0.5:/v{n} /{n} vers=4.1" for n in VOLUMES)
     (fault,) = faults("NFS201", facts(lines=lines))
@@ -474,8 +474,7 @@ def test_a_server_without_a_mount_is_one_finding_that_names_every_line() -> None
 
 def test_a_kernel_without_nconnect_is_one_finding() -> None:
     found = facts(lines=tuple(f"{NAS}:/{n} /{n} nconnect=4" for n in range(3)))
-    old = replace(found.snapshot, kernel=KernelRelease((4, 19, 0), "4.19.0"))
-    (fault,) = faults("NFS203", replace(found, snapshot=old))
+    (fault,) = faults("NFS203", on_host(found, kernel=OLD))
     assert fault.remedy.endswith("out of the options in /etc/fstab:100, /etc/fstab:101, /etc/fstab:102")
 
 
@@ -483,8 +482,7 @@ def with_global(host: Facts, count: int, section: str = "nfsmount_global_options
     """Return a host whose nfsmount.conf asks for connections."""
     argument = None if section.startswith("nfsmount") else AZURE
     conf = (Setting(section, argument, "nconnect", str(count), "/etc/nfsmount.conf", 3),)
-    snapshot = replace(host.snapshot, settings=conf)
-    return replace(host, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    return on_host(host, settings=conf)
 
 
 def test_what_nfsmount_conf_has_for_all_servers_is_left_to_the_others() -> None:

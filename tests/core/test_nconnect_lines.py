@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.server import servers, united
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.model.facts import Answer, Facts, Network
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Request
 from nfstuned.model.requests import Setting
-from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults, subjects
+from tests.core.nconnect_hosts import (
+    AZURE,
+    NAS,
+    NAS_ADDRESS,
+    Made,
+    answered,
+    facts,
+    faults,
+    on_host,
+    subjects,
+)
 
 A, B = f"{NAS}:/a /a ", f"{NAS}:/b /b "
 
@@ -92,12 +99,10 @@ def test_names_of_one_address_are_one_server_and_a_name_of_several_is_none() -> 
 def test_what_nfsmount_conf_adds_counts_and_is_left_alone() -> None:
     found = facts(lines=(f"{A}rw", f"{B}nconnect=2"))
     conf = (Setting("nfsmount_global_options", None, "nconnect", "4", "/etc/nfsmount.conf", 2),)
-    snapshot = replace(found.snapshot, settings=conf)
-    (fault,) = faults("NFS215", replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
+    (fault,) = faults("NFS215", on_host(found, settings=conf))
     assert (fault.subject, fault.remedy) == ("/etc/fstab:100", "set nconnect=4 in /etc/fstab:101")
     agreed = facts(lines=(f"{A}rw", f"{B}nconnect=4"))
-    snapshot = replace(agreed.snapshot, settings=conf)
-    assert not faults("NFS215", replace(agreed, snapshot=snapshot, targets=targets(snapshot, POLICY)))
+    assert not faults("NFS215", on_host(agreed, settings=conf))
 
 
 def test_units_and_maps_are_lines_too_and_replicas_are_not() -> None:
@@ -114,8 +119,7 @@ def test_units_and_maps_are_lines_too_and_replicas_are_not() -> None:
             0,
         ),
     ):
-        snapshot = replace(found.snapshot, requests=(*found.snapshot.requests, *requests))
-        host = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+        host = on_host(found, requests=(*found.snapshot.requests, *requests))
         assert len(faults("NFS215", host)) == number
 
 
@@ -139,12 +143,11 @@ def test_the_number_is_good_for_every_line() -> None:
 def test_a_kernel_without_nconnect_has_nothing_to_differ() -> None:
     found = facts(lines=(f"{A}nconnect=4", f"{B}rw"))
     for version, text, number in (((4, 19, 0), "4.19.0", 0), ((5, 10, 0), "5.10.0", 1)):
-        kernel = KernelRelease(version, text)
-        host = replace(found, snapshot=replace(found.snapshot, kernel=kernel))
+        host = on_host(found, kernel=KernelRelease(version, text))
         assert len(faults("NFS215", host)) == number
     for kernel_now in (KernelRelease((5, 4, 0), "5.4.0"), None):
         host = facts(lines=(f"{A}vers=4.0,nconnect=4", f"{B}vers=4.0"))
-        assert not faults("NFS215", replace(host, snapshot=replace(host.snapshot, kernel=kernel_now)))
+        assert not faults("NFS215", on_host(host, kernel=kernel_now))
 
 
 def test_lines_that_differ_are_told_while_the_right_one_happens_to_be_first() -> None:

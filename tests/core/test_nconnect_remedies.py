@@ -15,7 +15,7 @@ from nfstuned.model.mounts import Request, Tunnel
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.requests import Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED
-from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults
+from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults, on_host
 
 RULES = ("NFS201", "NFS202", "NFS204", "NFS205", "NFS207")
 FLAGS = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
@@ -183,8 +183,7 @@ def test_what_nfstuneds_own_file_asks_for_only_has_to_be_mounted_again() -> None
     made = Made("/a", asked="rw", source=f"{AZURE}:/sa1/s", fstab="vers=4.1")
     host = facts(made)
     settings = (Setting("server", AZURE, "nconnect", "4", PERSISTED, 7),)
-    snapshot = replace(host.snapshot, settings=settings)
-    (fault,) = faults("NFS201", replace(host, snapshot=snapshot, targets=targets(snapshot, host.policy)))
+    (fault,) = faults("NFS201", on_host(host, settings=settings))
     assert fault.remedy == "sudo umount /a && sudo mount /a"
 
 
@@ -213,12 +212,12 @@ def test_where_mount_aznfs_mounts_an_address_of_its_own_no_file_of_nfsmount_conf
     host = facts(Made("/a", asked="vers=4.1", source="10.161.100.100:/sa1/s", at="10.161.100.100"))
     tunnels = (Tunnel(0, AZURE, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10"),)
     settings = (Setting("server", AZURE, "nconnect", "4", PERSISTED, 7),)
-    by_hand = replace(host.snapshot, tunnels=tunnels, settings=settings)
-    (fault,) = faults("NFS201", replace(host, snapshot=by_hand, targets=targets(by_hand, POLICY)))
+    by_hand = on_host(host, tunnels=tunnels, settings=settings)
+    (fault,) = faults("NFS201", by_hand)
     assert fault.remedy.startswith("put nconnect=4 into the options, then sudo umount /a && sudo mount -t ")
     line = Request(f"{AZURE}:/sa1/s", "/a", "vers=4,minorversion=1,notls", "/etc/fstab", 1, fstype="aznfs")
-    named = replace(by_hand, requests=(*by_hand.requests, line))
-    (fault,) = faults("NFS201", replace(host, snapshot=named, targets=targets(named, POLICY)))
+    named = on_host(by_hand, requests=(*by_hand.snapshot.requests, line))
+    (fault,) = faults("NFS201", named)
     assert fault.remedy == "set nconnect=4 in /etc/fstab:1, then sudo umount /a && sudo mount /a"
 
 
@@ -240,6 +239,5 @@ def test_what_is_mounted_in_another_mount_namespace_is_not_unmounted_in_the_host
         host = facts(*made)
         (*before, last) = host.snapshot.superblocks
         blocks = (*before, replace(last, mounts=(replace(last.mounts[0], foreign=True),)))
-        snapshot = replace(host.snapshot, superblocks=blocks)
-        found = replace(host, snapshot=snapshot, targets=targets(snapshot, POLICY))
+        found = on_host(host, superblocks=blocks)
         assert [fault.remedy for fault in faults(rule, found)] == [said]

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.obstacles import (
     Case,
     Goal,
@@ -21,14 +20,25 @@ from nfstuned.model.facts import Answer, Facts, Network, Reach, Reachable
 from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel
 from nfstuned.model.requests import Setting, UnitState
-from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts
-from tests.core.remounting import ROOT, argv, only, planned, sight, the_plan, tree, why
+from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, Made, answered, facts, on_host
+from tests.core.remounting import (
+    ROOT,
+    argv,
+    left_alone,
+    plan_of,
+    planned,
+    sight,
+    the_plan,
+    tree,
+    why,
+)
 
 BARE, FOUR = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4"
 A = Made("/a", "vers=4.1,clientaddr=10.0.0.9,addr=10.0.0.5,_netdev", BARE, age_s=9)
 B = Made("/b", "vers=4.1,nconnect=4", BARE, fstab="vers=4.1,nconnect=4", age_s=5)
 STOP = "systemctl stop --job-mode=ignore-dependencies --"
 DEVICE = "0:50"
+TUNNEL = Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf")
 
 
 def seen(*made: Made, **changes: object) -> Sight:
@@ -37,12 +47,10 @@ def seen(*made: Made, **changes: object) -> Sight:
 
 def asked_by(found: Facts, maker: Maker) -> Facts:
     """Return the same host with what fstab asks for asked for by something else."""
-    snapshot = found.snapshot
-    requests = tuple(
-        replace(one, maker=maker) if one.file == "/etc/fstab" else one for one in snapshot.requests
+    requests = (
+        replace(one, maker=maker) if one.file == "/etc/fstab" else one for one in found.snapshot.requests
     )
-    snapshot = replace(snapshot, requests=requests)
-    return replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    return on_host(found, requests=tuple(requests))
 
 
 class TestCommands:
@@ -153,9 +161,7 @@ class TestGoal:
     def test_what_nfsmount_conf_adds_counts(self) -> None:
         found = facts(replace(B, asked="vers=4.1", fstab="vers=4.1"))
         setting = Setting("server", NAS, "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 2)
-        snapshot = replace(found.snapshot, settings=(setting,))
-        (plan,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
-        assert isinstance(plan, RemountPlan)
+        plan = plan_of(on_host(found, settings=(setting,)))
         assert (plan.old, plan.new) == (1, 4)
 
     def test_lines_that_say_otherwise_are_named(self) -> None:
@@ -177,9 +183,7 @@ class TestGoal:
     def test_one_mount_can_be_asked_for_alone(self) -> None:
         other = Made("/o", "nconnect=4", BARE, "other:/x", at="10.0.0.7")
         found = facts(A, B, other)
-        (plan,) = planned(found, point="/o")
-        assert isinstance(plan, RemountPlan)
-        assert [part.point for part in plan.coming] == ["/o"]
+        assert [part.point for part in plan_of(found, point="/o").coming] == ["/o"]
         assert len(planned(found)) == 2
         assert [one.point for one in group_at(found, sight(found), "/a")] == ["/a", "/b"]
         assert group_at(found, sight(found), "/nowhere") == ()
@@ -187,9 +191,7 @@ class TestGoal:
 
 class TestLeftAlone:
     def test_automount_is_left_alone_on_purpose(self) -> None:
-        found = asked_by(facts(A, B), Maker.AUTOFS)
-        (left,) = planned(found)
-        assert isinstance(left, Left)
+        left = left_alone(asked_by(facts(A, B), Maker.AUTOFS))
         assert (left.result, left.points) == (Result.SKIPPED, ("/a", "/b"))
         assert left.reason.startswith("automount(8) makes /b")
 
@@ -206,8 +208,7 @@ class TestLeftAlone:
         assert planned(facts(A, B, replace(A, point="/k", shown=f"{BARE},sec=krb5p"))) == []
 
     def test_kerberos_that_has_too_many_is_left_alone_on_purpose(self) -> None:
-        left = only(Made("/k", "sec=krb5,nconnect=1", f"{FOUR},sec=krb5", at="10.9.0.5"))
-        assert isinstance(left, Left)
+        left = left_alone(facts(Made("/k", "sec=krb5,nconnect=1", f"{FOUR},sec=krb5", at="10.9.0.5")))
         assert (left.result, left.new) == (Result.SKIPPED, 1)
         assert "Kerberos" in left.reason
 
@@ -233,9 +234,7 @@ class TestAgainst:
         ours = sight(facts(A, B))
         inner = MountNode(91, 27, "8:2", "/a", "ext4", "/dev/vdb", "rw")
         paths = (PathUse("/a/swapfile", "/a/swapfile is swapped to"),)
-        assert isinstance(
-            only(A, B, seen=replace(ours, nodes=(*ours.nodes, inner), paths=paths)), RemountPlan
-        )
+        assert the_plan(A, B, seen=replace(ours, nodes=(*ours.nodes, inner), paths=paths))
 
     @pytest.mark.parametrize("point", ["/a", "/a/deep/er"])
     def test_what_else_is_mounted_there(self, point: str) -> None:
@@ -246,13 +245,10 @@ class TestAgainst:
 
     def test_a_bind_mount(self) -> None:
         found = facts(A, B)
-        snapshot = found.snapshot
-        block = snapshot.superblocks[0]
+        block, *others = found.snapshot.superblocks
         bind = replace(block.mounts[0], mount_id=95, point="/bind")
-        blocks = (replace(block, mounts=(*block.mounts, bind)), *snapshot.superblocks[1:])
-        snapshot = replace(snapshot, superblocks=blocks)
-        (left,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
-        assert isinstance(left, Left)
+        twice = replace(block, mounts=(*block.mounts, bind))
+        left = left_alone(on_host(found, superblocks=(twice, *others)))
         assert left.reason.startswith("it is not known with which options /bind was mounted")
 
     def test_what_the_kernel_mounted_within_goes_by_itself(self) -> None:
@@ -270,9 +266,7 @@ class TestAgainst:
         found = facts(A, B)
         volume = Volume(4, NAS_ADDRESS, 2049, "0:77", "0:0")
         hidden = Superblock("0:77", 77, 128, (), volume, found.snapshot.superblocks[0].servers)
-        blocks = (*found.snapshot.superblocks, hidden)
-        (left,) = planned(replace(found, snapshot=replace(found.snapshot, superblocks=blocks)))
-        assert isinstance(left, Left)
+        left = left_alone(on_host(found, superblocks=(*found.snapshot.superblocks, hidden)))
         assert left.reason.startswith("0:77 of the same server is still in use without a mount")
 
     def test_the_root_file_system(self) -> None:
@@ -302,13 +296,8 @@ class TestAgainst:
 
     def test_a_tunnels_mount_by_hand(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
-        found = facts(made)
-        tunnel = Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf")
-        snapshot = replace(found.snapshot, tunnels=(tunnel,))
-        network = answered(AZURE, "10.1.1.1")
-        host = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY), network=network)
-        (left,) = planned(host)
-        assert isinstance(left, Left)
+        host = on_host(facts(made, network=answered(AZURE, "10.1.1.1")), tunnels=(TUNNEL,))
+        left = left_alone(host)
         assert left.reason == "/t goes through a tunnel of a mount helper: use that to mount it again"
 
     def test_a_section_of_the_name_where_mount_aznfs_mounts_an_address_of_its_own(self) -> None:
@@ -316,14 +305,13 @@ class TestAgainst:
         line = Request(
             f"{AZURE}:/sa1/a", "/a", "vers=4,minorversion=1,notls", "/etc/fstab", 1, fstype="aznfs"
         )
-        snapshot = replace(
-            found.snapshot,
+        host = on_host(
+            found,
             requests=(*found.snapshot.requests, line),
             tunnels=(Tunnel(0, AZURE, 0, "azure-files", "/list", "10.161.100.100", "10.1.1.1"),),
             settings=(Setting("server", AZURE, "nconnect", "4", "/etc/nfsmount.conf.d/nfstuned.conf", 9),),
         )
-        (left,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
-        assert isinstance(left, Left)
+        left = left_alone(host)
         assert left.reason.endswith("put it into /etc/fstab:1 (sudo nfstuned apply --fstab)")
 
 
@@ -334,11 +322,11 @@ class TestNamespaces:
 
     def test_a_copy_that_follows_ours_goes_with_it(self) -> None:
         for outer in ({"master": 1}, {"shared": 1}, {"shared": 300, "master": 1}):
-            assert isinstance(only(A, B, seen=seen(A, B, spaces=(self.inside(**outer),))), RemountPlan)
+            assert the_plan(A, B, seen=seen(A, B, spaces=(self.inside(**outer),)))
 
     def test_a_copy_of_a_copy_goes_too(self) -> None:
         spaces = (self.inside(shared=300, master=1), self.inside(master=300))
-        assert isinstance(only(A, B, seen=seen(A, B, spaces=spaces)), RemountPlan)
+        assert the_plan(A, B, seen=seen(A, B, spaces=spaces))
 
     def test_a_copy_of_its_own_keeps_the_connections(self) -> None:
         for outer in ({}, {"master": 44}, {"shared": 45}):
@@ -365,11 +353,7 @@ class TestNamespaces:
 
 class TestServers:
     def case(self, *made: Made, tunnel: bool = False) -> Case:
-        found = facts(*made)
-        if tunnel:
-            tunnels = (Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf"),)
-            snapshot = replace(found.snapshot, tunnels=tunnels)
-            found = replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY))
+        found = on_host(facts(*made), tunnels=(TUNNEL,) if tunnel else ())
         group = tuple(one for one in found.nfs if one.live)
         return Case(found, Sight(nodes=tree(found)), group, group, (), Goal(1, 4, "x"))
 
@@ -407,10 +391,7 @@ class TestServers:
 
 def test_requests_of_the_same_place_are_one_mount() -> None:
     found = facts(B)
-    again = Request(
+    unit = Request(
         "nas:/srv", "/b", "vers=4.1,nconnect=8", "/etc/systemd/system/b.mount", 3, maker=Maker.UNIT
     )
-    snapshot = replace(found.snapshot, requests=(*found.snapshot.requests, again))
-    (plan,) = planned(replace(found, snapshot=snapshot, targets=targets(snapshot, POLICY)))
-    assert isinstance(plan, RemountPlan)
-    assert plan.new == 4
+    assert plan_of(on_host(found, requests=(*found.snapshot.requests, unit))).new == 4
