@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
-import subprocess
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from nfstuned.host.files.replace import BACKUP, read_original, replace
 from nfstuned.host.files.write import NEW as TEMPORARY
-from tests.host.replacing import BEGIN, END, command, lock
+from tests.host.replacing import calls, command, kill_at, lock
 
 OLD, NEW = b"the old text\n" * 50, b"the new text\n" * 60
 MODE = 0o640
-_CALL = re.compile(r"^([a-z_0-9]+)\(")
 _HARMLESS = {"brk", "lseek", "madvise", "mmap", "mremap", "munmap"}
 """They change no file, and how many there are differs from run to run."""
 _TEMPORARY = re.compile(rf"\.[0-9a-f]{{16}}{TEMPORARY}")
@@ -29,14 +24,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("strace") is None, reason="no strace"),
 ]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One system call: its name, and which one of that name it is."""
-
-    name: str
-    number: int
 
 
 def make(folder: Path) -> Path:
@@ -48,27 +35,9 @@ def make(folder: Path) -> Path:
     return file
 
 
-def calls(folder: Path) -> Iterator[Call]:
-    """Yield every system call of one replacement, from before the file is read until all is done."""
-    log = folder.with_suffix(".log")
-    subprocess.run(["strace", "-o", str(log), *command(make(folder), NEW)], check=True)
-    seen: Counter[str] = Counter()
-    inside = False
-    for line in log.read_text(errors="replace").splitlines():
-        found = _CALL.match(line)
-        if found is None:
-            continue
-        seen[found[1]] += 1
-        inside = inside or BEGIN in line
-        if inside and found[1] not in _HARMLESS:
-            yield Call(found[1], seen[found[1]])
-        if END in line:
-            return
-    raise AssertionError("the end was not seen")
-
-
 def test_a_kill_at_any_system_call_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    found = list(calls(tmp_path / "whole"))
+    whole = command(make(tmp_path / "whole"), NEW)
+    found = [call for call in calls(whole, tmp_path / "log") if call.name not in _HARMLESS]
     names = {call.name for call in found}
     assert {"write", "fsync", "flock", "fsetxattr", "fchmod"} <= names
     assert names & {"rename", "renameat", "renameat2"}
@@ -76,11 +45,7 @@ def test_a_kill_at_any_system_call_leaves_the_old_file_or_the_new_one(tmp_path: 
     seen: Counter[bytes] = Counter()
     for number, call in enumerate(found):
         file = make(tmp_path / str(number))
-        inject = f"inject={call.name}:signal=KILL:when={call.number}"
-        done = subprocess.run(
-            ["strace", "-o", "/dev/null", "-e", inject, *command(file, NEW)], capture_output=True, check=False
-        )
-        assert done.returncode in {-signal.SIGKILL, 128 + signal.SIGKILL}, (call, done.stderr)
+        kill_at(call, command(file, NEW))
         seen[check(file)] += 1
     assert seen[OLD] > 10
     assert seen[NEW] > 0
