@@ -55,8 +55,10 @@ class MetricsCollector:
             families = list(text_string_to_metric_families(text))
             values = {one.name: one.value for family in families for one in family.samples}
             age_s = self._now() - values[SAMPLED]
-            stale = abs(age_s) > 3 * values[INTERVAL] + _SPARE_S
-            problem = f"its sample is {age_s:.0f} s old; does nfstuned.service run?" if stale else ""
+            is_stale = abs(age_s) > 3 * values[INTERVAL] + _SPARE_S
+            problem = (
+                "its sample is older than three intervals; does nfstuned.service run?" if is_stale else ""
+            )
         except FileNotFoundError:
             problem = f"it is absent; {_ABSENT}"
         except OSError as error:

@@ -68,8 +68,8 @@ def test_a_fresh_file_is_served_whole_with_its_age(tmp_path: Path, age_s: int) -
             None,
             "it is absent; nfstuned.service writes it at each sample while nfstuned-exporter.service runs",
         ),
-        (WHOLE.format(sampled=NOW - 211).encode(), "its sample is 211 s old; does nfstuned.service run?"),
-        (WHOLE.format(sampled=NOW + 211).encode(), "its sample is -211 s old"),
+        (WHOLE.format(sampled=NOW - 211).encode(), "its sample is older than three intervals; does"),
+        (WHOLE.format(sampled=NOW + 211).encode(), "its sample is older than three intervals; does"),
         (b"", "it is damaged: KeyError"),
         (b"nfstuned_mounts 3\n", "it is damaged: KeyError"),
         (WHOLE.format(sampled=NOW).encode() + b"nfstuned_mount_info{device=", "it is damaged: "),
@@ -87,11 +87,16 @@ def test_no_number_of_a_file_that_is_absent_stale_or_damaged_is_served(
     assert f"/{FILE}: no metrics are served: {reason}" in capsys.readouterr().err
 
 
-def test_a_reason_that_stays_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    collector = MetricsCollector(Root(str(tmp_path)), f"/{FILE}")
+@pytest.mark.parametrize("text", ["", WHOLE.format(sampled=NOW)], ids=["empty", "stale"])
+def test_a_reason_that_stays_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "metrics.prom").write_text(text)
+    clock = iter((NOW + 1e5, NOW + 2e5, NOW + 3e5))
+    collector = MetricsCollector(Root(str(tmp_path)), "/metrics.prom", lambda: next(clock))
     for _ in range(3):
         list(collector.collect())
-    assert capsys.readouterr().err.count("it is absent") == 1
+    assert capsys.readouterr().err.count("no metrics are served") == 1
 
 
 @contextmanager
