@@ -49,6 +49,11 @@ class Image:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
+    def program(self, name: str) -> None:
+        """Write a program."""
+        self.put(name, "#!")
+        (self.tree / name).chmod(0o755)
+
     def outcomes(self, run: Run) -> list[tuple[str, str, str]]:
         """Return kind, target and outcome of each action of a JSON document, which keeps its schema."""
         return [(one["kind"], one["target"], one["outcome"]) for one in run.document["actions"]]
@@ -89,6 +94,6 @@ def with_netapp(image: Image, version: bytes = b"2.8.3") -> Image:
     """Return the image with two volumes of Azure NetApp Files in its fstab, and a policy that says so."""
     image.put("etc/nfstuned/nfstuned.toml", CONFIG)
     image.put("etc/fstab", ANF)
-    image.put("usr/sbin/mount.nfs", MOUNT_NFS % version)
-    (image.tree / "usr/sbin/mount.nfs").chmod(0o755)
+    image.program("usr/sbin/mount.nfs")
+    (image.tree / "usr/sbin/mount.nfs").write_bytes(MOUNT_NFS % version)
     return image
