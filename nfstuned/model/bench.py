@@ -211,7 +211,7 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A job under two settings."""
+    """A job under two settings, or under one setting before and now."""
 
     job: Job
     before: BenchSetting
@@ -219,6 +219,9 @@ class Difference:
     outcome: Verdict
     ratio: float | None
     """The medians' throughput, after by before; None where one of them is missing or 0."""
+    old: Spread | None
+    """Of the throughput before, in bytes a second; None where no run counts."""
+    new: Spread | None
 
 
 @dataclass(frozen=True, slots=True)

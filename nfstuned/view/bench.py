@@ -43,6 +43,7 @@ FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
 })  # fmt: skip
 """The figures of the table and the charts, by their keys in the document."""
 _FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f} ms", "{:.2f}")
+_SAME = "no difference beyond the noise"
 _UNKNOWN = "too few runs count to say anything"
 _TWO = 2
 """Settings of a comparison; a search tries more."""
@@ -163,7 +164,7 @@ def rate_lines(bench: Bench) -> Iterator[str]:
 def comparisons(bench: Bench) -> Iterator[str]:
     """Yield a sentence with its numbers for each job, where settings were compared."""
     if len(bench.settings) == _TWO:
-        yield from (verdict(bench, each) for each in differences(bench))
+        yield from map(verdict, differences(bench))
     elif len(bench.settings) > _TWO:
         for job in bench.suite.jobs:
             if (kb := best_read_ahead(bench, job)) is not None:
@@ -189,17 +190,16 @@ def shortcomings(bench: Bench) -> Iterator[str]:
         yield f"It ended before its time: {bench.ended}"
 
 
-def verdict(bench: Bench, found: Difference) -> str:
+def verdict(found: Difference) -> str:
     """Return a difference in a sentence with its numbers."""
-    before = spread(figures(bench.runs, found.job, found.before))
-    after = spread(figures(bench.runs, found.job, found.after))
-    if found.outcome is Verdict.UNKNOWN or found.ratio is None or before is None or after is None:
+    if found.outcome is Verdict.UNKNOWN or found.ratio is None or found.old is None or found.new is None:
         return f"{found.job.name}: {_UNKNOWN}"
-    names = short_name(found.after), short_name(found.before)
-    numbers = f"{throughput_text(after)} with {names[0]}, {throughput_text(before)} with {names[1]}"
-    if found.outcome is Verdict.SAME:
-        return f"{found.job.name}: no difference beyond the noise: {numbers}"
-    return f"{found.job.name}: {found.ratio:.2f} times as fast: {numbers}"
+    is_same = found.outcome is Verdict.SAME
+    return (
+        f"{found.job.name}: {_SAME if is_same else f'{found.ratio:.2f} times as fast'}: "
+        f"{throughput_text(found.new)} with {short_name(found.after)}, "
+        f"{throughput_text(found.old)} with {short_name(found.before)}"
+    )
 
 
 def throughput_text(middle: Spread) -> str:
@@ -277,15 +277,13 @@ def against_lines(against: Against) -> Iterator[str]:
     then = datetime.fromtimestamp(against.before.time, timezone.utc)
     yield f"Against the measurement of {then:{TIME_FORM}} UTC:"
     for each in against.compared:
-        name = f"{each.job.name}, {short_name(each.setting)}"
-        if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.before is None or each.now is None:
+        name = f"{each.job.name}, {short_name(each.after)}"
+        if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.old is None or each.new is None:
             yield f"{name}: {_UNKNOWN}"
             continue
         is_same = each.outcome is Verdict.SAME
-        outcome = (
-            "no difference beyond the noise" if is_same else f"{each.outcome.value}, {each.ratio:.2f} times"
-        )
-        yield f"{name}: {outcome}: {throughput_text(each.now)} now, {throughput_text(each.before)} then"
+        outcome = _SAME if is_same else f"{each.outcome.value}, {each.ratio:.2f} times"
+        yield f"{name}: {outcome}: {throughput_text(each.new)} now, {throughput_text(each.old)} then"
     if not against.changed:
         yield "Mount, options, kernel and fio are the same."
     for changed in against.changed:
@@ -345,11 +343,11 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             "differences": [
                 {
                     "job": each.job.name,
-                    "setting": each.setting.name,
+                    "setting": each.after.name,
                     "outcome": each.outcome.value,
                     "ratio": each.ratio,
-                    "before": _or_null(each.before),
-                    "now": _or_null(each.now),
+                    "before": _or_null(each.old),
+                    "now": _or_null(each.new),
                 }
                 for each in against.compared
             ],

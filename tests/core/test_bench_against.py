@@ -35,7 +35,7 @@ def times(bench: Bench, factor: float, job: str = "") -> Bench:
 
 
 def outcomes(told: Against) -> dict[tuple[str, str], Verdict]:
-    return {(each.job.name, each.setting.name): each.outcome for each in told.compared}
+    return {(each.job.name, each.after.name): each.outcome for each in told.compared}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def difference(runs: Sequence[Run], job: Job, before: BenchSetting, after: Bench
         outcome = Verdict.FASTER
     elif max(new) < min(old) and ratio <= 1 / (1 + LEAST_DIFFERENCE):
         outcome = Verdict.SLOWER
-    return Difference(job, before, after, outcome, ratio)
+    return Difference(job, before, after, outcome, ratio, spread(old), spread(new))
 
 
 class NotComparableError(Exception):
@@ -73,26 +73,12 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A job under a setting, before and now."""
-
-    job: Job
-    setting: BenchSetting
-    """As it is called now."""
-    outcome: Verdict
-    ratio: float | None
-    """The medians' throughput, now by before; None where one of them is missing or 0."""
-    before: Spread | None
-    """Of the throughput in bytes a second; None where no run counts."""
-    now: Spread | None
-
-
-@dataclass(frozen=True, slots=True)
 class Against:
     """A measurement compared with an earlier measurement."""
 
     before: Bench
-    compared: tuple[Compared, ...]
+    compared: tuple[Difference, ...]
+    """Each setting has the name of its own measurement."""
     changed: tuple[Changed, ...]
 
 
@@ -149,7 +135,7 @@ def _pairs(before: Bench, settings: Sequence[BenchSetting]) -> list[tuple[BenchS
     return [(old[value(setting)], setting) for setting in settings if value(setting) in old]
 
 
-def _compared(before: Bench, now: Bench, job: Job, pair: tuple[BenchSetting, BenchSetting]) -> Compared:
+def _compared(before: Bench, now: Bench, job: Job, pair: tuple[BenchSetting, BenchSetting]) -> Difference:
     """Compare as two settings of one measurement are compared."""
     runs = tuple(
         replace(run, step=replace(run.step, job=job, setting=name))
@@ -157,9 +143,7 @@ def _compared(before: Bench, now: Bench, job: Job, pair: tuple[BenchSetting, Ben
         for run in bench.runs
         if (run.step.job.name, run.step.setting) == (job.name, setting)
     )
-    found = difference(runs, job, _BEFORE, _AFTER)
-    middles = [spread(figures(runs, job, setting)) for setting in (_BEFORE, _AFTER)]
-    return Compared(job, pair[1], found.outcome, found.ratio, *middles)
+    return replace(difference(runs, job, _BEFORE, _AFTER), before=pair[0], after=pair[1])
 
 
 def _changed(before: Bench, now: Bench) -> Iterator[Changed]:

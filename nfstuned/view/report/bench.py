@@ -99,8 +99,27 @@ class BarChart:
     title: str
     quantity: Quantity
     bars: tuple[Bar, ...]
+    rows: tuple[tuple[int, str, Bar | None], ...]
+    """The names of jobs with their upper edges, and of bars with their middles."""
+    height: int
+    """Without the numbers of the scale."""
     width: int = WIDTH
     left: int = 150
+
+    @classmethod
+    def of(cls, title: str, quantity: Quantity, bars: tuple[Bar, ...]) -> BarChart:
+        """Return the chart; a bar has the name of its job where each job has a single setting."""
+        has_headings = len({bar.colour for bar in bars}) > 1
+        rows: list[tuple[int, str, Bar | None]] = []
+        y, job = 2, ""
+        for bar in bars:
+            if has_headings and bar.job != job:
+                rows.append((y, bar.job, None))
+                y += _HEADING
+            job = bar.job
+            rows.append((y + _ROW // 2, shorten(bar.setting if has_headings else job, _NAME_WIDTH), bar))
+            y += _ROW
+        return cls(title, quantity, bars, tuple(rows), y + 2)
 
     @property
     def description(self) -> str:
@@ -115,38 +134,6 @@ class BarChart:
     def x(self, value: float) -> float:
         """Return where a number is."""
         return self.left + value / self.ticks[-1] * (self.width - self.left - _VALUES)
-
-    @property
-    def _groups(self) -> list[tuple[str, list[Bar]]]:
-        return [(job, list(bars)) for job, bars in groupby(self.bars, lambda bar: bar.job)]
-
-    @property
-    def _has_headings(self) -> bool:
-        """Whether jobs have several bars; else a bar has the name of its job."""
-        return len({bar.colour for bar in self.bars}) > 1
-
-    @property
-    def height(self) -> int:
-        """The height without the numbers of the scale."""
-        return (_HEADING * len(self._groups) if self._has_headings else 0) + _ROW * len(self.bars) + 4
-
-    @property
-    def headings(self) -> Iterator[tuple[float, str]]:
-        """The names of jobs with their places."""
-        above = 0
-        for number, (job, bars) in enumerate(self._groups if self._has_headings else ()):
-            yield 2 + _HEADING * number + _ROW * above, job
-            above += len(bars)
-
-    @property
-    def rows(self) -> Iterator[tuple[float, str, Bar]]:
-        """The bars with the heights of their middles and their names."""
-        y = 2.0
-        for job, bars in self._groups:
-            y += _HEADING if self._has_headings else 0
-            for bar in bars:
-                yield y + _ROW / 2, shorten(bar.setting if self._has_headings else job, _NAME_WIDTH), bar
-                y += _ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +220,7 @@ def charts(bench: Bench) -> Iterator[BarChart | Curve]:
         for quantity in (OPERATIONS if small else THROUGHPUT, LATENCY):
             title = f"{'Reads' if reads else 'Writes'} of {blocks}: {quantity.title}"
             if bars := tuple(bar for job in jobs for bar in _bars(bench, job, quantity)):
-                yield BarChart(title, quantity, bars)
+                yield BarChart.of(title, quantity, bars)
 
 
 def _bars(bench: Bench, job: Job, quantity: Quantity) -> Iterator[Bar]:
