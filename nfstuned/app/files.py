@@ -9,7 +9,7 @@ from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
 from nfstuned.core.nconnect.fstab import fstab_users, owner, plan_fstab, with_counts
 from nfstuned.core.nconnect.persist import (
     FOREIGN,
-    Held,
+    DropIn,
     plan_persist,
     section_uses,
     sections,
@@ -140,7 +140,7 @@ class PersistWay(Way[DropInEdit]):
         if has is None:
             foreign = Change(ChangeKind.PERSIST, PERSISTED, None, None, Result.FAILED, FOREIGN)
             return Plan((foreign,), DropInEdit(original, {}), nothing, todo=False)
-        held = Held(has, self._prune)
+        held = DropIn(has, self._prune)
         with self._host.root.faults.block() as faults:
             utils = read_nfs_utils(self._host.root)
             users = section_uses(_snapshot(self._host), self._host.policy)

@@ -25,7 +25,7 @@ from nfstuned.core.image.bake import (
 from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import (
     FOREIGN,
-    Held,
+    DropIn,
     PersistPlan,
     plan_persist,
     section_uses,
@@ -239,7 +239,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
     if now is None:
         return refused_sections(FOREIGN), {}
     own = image.known.before.get(PATH, "") if ours else text
-    held = Held(sections(own) or {})
+    held = DropIn(sections(own) or {})
     plan, left = _plan_sections(image.bare, facts, held)
     mode = facts.policy.nconnect_mode if service else None
     planned, after = tuple(with_remedy(change, left, mode) for change in plan.changes), plan.sections(held)
@@ -251,7 +251,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
     return wanted_sections(planned, after, now, wanted), replaced
 
 
-def _plan_sections(root: ImageRoot, facts: Facts, held: Held) -> tuple[PersistPlan, tuple[str, ...]]:
+def _plan_sections(root: ImageRoot, facts: Facts, held: DropIn) -> tuple[PersistPlan, tuple[str, ...]]:
     """Return the plan for the drop-in's sections, and the names whose address only a network knows.
 
     No name server is asked.

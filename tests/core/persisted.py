@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nfstuned.core.nconnect.persist import Held, PersistPlan, plan_persist, section_uses
+from nfstuned.core.nconnect.persist import DropIn, PersistPlan, plan_persist, section_uses
 from nfstuned.model.facts import Network
 from nfstuned.model.mounts import FSTAB, Request, Result, Snapshot
 from nfstuned.model.policy import Policy
@@ -60,12 +60,12 @@ def planned(  # noqa: PLR0913 - a test names what it is about
 ) -> PersistPlan:
     """Return the plan for a host whose file has these sections."""
     found = section_uses(replace(snapshot, settings=(*snapshot.settings, *ours(held or {}))), policy)
-    return plan_persist(found, network, utils, Held(held or {}, prune))
+    return plan_persist(found, network, utils, DropIn(held or {}, prune))
 
 
 def after(plan: PersistPlan, held: Mapping[str, int] | None = None) -> dict[str, int]:
     """Return what the file then has."""
-    return plan.sections(Held(held or {}))
+    return plan.sections(DropIn(held or {}))
 
 
 def told(plan: PersistPlan, result: Result = Result.SKIPPED) -> dict[str, str]:

@@ -368,7 +368,7 @@ _UNUSED = "nothing here uses it"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DropIn:
     """The present sections of nfstuned's file."""
 
     sections: Mapping[str, int]
@@ -384,7 +384,7 @@ class PersistPlan:
     unused: tuple[str, ...]
     """The servers whose sections stay though nothing here uses them."""
 
-    def sections(self, held: Held) -> dict[str, int]:
+    def sections(self, held: DropIn) -> dict[str, int]:
         """Return the file's sections after the planned changes."""
         planned = {change.target: change.new for change in self.changes if change.result is Result.PLANNED}
         after = {**held.sections, **planned}
@@ -392,7 +392,7 @@ class PersistPlan:
 
 
 def plan_persist(
-    users: Users[SectionUse], network: Network, utils: NfsUtils | None, held: Held
+    users: Users[SectionUse], network: Network, utils: NfsUtils | None, held: DropIn
 ) -> PersistPlan:
     """Return the sections to change in nfstuned's file, and those that are left, each with its reason.
 

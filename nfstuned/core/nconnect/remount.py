@@ -139,7 +139,7 @@ def _part(case: Case, target: Target) -> Part:
         return Part(target.point, mount_id, _umount(target.point), make, before)
     if case.sight.systemd:
         unit = unit_name(target.point)
-        # Without its dependencies: systemd would also stop what requires the mount, and not start it again.
+        # Without its dependencies: systemd would also stop the units that require the mount, for good.
         leave = ShellCommand(("systemctl", "stop", "--job-mode=ignore-dependencies", "--", unit))
         make = ShellCommand(("systemctl", "start", "--", unit))
         return Part(target.point, mount_id, leave, make, before, unit, True)

@@ -247,7 +247,7 @@ def servers(facts: Facts) -> tuple[Server[Member], ...]:
 
 
 @lru_cache(maxsize=1)
-def differing(facts: Facts) -> tuple[Server[Line], ...]:
+def disagreeing_servers(facts: Facts) -> tuple[Server[Line], ...]:
     """Return the servers whose lines ask for different numbers of connections.
 
     Lines whose server is open do not count, nor numbers that the kernel refuses (NFS309), nor lines for which

@@ -10,7 +10,7 @@ from nfstuned.core.mounts.requests import find, is_global
 from nfstuned.core.mounts.targets import stood_in_for
 from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
 from nfstuned.core.nconnect.persist import unnamed
-from nfstuned.core.nconnect.server import Line, Member, Server, differing, lines, objection, servers
+from nfstuned.core.nconnect.server import Line, Member, Server, disagreeing_servers, lines, objection, servers
 from nfstuned.core.nconnect.transport import (
     address,
     allowed,
@@ -223,7 +223,7 @@ def _numbers_of_other_remedies(facts: Facts) -> dict[Identity, int]:
             numbers.update(dict.fromkeys(_identities(server.targets), _grantable(lost[0], server)))
     for alike in _unsupported(facts):
         numbers.update(dict.fromkeys(_identities(alike), _common_count(alike)))
-    for unlike in differing(facts):
+    for unlike in disagreeing_servers(facts):
         numbers.update(dict.fromkeys((line.mount.identity for line in unlike.members), _agreed(unlike)))
     return numbers
 
@@ -432,7 +432,7 @@ def lines_differ(facts: Facts) -> Iterator[Fault]:
     """
     reported = [set(_identities(alike)) for alike in _unsupported(facts)]
     reported += [set(_identities(server.targets)) for server in servers(facts) if _lost(server, facts)]
-    for server in differing(facts):
+    for server in disagreeing_servers(facts):
         mounts = [line.mount for line in server.members]
         if any({mount.identity for mount in mounts} <= members for members in reported):
             continue
