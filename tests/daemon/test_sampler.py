@@ -25,14 +25,10 @@ CAPTURE = "debian-13-6.12"
 
 
 @pytest.fixture
-def entries(looks: Callable[[Policy], list[dict[str, str]]]) -> list[dict[str, str]]:
-    return looks(POLICY)
-
-
-@pytest.fixture
-def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Policy], list[dict[str, str]]]:
-    """What looks twice, ten seconds apart, between which /mnt/2 read 80 MB more, and returns the entries."""
-    return lambda policy: two_looks(tmp_path, monkeypatch, policy)
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The only entry of two looks, ten seconds apart, between which programs read 80 MB of /mnt/2."""
+    (found,) = two_looks(tmp_path, monkeypatch, POLICY)
+    return found
 
 
 def two_looks(
@@ -71,14 +67,12 @@ def _later(text: str) -> str:
     return head + mine + " ".join([str(int(normal) + 80_000_000), *others])
 
 
-def test_only_the_mount_in_use_has_a_sample(entries: list[dict[str, str]]) -> None:
-    (entry,) = entries
+def test_only_the_mount_in_use_has_a_sample(entry: dict[str, str]) -> None:
     assert entry["MESSAGE_ID"] == Message.SAMPLE.id
     assert entry["MESSAGE"].startswith("/mnt/2 and 1 more: read 8.0 MB/s (server 8.8 MB/s), write 0")
 
 
-def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> None:
-    (entry,) = entries
+def test_the_numbers_and_the_cost_of_sampling_are_fields_of_their_own(entry: dict[str, str]) -> None:
     assert float(entry["NFSTUNED_READ_BYTES_PER_S"]) == 8_000_000
     assert float(entry["NFSTUNED_SERVER_READ_BYTES_PER_S"]) == 8_800_000
     assert float(entry["NFSTUNED_OVER_FETCH_RATIO"]) == pytest.approx(1.1)
@@ -86,6 +80,7 @@ def test_the_numbers_are_fields_of_their_own(entries: list[dict[str, str]]) -> N
     assert entry["NFSTUNED_CONNECTIONS"] == "4"
     assert isinstance(json.loads(entry["NFSTUNED_OPS"]), dict)
     assert isinstance(json.loads(entry["NFSTUNED_KINDS"]), dict)
+    assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
 
 def test_the_rates_after_counters_that_could_not_be_read_are_of_all_the_time(
@@ -107,11 +102,6 @@ def test_the_rates_after_counters_that_could_not_be_read_are_of_all_the_time(
     assert (float(entry["NFSTUNED_INTERVAL_S"]), float(entry["NFSTUNED_READ_BYTES_PER_S"])) == (10, 8_000_000)
 
 
-def test_an_entry_has_the_cost_of_sampling(entries: list[dict[str, str]]) -> None:
-    (entry,) = entries
-    assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
-
-
 def test_looks_between_two_samples_cost_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     costs: list[float] = []
     clock = iter(range(100))
@@ -127,11 +117,11 @@ def test_looks_between_two_samples_cost_as_well(tmp_path: Path, monkeypatch: pyt
 
 
 def test_an_entry_of_the_journal_is_a_line_of_the_file(
-    tmp_path: Path, looks: Callable[[Policy], list[dict[str, str]]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
-    (entry,) = looks(replace(POLICY, sample_file="/samples.jsonl"))
+    (entry,) = two_looks(tmp_path, monkeypatch, replace(POLICY, sample_file="/samples.jsonl"))
     (line,) = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
     sample = parse_line(line, "samples.jsonl", 1)
     assert isinstance(sample, Sample)
@@ -154,13 +144,6 @@ def test_a_mount_with_damaged_counters_has_no_sample_and_one_report(
     (entry,) = [entry for entry in entries if entry["MESSAGE_ID"] == Message.UNREADABLE.id]
     assert entry["NFSTUNED_REASON"].startswith("no sample of ")
     assert entry["NFSTUNED_FILE"] == "/proc/self/mountstats"
-
-
-def test_without_a_file_in_the_configuration_nothing_is_written(
-    entries: list[dict[str, str]], tmp_path: Path
-) -> None:
-    assert entries
-    assert not (tmp_path / "var").exists()
 
 
 def test_a_look_is_due_an_interval_after_the_last_one(

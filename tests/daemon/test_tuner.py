@@ -14,7 +14,6 @@ from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
 from nfstuned.errors import ParseError
-from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.read_ahead import undo
 from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy
@@ -136,14 +135,10 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def test_a_new_superblock_is_tuned_before_its_mount_shows(host: Host) -> None:
+def test_a_new_superblock_is_tuned_at_once_and_reported_once_when_its_mount_shows(host: Host) -> None:
     host.appear("0:43")
     assert host.value("0:43") == 15360
-    assert host.entries.texts(Message.READ_AHEAD_SET) == []
-
-
-def test_a_change_is_reported_once_under_the_name_of_its_mount(host: Host) -> None:
-    host.appear("0:43")
+    assert host.entries == []
     host.mount("0:43")
     host.look()
     host.look(deep=True)
@@ -151,23 +146,18 @@ def test_a_change_is_reported_once_under_the_name_of_its_mount(host: Host) -> No
     assert text == f"/mnt/a: read-ahead 128 -> 15360 KiB (azure-files by name {AZURE})"
 
 
-def test_a_pseudo_root_that_goes_at_once_is_not_reported(host: Host) -> None:
+@pytest.mark.parametrize("lives_s", [0, UNNAMED_S - 1])
+def test_a_pseudo_root_is_not_reported(host: Host, lives_s: float) -> None:
     host.appear("0:44")
+    if lives_s:
+        host.look(deep=True)
+        assert host.tuner.deep_delay_s == UNNAMED_S
+    host.now = lives_s
     host.vanish("0:44")
     host.look(deep=True)
+    assert host.tuner.deep_delay_s is None
     assert host.entries == []
     assert host.state.all() == {}
-
-
-def test_a_pseudo_root_that_lives_for_seconds_is_not_reported(host: Host) -> None:
-    host.appear("0:44")
-    host.look(deep=True)
-    before = host.tuner.deep_delay_s
-    host.now = UNNAMED_S - 1
-    host.vanish("0:44")
-    host.look(deep=True)
-    assert (before, host.tuner.deep_delay_s) == (UNNAMED_S, None)
-    assert host.entries == []
 
 
 def test_a_superblock_without_a_mount_is_reported_in_the_end_by_its_number(host: Host) -> None:
@@ -467,13 +457,6 @@ def test_a_damaged_row_of_a_new_device_leads_to_a_look(host: Host) -> None:
     host.tuner.added("0:43")
     assert host.tuner.must_look
     assert host.entries.texts(Message.UNREADABLE) != []
-
-
-def test_identity_is_what_tells_superblocks_apart(host: Host) -> None:
-    host.volume("0:43")
-    before = bdis.identity(host.root, "0:43")
-    host.bdi("0:43")
-    assert bdis.identity(host.root, "0:43") not in {before, None}
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
