@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.model.samples import Look
 from nfstuned.parse.keys import parse_keys
-from nfstuned.parse.proc.mountstats import is_mountstats, parse_mountstats, parse_stanzas
+from nfstuned.parse.proc.mountstats import is_mountstats, kernel_text, parse_mountstats, parse_stanzas
 from nfstuned.view.top import Size, Style, plain_lines, screen
 from nfstuned.view.words import printable
 
@@ -140,13 +140,18 @@ def _saved(name: str) -> tuple[Saved, list[str]]:
             raise ValueError(f"{shown}: has lines of JSON, no mountstats: nfstuned samples --file {name}")
         raise ValueError(f"{shown}: is no mountstats; to save one: cat /proc/self/mountstats > FILE")
     parsed, stanzas = parse_mountstats(data, shown), parse_stanzas([data])
-    problems = [str(item) for item in parsed if isinstance(item, ParseError)]
-    problems += [
-        f"{shown}: what it has of {printable(stanza.point)} is cut off or damaged"
-        for stanza in stanzas
-        if not stanza.whole
-    ]
+    problems = _problems(shown, parsed, stanzas)
+    if problems or any(stanza.operations is None for stanza in stanzas):
+        data = kernel_text(data)
+        parsed, stanzas = parse_mountstats(data, shown), parse_stanzas([data])
+        problems = _problems(shown, parsed, stanzas)
     return Saved.of(shown, stanzas, (item for item in parsed if isinstance(item, MountStats))), problems
+
+
+def _problems(name: str, parsed: Iterable[object], stanzas: Iterable[Stanza]) -> list[str]:
+    problems = [str(item) for item in parsed if isinstance(item, ParseError)]
+    cut_off = (printable(stanza.point) for stanza in stanzas if not stanza.whole)
+    return [*problems, *(f"{name}: what it has of {point} is cut off or damaged" for point in cut_off)]
 
 
 def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:

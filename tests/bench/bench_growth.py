@@ -132,6 +132,7 @@ READERS: dict[str, Reader] = {
     "mountinfo of all": mountinfo.parse_nodes,
     "mountstats": mountstats.parse_mountstats,
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
+    "mountstats, saved": as_bytes(mountstats.kernel_text),
     "nfsfs servers": superblocks.parse_servers,
     "nfsfs volumes": superblocks.parse_volumes,
     "maps": processes.parse_mapped,

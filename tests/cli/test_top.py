@@ -161,6 +161,38 @@ class TestSaved:
         assert [line.split()[0] for line in used] == ["/mnt/1", "/mnt/2", "/mnt/3"]
         assert used[1].split()[1:6] == ["and", "1", "more", "8.4", "MB/s"]
 
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [("\n", "\r\n"), ("\n", " \t\n"), ("\n\n", "\n"), ("\t", ""), ("\n\ndevice ", "\n--\ndevice ")],
+        ids=["Windows", "blanks at ends of lines", "no empty lines", "no indents", "separators of grep"],
+    )
+    def test_a_pasted_copy_has_the_rates_of_the_kernels_own_text(
+        self, copies: tuple[Host, Path, Path], old: str, new: str
+    ) -> None:
+        here, before, _ = copies
+        real = here.run("top", "--file", str(before))
+        before.write_bytes(before.read_text().replace(old, new).encode())
+        pasted = here.run("top", "--file", str(before))
+        assert (pasted.status, pasted.out, pasted.err) == (0, real.out, "")
+
+    @pytest.mark.parametrize("end", ["\n\n", "\n"])
+    def test_a_mount_without_its_operations_has_none_of_the_next_mounts_bytes(
+        self, copies: tuple[Host, Path, Path], end: str
+    ) -> None:
+        """As `grep -A11 device` leaves two mounts: 1 GB in 100,000 s, and 50 GB."""
+        here, before, _ = copies
+        text = "".join(
+            f"device nas:{point} mounted on {point} with fstype nfs4 statvers=1.1\n"
+            f"\topts:\trw,vers=4.1,proto=tcp\n\tage:\t100000\n\timpl_id:\tname='',domain='',date='0,0'\n"
+            f"\tbytes:\t{read} 0 0 0 {read} 0 0 0 {end}"
+            for point, read in (("/home", 10**9), ("/data", 50 * 10**9))
+        )
+        before.write_text(text)
+        run = here.run("top", "--sort", "name", "--file", str(before))
+        assert (run.status, run.err) == (0, "")
+        shown = {line.split()[0]: line.split()[1:3] for line in run.out.splitlines()[3:]}
+        assert shown == {"/data": ["500", "kB/s"], "/home": ["10.0", "kB/s"]}
+
     def test_what_is_damaged_is_named_and_makes_the_status_1(self, copies: tuple[Host, Path, Path]) -> None:
         here, before, _ = copies
         text = before.read_text()

@@ -15,6 +15,7 @@ from nfstuned.model.kernel import ByteCounters, Mount, MountStats, Nfsv4State, O
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import (
     Operations,
+    kernel_text,
     operation_row,
     parse_mountstats,
     parse_nfsv4,
@@ -83,6 +84,11 @@ def test_the_figures_of_a_real_mount_are_the_files(captured_6_12: Captured) -> N
     assert mount.transports[0] == Transport("tcp", None, 2, 0, 20, 20, 0, 48, 0, 8, 14, 21)
     assert mount.ops["WRITE"] == OpCounters(32, 32, 0, 8394752, 5888, 433, 1242, 1679, 0)
     assert "READ" not in mount.ops
+
+
+def test_the_kernels_own_text_is_not_changed_by_repairs(captured: Captured) -> None:
+    text = captured("mountstats").encode("utf-8", "surrogateescape")
+    assert parse_mountstats(kernel_text(text)) == parse_mountstats(text)
 
 
 def test_no_stanza_no_mount() -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from nfstuned.core.samples.delta import (
     GROUP_OPS,
-    NO_EVENTS,
+    NO_GROWTH,
     NO_OPS,
     NOTHING_ELSEWHERE,
     STILL,
@@ -34,9 +34,6 @@ from nfstuned.model.totals import CountedPlace, GroupTotals, OpTotals, Superbloc
 from nfstuned.parse.proc.mountstats import parse_transports
 
 _MOST_SUM = 2.0**63
-
-
-_NO_GROWTH = Delta(STILL, NO_OPS, NO_EVENTS)
 
 
 def _plus(had: OpTotals, op: OpDelta) -> OpTotals:
@@ -212,7 +209,7 @@ def _added(
     # Ages are whole seconds of jiffies.
     age_s = now.stats.age_s
     born = fresh and last_s is not None and age_s is not None and age_s <= 1.1 * span.seconds + 2
-    grew = _NO_GROWTH
+    grew = NO_GROWTH
     if born:
         grew = _delta(counting, now, unused(now.stats), UNBOUNDED, None)
     elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):

@@ -91,6 +91,30 @@ def is_mountstats(start: bytes) -> bool:
     return _BEGIN.match(start) is not None
 
 
+def kernel_text(saved: bytes) -> bytes:
+    """Return a saved copy as the kernel writes it: people cut, convert and append such files.
+
+    Carriage returns and blanks at ends of lines go, and an empty line ends each stanza. A last line without
+    its line break goes, since it may lack digits, and its stanza stays without an end. A server's names go
+    where their line is complete: only in the kernel's own text they may go on behind it.
+    """
+    *complete, rest = saved.split(b"\n")
+    lines: list[bytes] = []
+    for raw in complete:
+        line = raw.rstrip()
+        bare = line.lstrip()
+        if bare.startswith(_DEVICE[1:]) and b" mounted on " in bare and b" with fstype " in bare:
+            if lines and lines[-1] in {b"", b"--"}:  # as grep separates groups of lines
+                lines.pop()
+            lines += [b"", bare]
+        elif bare.startswith(b"impl_id:") and _END_OF_NAMES.match(bare, max(0, bare.rfind(_DATE))):
+            lines.append(b"\timpl_id:")
+        else:
+            lines.append(line)
+    end = b"\n" if rest else b"\n\n"
+    return (b"\n".join(lines) + end).lstrip(b"\n")
+
+
 class _Piece(NamedTuple):
     """The place of an NFS stanza in the file: offsets of bytes."""
 
