@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nfstuned.app.change import Dialog, Ended, Plan, Way, refusal_after
@@ -41,7 +41,7 @@ from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
 from nfstuned.model.change import ImageUnit, Wanted
 from nfstuned.model.facts import Facts, Network
-from nfstuned.model.files import IDENTITY, RULE, Content, Installed, Placement, Step, Work
+from nfstuned.model.files import IDENTITY, RULE, Installed, Placement, Step, Work
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT
@@ -168,7 +168,13 @@ class BakeWay(Way[Baking]):
             else:
                 image.ledger.take_back(work.steps, work.known, work.found)
         except OSError as error:
-            done = set(_done(image.root, work, contents))
+            done = {
+                f"/{step.path}"
+                for step in work.steps
+                if step.step in {Step.WRITE, Step.REMOVE}
+                and _now(image.root, step.path)
+                == (digest(contents[step.path]) if step.path in contents else None)
+            }
             problem = obstacle(error)
             if isinstance(error, PermissionError) and not done:
                 self._dialog.note(problem)
@@ -260,16 +266,6 @@ def _plan_sections(root: ImageRoot, facts: Facts, held: DropIn) -> tuple[Persist
     answers = from_hosts(root, users.unsettled())
     plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
     return plan, tuple(answer.host for answer in answers if not answer.addresses)
-
-
-def _done(root: ImageRoot, work: Work, contents: Mapping[str, Content]) -> Iterable[str]:
-    """Yield the files that are now as they should be."""
-    for step in work.steps:
-        if step.step not in {Step.WRITE, Step.REMOVE}:
-            continue
-        content = contents.get(step.path)
-        if _now(root, step.path) == (None if content is None else digest(content)):
-            yield f"/{step.path}"
 
 
 def _now(root: ImageRoot, path: str) -> str | None:

@@ -147,7 +147,9 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as error:
-        _discard_output()
+        if sys.stdout is not None:
+            with contextlib.suppress(OSError):  # else the rest would fail again when the process ends
+                sys.stdout.close()
         place = f"{error.filename}: " if error.filename else ""
         # A reader that has seen enough is no accident.
         return BROKEN if error.errno == errno.EPIPE else _give_up(f"{place}{error.strerror or error}")
@@ -184,13 +186,6 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Mount points may have characters that the locale lacks.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typeshed says TextIO
-
-
-def _discard_output() -> None:
-    """Drop the unwritten output: it would fail again when the process ends."""
-    if sys.stdout is not None:
-        with contextlib.suppress(OSError):
-            sys.stdout.close()
 
 
 def _place(error: Exception) -> str:

@@ -10,7 +10,6 @@ import click
 from nfstuned.cli.options import RuleName, format_option
 from nfstuned.core.rules.catalogue import CATALOGUE, correction, find
 from nfstuned.host.installed import page
-from nfstuned.model.finding import Rule
 from nfstuned.view.check import needs, rules_document
 from nfstuned.view.words import to_json
 
@@ -38,17 +37,15 @@ def explain(rule: str) -> int:
     named = find(rule)
     if not named:
         raise click.BadParameter(correction(rule), param_hint="RULE")
-    text = "\n".join(page(each.id) or _stub(each) for each in named)
+    # A package may have left the pages out.
+    text = "\n".join(
+        page(r.id) or f"# {r.id}: {r.name}\n\n*{r.severity.value}*\n\nSource: {r.source}\n" for r in named
+    )
     if sys.stdout.isatty():
         _print_markdown(text)
     else:
         sys.stdout.write(text)
     return SHOWN
-
-
-def _stub(rule: Rule) -> str:
-    """Return a rule without its page, which a package may have left out."""
-    return f"# {rule.id}: {rule.name}\n\n*{rule.severity.value}*\n\nSource: {rule.source}\n"
 
 
 def _print_markdown(text: str) -> None:

@@ -136,16 +136,9 @@ def remove_leftovers(folder: int) -> None:
             if kind == stat.S_IFLNK:
                 os.unlink(name, dir_fd=folder)
             elif kind == stat.S_IFREG:
-                _remove_unlocked(folder, name)
-
-
-def _remove_unlocked(folder: int, name: str) -> None:
-    fd = os.open(name, READ, dir_fd=folder)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(fd)
+                with open(os.open(name, READ, dir_fd=folder), "rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(name, dir_fd=folder)
 
 
 def make_folder(path: str) -> bool:

@@ -190,7 +190,9 @@ def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, An
         inner = model.model_fields[name].annotation
         model = (get_args(inner) or (inner,))[-1]
     if detail["type"] == "extra_forbidden":
-        allowed = _REMOVED.get(path) or _unknown(names[-1], model)
+        known = sorted(model.model_fields)
+        unknown = f"unknown key; {suggestion(names[-1], known)}allowed: {', '.join(known)}"
+        allowed = _REMOVED.get(path, unknown)
     elif len(names) == 1:
         allowed = f"allowed: {_TOP.get(names[0], 'a table') if len(path) == 1 else 'a table'}"
     elif detail["type"] == "missing":
@@ -203,11 +205,6 @@ def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, An
 
 def _allowed(model: type[BaseModel], key: str) -> str:
     return f"allowed: {model.model_fields[key].description}"
-
-
-def _unknown(key: str, model: type[BaseModel]) -> str:
-    names = sorted(model.model_fields)
-    return f"unknown key; {suggestion(key, names)}allowed: {', '.join(names)}"
 
 
 def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
