@@ -37,7 +37,7 @@ from nfstuned.core.nconnect.server import (
     with_provider,
 )
 from nfstuned.core.nconnect.transport import addresses, allowed
-from nfstuned.core.policy.endpoint import as_address, is_loopback, section_name
+from nfstuned.core.policy.endpoint import as_address, no_section, section_name
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Network, Target
 from nfstuned.model.kernel import decimal
@@ -48,9 +48,6 @@ from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
 MOUNTPOINT = "mountpoint"
-_NAME = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
-"""A host's name or IPv4 address beyond doubt: a section's name is taken as it stands."""
-_LOCAL = ("localhost", "localhost.localdomain", "ip6-localhost")
 FOREIGN = (
     "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
     "it, and run this again"
@@ -108,7 +105,7 @@ class SectionUse(Member):
     def unnamed(self) -> str:
         """Why there is no section of its name; "" where there may be one."""
         if not self.stood_in:
-            return unnamed(self.section)
+            return no_section(self.section)
         return (
             f"mount.aznfs mounts {self.target.endpoint.host} by an address of its own, for which no section "
             "is: put nconnect into the options of the mount"
@@ -151,23 +148,12 @@ def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:
             continue
         for pattern in match.server:
             name = pattern.lower().rstrip(".")
-            if unnamed(name):
+            if no_section(name):
                 continue
             request = Request(f"{name}:/", "/", "", assignment.origin)
             target = as_target(request, snapshot, policy)
             if target.profile.nconnect is not None:
                 yield replace(target, subject=assignment.origin, request=None)
-
-
-def unnamed(name: str) -> str:
-    """Return why there is no section of that name; "" where there may be one."""
-    if name.startswith("["):
-        return "no section is for an IPv6 address: mount.nfs ends a name at its first colon"
-    if is_loopback(name) or name in _LOCAL:
-        return f"every TLS tunnel of this host begins at {name}, so that a section would be for all of them"
-    if _NAME.fullmatch(name) is None:
-        return f"{name} is no single name that a section could have"
-    return ""
 
 
 class Fate(Enum):

@@ -140,12 +140,28 @@ def split_source(source: str) -> tuple[str, str]:
     return host.partition(",")[0], export
 
 
+_SECTION = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
+"""A host's name or IPv4 address beyond doubt: a section's name is taken as it stands."""
+_LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+
+
 def section_name(source: str) -> str:
     """Return what mount.nfs compares with the names of [ Server ] sections, in lower case.
 
     It cuts the source at its first colon: an IPv6 address in brackets is "[" and its first group.
     """
     return source.partition(":")[0].lower()
+
+
+def no_section(name: str) -> str:
+    """Return why nfsmount.conf can have no section of a server's name; "" where it can."""
+    if name.startswith("["):
+        return "no section is for an IPv6 address: mount.nfs ends a name at its first colon"
+    if is_loopback(name) or name in _LOCAL_NAMES:
+        return f"every TLS tunnel of this host begins at {name}, so that a section would be for all of them"
+    if _SECTION.fullmatch(name) is None:
+        return f"{name} is no single name that a section could have"
+    return ""
 
 
 def asked_port(source: str, options: Options) -> int:

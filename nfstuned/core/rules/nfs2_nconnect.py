@@ -9,7 +9,6 @@ from nfstuned.core.mounts.options import has_kerberos, security
 from nfstuned.core.mounts.requests import find, is_global
 from nfstuned.core.mounts.targets import stood_in_for
 from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
-from nfstuned.core.nconnect.persist import unnamed
 from nfstuned.core.nconnect.server import Line, Member, Server, disagreeing_servers, lines, objection, servers
 from nfstuned.core.nconnect.transport import (
     address,
@@ -29,7 +28,7 @@ from nfstuned.core.nconnect.transport import (
     share,
     version,
 )
-from nfstuned.core.policy.endpoint import AZURE_FILES, plain, section_name, split_source
+from nfstuned.core.policy.endpoint import AZURE_FILES, no_section, plain, section_name, split_source
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import also, source_of
 from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
@@ -300,7 +299,7 @@ def _place_of(target: Target, facts: Facts) -> str:
 
 def _without_section(target: Target) -> bool:
     """Whether no section of nfsmount.conf is for the server by the name that a mount has."""
-    return stood_in_for(target) or bool(unnamed(section_name(target.source)))
+    return stood_in_for(target) or bool(no_section(section_name(target.source)))
 
 
 def _in_file(target: Target) -> str:
