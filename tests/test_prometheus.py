@@ -88,7 +88,7 @@ def readme() -> str:
         f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {text} |"
         for name, (kind, labels, text) in sorted(described().items())
     ]
-    return "\n".join(["| Metric | Kind | Labels | What it is |", "|---|---|---|---|", *lines]) + "\n"
+    return "\n".join(["| Metric | Kind | Labels | Meaning |", "|---|---|---|---|", *lines]) + "\n"
 
 
 def test_the_readme_lists_every_metric(golden: Golden) -> None:
