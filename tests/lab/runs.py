@@ -16,7 +16,7 @@ from tests.lab import guest, image, payload, recipe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LIMITS = guest.Limits(total_s=5400, quiet_s=660, retries=2, processors=1)
+LIMITS = guest.Limits(total_s=5400, first_s=240, quiet_s=660, retries=2, processors=1)
 _KERNELS = tuple(series.name for series in recipe.SERIES)
 
 
