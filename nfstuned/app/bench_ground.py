@@ -6,11 +6,11 @@ import os
 import time
 from dataclasses import dataclass
 
-from nfstuned.core.bench.limits import Meters, sends_between
+from nfstuned.core.bench.limits import Meters
 from nfstuned.core.mounts.targets import profile_of
 from nfstuned.core.policy.decision import decide, place, wanted_connections
 from nfstuned.core.rules.nfs5_host import egress
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.rates import connection_sends, look, rates
 from nfstuned.host.bench.guard import OwnMounts
 from nfstuned.host.bench.machine import (
     Processors,
@@ -175,7 +175,7 @@ class Instruments:
         old, new = (Look(each.time, each.monotonic_s, _some(each.counted)) for each in (before, after))
         return Meters(
             sample=next(iter(rates(old, new)), None),
-            sends=sends_between(pair[0].stats, pair[1].stats) if pair[0] and pair[1] else (),
+            sends=connection_sends(pair[0].stats, pair[1].stats) if pair[0] and pair[1] else (),
             busy=busy_between(before.processors, after.processors),
             sent_bytes_per_s=_rate(before.sent, after.sent, seconds),
             sent_limit_bytes_per_s=self._limit,

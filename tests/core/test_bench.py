@@ -17,7 +17,6 @@ from nfstuned.core.bench.limits import (
     carrying,
     from_memory,
     limit,
-    sends_between,
     unlike_setting,
 )
 from nfstuned.core.bench.plan import (
@@ -50,7 +49,6 @@ from nfstuned.model.bench import (
     Varies,
     Verdict,
 )
-from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import OpRate
 from tests.core.test_rates import SAMPLE
 
@@ -280,16 +278,7 @@ def test_what_limits_a_job(job: Job, beside: Beside, said: str) -> None:
     assert bool(text) == bool(said)
 
 
-def stanza(*sends: int) -> Stanza:
-    lines = "".join(f"tcp 800 1 1 0 0 {n} {n} 0 {n} 0 2 0 0\n" for n in sends)
-    return Stanza("s:/a", "/data", 5, None, lines.encode(), b"", whole=True)
-
-
-def test_connections_are_counted_by_what_they_carried() -> None:
-    assert sends_between(stanza(10, 10), stanza(110, 15)) == (100, 5)
-    assert sends_between(stanza(10), stanza(10, 10)) == ()
-    assert sends_between(stanza(10), stanza(9)) == ()
-    assert sends_between(stanza(10), Stanza("s:/a", "/data", 5, None, b"tcp 8", b"", whole=True)) == ()
+def test_connections_that_carried_few_requests_are_not_counted() -> None:
     assert carrying((69, 61, 51, 51)) == 4
     # Transports that were added to a mount without nconnect (kernel-facts.md).
     assert carrying((232, 0, 0, 0)) == 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.rates import look, rates, sends_between
+from nfstuned.core.samples.rates import connection_sends, look, rates, sends_between
 from nfstuned.core.samples.sample import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -531,6 +531,17 @@ def of_events(before: str | None, now: str | None) -> tuple[float | None, ...]:
 
 class TestTelling:
     def test_the_json_of_a_sample_is_the_documented_one(self) -> None:
+        read = {
+            "per_s": 105.0,
+            "rtt_ms": 1.23,
+            "queue_ms": 0.1,
+            "exe_ms": 1.4,
+            "retrans_per_s": 0.0,
+            "errors_per_s": None,
+            "timeouts_per_s": 0.0,
+            "sent_bytes_per_s": None,
+            "received_bytes_per_s": None,
+        }
         assert to_json(SAMPLE) == {
             "schema": "nfstuned.sample/1",
             "time": 5e8,
@@ -554,32 +565,8 @@ class TestTelling:
             "stalled_s": None,
             "direct_read_bytes_per_s": 0.0,
             "direct_write_bytes_per_s": 0.0,
-            "kinds": {
-                "read": {
-                    "per_s": 105.0,
-                    "rtt_ms": 1.23,
-                    "queue_ms": 0.1,
-                    "exe_ms": 1.4,
-                    "retrans_per_s": 0.0,
-                    "errors_per_s": None,
-                    "timeouts_per_s": 0.0,
-                    "sent_bytes_per_s": None,
-                    "received_bytes_per_s": None,
-                }
-            },
-            "ops": {
-                "READ": {
-                    "per_s": 105.0,
-                    "rtt_ms": 1.23,
-                    "queue_ms": 0.1,
-                    "exe_ms": 1.4,
-                    "retrans_per_s": 0.0,
-                    "errors_per_s": None,
-                    "timeouts_per_s": 0.0,
-                    "sent_bytes_per_s": None,
-                    "received_bytes_per_s": None,
-                }
-            },
+            "kinds": {"read": read},
+            "ops": {"READ": read},
             "transport": {
                 "group": GROUP,
                 "connections": 4,
@@ -821,3 +808,8 @@ def test_each_connection_of_a_superblock_that_lasts_has_its_requests(
     before: Look, now: Look, sends: dict[str, tuple[int, ...]]
 ) -> None:
     assert sends_between(before, now) == sends
+
+
+def test_damaged_connections_have_no_requests() -> None:
+    (known,) = connected(10).superblocks
+    assert connection_sends(known.stats, known.stats._replace(transports=b"tcp 8")) == ()

@@ -7,12 +7,9 @@ from dataclasses import dataclass, fields, replace
 from statistics import median
 
 from nfstuned.core.samples.sample import kinds
-from nfstuned.errors import ParseError
 from nfstuned.model.bench import Beside, Delivered, Engine, Job, Pattern, Run
-from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.model.system import TUNNEL_FULL
-from nfstuned.parse.proc.mountstats import parse_transports
 
 CACHED = 0.9
 """The least part of a job's reads that comes from the server; with less the client's memory was measured."""
@@ -70,18 +67,6 @@ def beside(job: Job, meters: Meters, delivered: Delivered | None) -> Beside:
         backlog=sample.transport.backlog,
         connections=sample.transport.connections,
     )
-
-
-def sends_between(before: Stanza, after: Stanza) -> tuple[int, ...]:
-    """Return the requests that each connection sent; empty where one came, went or cannot be read."""
-    try:
-        old, new = parse_transports(before.transports), parse_transports(after.transports)
-    except ParseError:
-        return ()
-    if len(old) != len(new):
-        return ()
-    grown = tuple(later.sends - earlier.sends for earlier, later in zip(old, new, strict=True))
-    return grown if min(grown, default=0) >= 0 else ()
 
 
 def carrying(sends: Sequence[int]) -> int:

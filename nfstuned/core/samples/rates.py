@@ -320,17 +320,20 @@ def sessions_between(earlier: Look, later: Look) -> Mapping[str, int]:
     return MappingProxyType(begun)
 
 
-def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
-    """Return per device the requests that each connection sent, in the kernel's order.
+def connection_sends(before: Stanza, now: Stanza) -> tuple[int, ...]:
+    """Return the requests that each connection sent, in the kernel's order.
 
-    Without superblocks that were replaced, have damaged stanzas, or have connections that came, went or were
-    made again.
+    Empty where connections came, went or were made again, or cannot be read.
     """
-    counters: dict[str, tuple[int, ...]] = {}
-    for before, now in _pairs(earlier, later):
-        with suppress(ParseError):
-            old, new = parse_transports(before.stats.transports), parse_transports(now.stats.transports)
-            sent = tuple(line.sends - was.sends for was, line in zip(old, new, strict=False))
-            if len(old) == len(new) and min(sent, default=-1) >= 0:
-                counters[now.device] = sent
-    return MappingProxyType(counters)
+    try:
+        old, new = parse_transports(before.transports), parse_transports(now.transports)
+    except ParseError:
+        return ()
+    sent = tuple(line.sends - was.sends for was, line in zip(old, new, strict=False))
+    return sent if len(old) == len(new) and min(sent, default=-1) >= 0 else ()
+
+
+def sends_between(earlier: Look, later: Look) -> Mapping[str, tuple[int, ...]]:
+    """Return the `connection_sends` of each superblock that both looks show, by device, where known."""
+    sends = {now.device: connection_sends(before.stats, now.stats) for before, now in _pairs(earlier, later)}
+    return MappingProxyType({device: sent for device, sent in sends.items() if sent})
