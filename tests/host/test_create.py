@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from pathlib import Path
@@ -62,23 +61,6 @@ def test_what_somebody_else_made_meanwhile_stays(file: Path, other: str) -> None
     assert create(str(file), TEXT, lock(file)) == f"{file} was made meanwhile: look again"
     assert file.lstat() == before
     assert os.listdir(file.parent) == ["50-x.conf"]
-
-
-def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
-    file.parent.mkdir()
-    (file.parent / ".0123456789abcdef.nfstuned-new").write_bytes(b"half")
-    assert create(str(file), TEXT, lock(file)) == ""
-    assert os.listdir(file.parent) == ["50-x.conf"]
-
-
-def test_two_at_once_do_not_mix(file: Path) -> None:
-    fd = os.open(lock(file), os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    try:
-        assert "another nfstuned" in create(str(file), TEXT, lock(file))
-    finally:
-        os.close(fd)
-    assert not file.parent.exists()
 
 
 def test_a_folder_that_leads_nowhere_is_said(file: Path) -> None:
