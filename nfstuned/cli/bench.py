@@ -172,9 +172,9 @@ def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
         _print_text(result, beside)
         return True
     if wish.form == "html":
-        from nfstuned.view.report.bench import page_lines  # noqa: PLC0415 - for a page alone
+        from nfstuned.view.report.bench import bench_page  # noqa: PLC0415 - for a page alone
 
-        lines: Iterable[str] = page_lines(result, beside)
+        lines: Iterable[str] = bench_page(result, beside)
     else:
         lines = to_json(bench_document(result, beside)).splitlines()
     if wish.output is None:

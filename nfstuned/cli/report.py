@@ -20,7 +20,7 @@ from nfstuned.host.network.outside import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.journal_reader import changes
 from nfstuned.parse.fields import count
-from nfstuned.view.report.page import Account, Page, page_lines
+from nfstuned.view.report.page import Account, Page, report_page
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
 _LEFT_OUT = "Not asked for: this page is about samples only."
@@ -110,11 +110,11 @@ def _print(page: Page, output: str | None) -> bool:
     """Write the page; return whether a file could be written. Raises OSError of stdout."""
     if output is None:
         # Whatever the locale says: the page names its own encoding.
-        for line in page_lines(page):
+        for line in report_page(page):
             sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
         return True
     try:
-        write_file(output, page_lines(page))
+        write_file(output, report_page(page))
     except OSError as error:
         note(f"{output}: {error.strerror or error}")
         return False

@@ -17,7 +17,7 @@ from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, against
 from nfstuned.model.bench import Bench, BenchSetting, Verdict
 from nfstuned.view.bench import bench_document, rate_lines
-from nfstuned.view.report.bench import BarChart, Curve, charts, colour, page_lines
+from nfstuned.view.report.bench import BarChart, Curve, bench_charts, bench_page, colour
 from nfstuned.view.report.pages import environment
 from nfstuned.view.words import to_json
 from tests.core.bench_values import COMPARED, SEARCHED, VENDORS, measured
@@ -27,7 +27,7 @@ ALL = pytest.mark.parametrize("bench", [COMPARED, SEARCHED, VENDORS], ids=lambda
 
 
 def text(bench: Bench, beside: Against | None = None) -> str:
-    return "".join(f"{line}\n" for line in page_lines(bench, beside, timezone.utc))
+    return "".join(f"{line}\n" for line in bench_page(bench, beside, timezone.utc))
 
 
 def parsed(bench: Bench, beside: Against | None = None) -> ET.Element:
@@ -66,7 +66,7 @@ def test_it_is_well_formed_and_loads_nothing(bench: Bench) -> None:
 def test_every_picture_says_all_that_it_shows(bench: Bench) -> None:
     """For whom does not see it: the label has each median, with the least and the most."""
     pictures = [svg for svg in tags(parsed(bench), "svg") if svg.attrib.get("role") == "img"]
-    drawn = list(charts(bench))
+    drawn = list(bench_charts(bench))
     assert len(pictures) == len(drawn)
     for svg, chart in zip(pictures, drawn, strict=True):
         label = svg.attrib["aria-label"]
@@ -94,7 +94,7 @@ def drawing(chart: BarChart | Curve) -> ET.Element:
 def test_the_document_has_every_number_of_the_pictures(bench: Bench) -> None:
     document = json.loads(to_json(bench_document(bench)))
     kb = {setting["name"]: setting["read_ahead_kb"] for setting in document["settings"]}
-    for chart in charts(bench):
+    for chart in bench_charts(bench):
         for middle in spreads(chart):
             known = [row[chart.quantity.key] for row in document["results"]]
             assert {
@@ -110,7 +110,7 @@ def test_the_document_has_every_number_of_the_pictures(bench: Bench) -> None:
 
 
 def test_bars_are_as_long_as_the_numbers_and_error_bars_reach_from_the_least_to_the_most() -> None:
-    chart, *_ = charts(COMPARED)
+    chart, *_ = bench_charts(COMPARED)
     assert isinstance(chart, BarChart)
     svg = drawing(chart)
     widths = [float(rect.attrib["width"]) for rect in tags(svg, "rect")]
@@ -124,7 +124,7 @@ def test_bars_are_as_long_as_the_numbers_and_error_bars_reach_from_the_least_to_
 
 
 def test_a_search_has_curves_by_the_logarithm_with_both_values_marked() -> None:
-    first, latency, *_ = charts(SEARCHED)
+    first, latency, *_ = bench_charts(SEARCHED)
     assert isinstance(first, Curve)
     assert isinstance(latency, Curve)
     assert [point.kb for point in first.points] == sorted(point.kb for point in first.points)
@@ -138,7 +138,7 @@ def test_a_search_has_curves_by_the_logarithm_with_both_values_marked() -> None:
 
 
 def test_a_value_that_is_both_is_marked_once_and_an_unknown_value_not_at_all() -> None:
-    curve, *_ = charts(SEARCHED)
+    curve, *_ = bench_charts(SEARCHED)
     assert isinstance(curve, Curve)
     assert [text for _, text in replace(curve, present_kb=curve.proposed_kb).marks] == [
         f"present and proposed: {curve.proposed_kb} KiB"
@@ -147,7 +147,7 @@ def test_a_value_that_is_both_is_marked_once_and_an_unknown_value_not_at_all() -
 
 
 def test_reads_and_writes_and_small_and_large_blocks_have_pictures_of_their_own() -> None:
-    assert [chart.title for chart in list(charts(VENDORS))[::2]] == [
+    assert [chart.title for chart in list(bench_charts(VENDORS))[::2]] == [
         "Reads of 4 KiB to 8 KiB: operations a second",
         "Writes of 4 KiB to 8 KiB: operations a second",
         "Reads of 64 KiB to 1024 KiB: throughput",

@@ -23,7 +23,7 @@ from nfstuned.model.finding import Diagnosis, Finding, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample
-from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Account, Page, page_lines
+from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page
 from nfstuned.view.report.pages import zone_name
 from tests.core.test_history import START, at
 from tests.core.test_read_ahead_evidence import sample as reading
@@ -74,7 +74,7 @@ def used(step: int) -> Sample:
 
 
 def text(shown: Page) -> str:
-    return "".join(f"{line}\n" for line in page_lines(shown))
+    return "".join(f"{line}\n" for line in report_page(shown))
 
 
 def parsed(shown: Page) -> ET.Element:

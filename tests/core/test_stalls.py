@@ -28,7 +28,7 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample
 from nfstuned.model.status import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
 from nfstuned.view.history import history_lines
-from nfstuned.view.report.page import charts
+from nfstuned.view.report.page import mount_charts
 from tests.core.test_rates import stanza, tunnelled
 from tests.core.written import cut
 
@@ -542,4 +542,4 @@ class TestSamples:
             for one in samples:
                 series.add(one)
             (mount,) = series.mounts()
-            assert [chart.title for chart in charts(mount, ()) if chart.title == "Stalled"] == titles
+            assert [chart.title for chart in mount_charts(mount, ()) if chart.title == "Stalled"] == titles

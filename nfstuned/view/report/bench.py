@@ -199,7 +199,7 @@ class Curve:
         return self.floor - value / self.ticks[-1] * (self.floor - self.ceiling)
 
 
-def charts(bench: Bench) -> Iterator[BarChart | Curve]:
+def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
     """Yield charts in pairs: the throughput or the operations, and the latency.
 
     A job that ran with several read-aheads has curves. The others have bars; jobs that all read or all write,
@@ -266,14 +266,14 @@ class _Part:
     lines: Sequence[str]
 
 
-def page_lines(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
+def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
     began = datetime.fromtimestamp(bench.time, zone).strftime(TIME_FORM)
     verdicts = tuple(comparisons(bench)) or tuple(_results(bench))
     sentences = (*rate_lines(bench), *verdicts, *policy_lines(bench))
     parts = groupby(sentences, lambda line: line.startswith(_INDENT))
     names = [(colour(number), _key(setting)) for number, setting in enumerate(bench.settings)]
-    return pages.page_lines(
+    return pages.render(
         "bench.jinja",
         title=f"{bench.subject.mount_point} measured",
         bench=bench,
@@ -283,7 +283,7 @@ def page_lines(bench: Bench, against: Against | None = None, zone: tzinfo | None
         limits=list(limits(bench)),
         since=list(against_lines(against)) if against is not None else [],
         how_to_read=HOW_TO_READ,
-        charts=list(charts(bench)),
+        charts=list(bench_charts(bench)),
         keys=names if len(names) > 1 else [],
         headings=HEADER,
         rows=table(bench),

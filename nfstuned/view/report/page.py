@@ -82,7 +82,7 @@ class _Section:
     charts: tuple[tuple[Chart, Plot], ...]
 
 
-def page_lines(page: Page) -> Iterator[str]:
+def report_page(page: Page) -> Iterator[str]:
     """Yield the page line by line."""
     account, zone = page.account, page.zone
     events = account.events[-MOST_EVENTS:]
@@ -92,7 +92,7 @@ def page_lines(page: Page) -> Iterator[str]:
     drawn = [mount for mount in page.mounts if any(mount is each for each in most)] if frame else []
     numbers = {id(mount): number for number, mount in enumerate(drawn, 1)}
     report = account.report
-    return pages.page_lines(
+    return pages.render(
         "report.jinja",
         title=page.title,
         span=f"{page.moment(page.start)} to {page.moment(page.end)}, "
@@ -137,11 +137,11 @@ def _section(mount: MountSeries, frame: PlotFrame, events: Iterable[Event]) -> _
         mount,
         f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}, over {mount.group}",
         tuple(text[0].upper() + text[1:] for text in texts),
-        tuple((chart, frame.plot(chart)) for chart in charts(mount, events)),
+        tuple((chart, frame.plot(chart)) for chart in mount_charts(mount, events)),
     )
 
 
-def charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
+def mount_charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]:
     """Yield the throughput, and the other known figures of a mount."""
     # A device number alone may be another mount's by now.
     own = [event for event in events if (event.mount_point or event.device) in mount.keys]

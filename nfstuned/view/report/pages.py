@@ -16,7 +16,7 @@ from nfstuned.parse.fields import count
 from nfstuned.view.words import printable
 
 
-def page_lines(template: str, **values: object) -> Iterator[str]:
+def render(template: str, **values: object) -> Iterator[str]:
     """Yield a page line by line; it is ASCII, and UTF-8 in names."""
     text = environment().get_template(template).render(values)
     yield from (line for line in text.split("\n") if line)
