@@ -24,7 +24,7 @@ from nfstuned.parse.config.toml import parse_toml
 from nfstuned.parse.etc.certificate import parse_certificates
 from nfstuned.parse.etc.cloud import parse_cloud
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
-from nfstuned.parse.fields import number, quoted
+from nfstuned.parse.fields import parse_number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.udev.rules import parse_udev_rules
 from nfstuned.view.metrics import findings_lines
@@ -179,7 +179,7 @@ REACHED: dict[str, Reached] = {
     "a text file of the host or of an image": large_file,
     "a proposed file, `check --fstab FILE` or `-`": large_proposal,
     "the links on a path in an image": links,
-    "a number in a kernel's file": lambda _: refused(lambda: number("x", str(2**64))),
+    "a number in a kernel's file": lambda _: refused(lambda: parse_number("x", str(2**64))),
     "damaged lines of a mount in mountstats": lambda _: str(
         parse_mountstats("device s:/ mounted on /m with fstype nfs\n" + "\tbytes:\tx\n" * 9)
     ),

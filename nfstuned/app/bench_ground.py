@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from nfstuned.core.bench.limits import Meters
-from nfstuned.core.mounts.targets import profile_of
+from nfstuned.core.mounts.targets import mount_profile
 from nfstuned.core.policy.decision import decide, place, wanted_connections
 from nfstuned.core.rules.nfs5_host import egress
 from nfstuned.core.samples.rates import connection_sends, look, rates
@@ -69,7 +69,7 @@ class Ground:
         _, superblock, mount = max(inside, key=lambda entry: entry[0])
         if mount.fstype in SMB.types:
             chosen = place(policy, mount, None, snapshot).choice.profile
-            profile = profile_of(policy, chosen, mount.fstype)
+            profile = mount_profile(policy, chosen, mount.fstype)
             return cls(root, snapshot, superblock, mount, None, profile.name)
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)

@@ -8,7 +8,7 @@ import click
 
 from nfstuned.cli import messages
 from nfstuned.cli.options import format_option
-from nfstuned.core.mounts.status import hidden, rules, status
+from nfstuned.core.mounts.status import hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
@@ -36,7 +36,7 @@ def show(root: Root, form: str) -> int:
         messages.note("the configuration is invalid: no target is known")
     snapshot = observe(root)
     rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
-    writers = rules(read_rule_files(root))
+    writers = status_rules(read_rule_files(root))
     messages.unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
     messages.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))

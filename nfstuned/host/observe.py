@@ -19,7 +19,7 @@ from nfstuned.host.change import bdi
 from nfstuned.host.change.state import State
 from nfstuned.host.local import demand_local
 from nfstuned.host.root import Root, is_of_process
-from nfstuned.model.kernel import Mount, MountStats, Server, Stanza, Volume
+from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
 from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.fstab import parse_utab
@@ -30,7 +30,7 @@ from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, Mou
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
-from nfstuned.parse.proc.superblocks import parse_read_ahead, parse_servers, parse_volumes
+from nfstuned.parse.proc.superblocks import parse_clients, parse_read_ahead, parse_volumes
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
@@ -67,7 +67,7 @@ class _Known:
     mounts: dict[str, list[Mount]] = field(default_factory=dict)
     places: set[tuple[str, str, str, str]] = field(default_factory=set)
     """The mounts' devices, points, roots and sources: copies in other namespaces have the same."""
-    volumes: dict[str, tuple[Volume, tuple[Server, ...]]] = field(default_factory=dict)
+    volumes: dict[str, tuple[Volume, tuple[NfsClient, ...]]] = field(default_factory=dict)
     problems: list[ParseError] = field(default_factory=list)
 
     def rows(self, parsed: Iterable[object]) -> list[object]:
@@ -234,10 +234,10 @@ def observe_volumes(root: Root) -> str:
     return root.read_or_empty(f"{root.view}/net/nfsfs/volumes")
 
 
-def observe_servers(root: Root) -> tuple[Server, ...]:
+def observe_servers(root: Root) -> tuple[NfsClient, ...]:
     """Return the nfs_clients of init's network namespace."""
-    rows = parse_servers(root.read_or_empty(f"{root.view}/net/nfsfs/servers"))
-    return tuple(row for row in rows if isinstance(row, Server))
+    rows = parse_clients(root.read_or_empty(f"{root.view}/net/nfsfs/servers"))
+    return tuple(row for row in rows if isinstance(row, NfsClient))
 
 
 def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> None:
@@ -247,8 +247,8 @@ def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> 
     """
     folder = f"{view}/net/nfsfs"
     volumes = known.rows(parse_volumes(root.read_or_empty(f"{folder}/volumes"), f"/{folder}/volumes"))
-    servers = known.rows(parse_servers(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
-    names = tuple(server for server in servers if isinstance(server, Server))
+    servers = known.rows(parse_clients(root.read_or_empty(f"{folder}/servers"), f"/{folder}/servers"))
+    names = tuple(server for server in servers if isinstance(server, NfsClient))
     for volume in volumes:
         if isinstance(volume, Volume) and volume.device in known.identities:
             known.volumes.setdefault(volume.device, (volume, names))

@@ -112,7 +112,7 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class NfsClient:
     """A row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
 
     `hostname` is the name that the client's first mount used; later mounts under other names share the row.

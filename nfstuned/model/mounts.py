@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, Server, Volume
+from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, NfsClient, Volume
 from nfstuned.model.requests import Setting, UnreadMap
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
@@ -37,7 +37,7 @@ class Superblock:
     read_ahead_kb: int | None
     mounts: tuple[Mount, ...] = ()
     volume: Volume | None = None
-    servers: tuple[Server, ...] = ()
+    servers: tuple[NfsClient, ...] = ()
     """The nfs_clients of its network namespace: addresses mean nothing across namespaces."""
     record: Record | None = None
 

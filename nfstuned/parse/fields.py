@@ -34,7 +34,7 @@ def quoted(token: str, line: str = "") -> str:
     return ascii(token) if len(token) <= _SHOWN else ascii(token[:_SHOWN]) + "..."
 
 
-def number(name: str, token: str) -> int:
+def parse_number(name: str, token: str) -> int:
     """Return a decimal number from 0 to 2**64-1; ValueError has `name` and the token."""
     if not (token.isascii() and token.isdigit() and len(token) <= _DIGITS):
         raise ValueError(f"{name} is not a number: {quoted(token)}")

@@ -133,7 +133,7 @@ READERS: dict[str, Reader] = {
     "mountstats": mountstats.parse_mountstats,
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
     "mountstats, saved": as_bytes(mountstats.kernel_text),
-    "nfsfs servers": superblocks.parse_servers,
+    "nfsfs servers": superblocks.parse_clients,
     "nfsfs volumes": superblocks.parse_volumes,
     "maps": processes.parse_mapped,
     "exports": processes.parse_exports,

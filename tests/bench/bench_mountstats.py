@@ -22,7 +22,7 @@ from nfstuned.core.policy.decision import decide_early
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import parts_of
-from nfstuned.model.kernel import Mount, Options, Server, Stanza, Volume
+from nfstuned.model.kernel import Mount, NfsClient, Options, Stanza, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Look, Sample
@@ -275,7 +275,7 @@ def others(mounts: int) -> None:
     profiles = Profile("generic", ReadAhead(kb=1024)), Profile("scratch", ReadAhead(kb=4096))
     matches = (Match(server=(f"10.{number}.0.0/16", f"srv{number}-*")) for number in range(1, 33))
     policy = Policy(profiles, tuple(Assignment(match, "scratch", "bench") for match in matches))
-    servers = tuple(Server(4, f"10.99.0.{number}", 2049, 2, f"host{number}") for number in range(50))
+    servers = tuple(NfsClient(4, f"10.99.0.{number}", 2049, 2, f"host{number}") for number in range(50))
     seen = Volume(4, servers[-1].address, 2049, "0:43", "1:2")
     report("decide_early, 50 servers, 32 policies", lambda: decide_early(policy, seen, servers, ()), 1000)
 

@@ -14,7 +14,7 @@ from nfstuned.model.kernel import (
     KernelRelease,
     Mount,
     MountStats,
-    Server,
+    NfsClient,
     Transport,
     Volume,
     parse_options,
@@ -63,7 +63,7 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
         device = f"0:{50 + number}"
         shown = parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
         mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown, one.flags)
-        space = (Server(4, one.at, 2049, 2, one.space),)
+        space = (NfsClient(4, one.at, 2049, 2, one.space),)
         volume = Volume(4, one.at, one.port or shown.number("port") or 2049, device, "0:0")
         superblocks.append(Superblock(device, number, 128, (mount,), volume, space))
         transports = tuple(Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))

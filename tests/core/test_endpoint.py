@@ -10,7 +10,7 @@ from nfstuned.core.policy.endpoint import (
 )
 from nfstuned.core.policy.match import matcher
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.kernel import Mount, Options, Server, Volume
+from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
 
 KNOWN = matcher(builtin_policy()).providers
@@ -24,8 +24,8 @@ def mount(source: str, **options: str) -> Mount:
     return Mount(40, 25, "0:43", "/", "/mnt", "nfs4", source, Options(tuple(options.items())))
 
 
-def row(hostname: str, address: str = "10.0.0.5", port: int = 2049) -> Server:
-    return Server(version=4, address=address, port=port, users=2, hostname=hostname)
+def row(hostname: str, address: str = "10.0.0.5", port: int = 2049) -> NfsClient:
+    return NfsClient(version=4, address=address, port=port, users=2, hostname=hostname)
 
 
 @pytest.mark.parametrize(

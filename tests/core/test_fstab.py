@@ -13,7 +13,7 @@ from nfstuned.model.kernel import (
     KernelRelease,
     Mount,
     MountStats,
-    Server,
+    NfsClient,
     Volume,
     parse_options,
 )
@@ -228,7 +228,7 @@ def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
 def live(source: str, address: str, point: str = "/live", **more: object) -> Snapshot:
     options = parse_options(f"vers=4.1,proto=tcp,addr={address}")
     mount = Mount(60, 27, "0:50", "/", point, "nfs4", source, options)
-    volume, servers = Volume(4, address, 2049, "0:50", "0:0"), (Server(4, address, 2049, 2, "x"),)
+    volume, servers = Volume(4, address, 2049, "0:50", "0:0"), (NfsClient(4, address, 2049, 2, "x"),)
     superblock = Superblock("0:50", 1, 128, (mount,), volume, servers)
     return replace(SNAPSHOT, superblocks=(superblock,), **more)  # type: ignore[arg-type]  # as above
 

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.mounts.options import Version, cache_times, has_kerberos, last_of, version, version_text
+from nfstuned.core.mounts.options import (
+    Version,
+    cache_times,
+    has_kerberos,
+    last_of,
+    nfs_version,
+    version_text,
+)
 from nfstuned.model.kernel import parse_options
 
 
@@ -31,7 +38,7 @@ from nfstuned.model.kernel import parse_options
     ],
 )
 def test_the_version_is_the_last_that_is_named(fstype: str, text: str, found: Version | None) -> None:
-    assert version(fstype, parse_options(text)) == found
+    assert nfs_version(fstype, parse_options(text)) == found
 
 
 def test_a_version_without_a_minor_one_is_written_without() -> None:

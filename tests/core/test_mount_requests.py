@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.mounts.requests import Intents, claim, effective, find, options, requested, wants_stand_in
+from nfstuned.core.mounts.requests import (
+    Intents,
+    asked_options,
+    claim,
+    effective,
+    last_asked,
+    requested,
+    wants_stand_in,
+)
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Tunnel
 from nfstuned.model.requests import Asked, Setting
@@ -62,9 +70,9 @@ def test_each_option_has_the_line_that_decides_it() -> None:
         ("rsize", f"{CONF}:6"),
         ("timeo", f"{CONF}:3"),
     ]
-    assert find(asked, "rsize") == Asked("rsize", "65536", CONF, 6)
-    assert find(asked, "wsize") is None
-    assert options(asked).number("nconnect") == 8
+    assert last_asked(asked, "rsize") == Asked("rsize", "65536", CONF, 6)
+    assert last_asked(asked, "wsize") is None
+    assert asked_options(asked).number("nconnect") == 8
 
 
 @pytest.mark.parametrize(
@@ -169,12 +177,12 @@ def test_an_older_mount_nfs_has_one_value_for_all_servers_the_last_one() -> None
     for server, apart, mixed in (("nas", "4", None), ("other", "8", "8"), ("third", None, None)):
         request = Request(f"{server}:/a", POINT, "rw", "/etc/fstab", 1)
         for alone, number in ((False, apart), (True, mixed)):
-            asked = find(requested(request, [replace(one, alone=alone) for one in both]), "nconnect")
+            asked = last_asked(requested(request, [replace(one, alone=alone) for one in both]), "nconnect")
             assert (asked and asked.value) == number, (server, alone)
 
 
 def nconnect(*requests: Request, text: str = "", of: Mount | None = None) -> Asked | None:
-    return find(Intents(requests, settings(text)).of(of or mount()), "nconnect")
+    return last_asked(Intents(requests, settings(text)).of(of or mount()), "nconnect")
 
 
 def test_what_utab_says_counts_and_the_file_that_says_the_same_is_named() -> None:
@@ -224,12 +232,12 @@ def test_an_entry_of_aznfs_with_version_3_has_no_tunnel(version: str) -> None:
 
 def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_as_server_and_never_for_smb() -> None:
     text = '[ Server "127.0.0.1" ]\nrsize=1048576\n[ Server "sa1" ]\nwsize=1\n[ Server "//nas/s" ]\nrsize=2\n'
-    assert options(requested(TLS, settings(text))).get("rsize") == "1048576"
-    assert options(requested(TLS, settings(text))).get("wsize") is None
+    assert asked_options(requested(TLS, settings(text))).get("rsize") == "1048576"
+    assert asked_options(requested(TLS, settings(text))).get("wsize") is None
     smb = Request("//nas/s", POINT, "vers=3.1.1", "/etc/fstab", 8, fstype="cifs")
-    assert options(requested(smb, settings(text + MANY))).pairs == (("vers", "3.1.1"),)
+    assert asked_options(requested(smb, settings(text + MANY))).pairs == (("vers", "3.1.1"),)
     live = replace(mount("//nas/s"), fstype="cifs")
-    assert options(Intents((smb,), settings(MANY)).of(live)).pairs == (("vers", "3.1.1"),)
+    assert asked_options(Intents((smb,), settings(MANY)).of(live)).pairs == (("vers", "3.1.1"),)
 
 
 CLEAR = replace(TLS, options="vers=4,minorversion=1,notls")
@@ -238,13 +246,13 @@ STAND_INS = {"sa1": "10.161.100.100"}
 
 def test_nfsmount_conf_counts_for_aznfs_without_tls_with_the_address_that_stands_in_for_the_name() -> None:
     text = '[ Server "sa1" ]\nrsize=1\n[ Server "10.161.100.100" ]\nwsize=2\n'
-    assert options(requested(CLEAR, settings(text))).get("rsize") == "1"
-    asked = options(requested(CLEAR, settings(text), STAND_INS))
+    assert asked_options(requested(CLEAR, settings(text))).get("rsize") == "1"
+    asked = asked_options(requested(CLEAR, settings(text), STAND_INS))
     assert (asked.get("rsize"), asked.get("wsize")) == (None, "2")
     by_name = replace(CLEAR, fstype="nfs")
-    assert options(requested(by_name, settings(text), STAND_INS)).get("rsize") == "1"
+    assert asked_options(requested(by_name, settings(text), STAND_INS)).get("rsize") == "1"
     tunnels = (Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4"),)
-    assert options(Intents((), settings(text), tunnels).asked(CLEAR)) == asked
+    assert asked_options(Intents((), settings(text), tunnels).asked(CLEAR)) == asked
 
 
 @pytest.mark.parametrize(

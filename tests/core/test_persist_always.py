@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nfstuned.core.mounts.requests import find, requested
+from nfstuned.core.mounts.requests import last_asked, requested
 from nfstuned.core.nconnect.persist import section_uses, sections, with_sections
 from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Snapshot
 from nfstuned.model.system import NfsUtils
@@ -84,8 +84,8 @@ def test_the_file_gives_what_it_says_and_changes_no_other_mount(
     for use in section_uses(snapshot, POLICY).members:
         request = use.target.request
         assert request is not None
-        before = find(requested(request, snapshot.settings), "nconnect")
-        now = find(requested(request, (*snapshot.settings, *ours(then))), "nconnect")
+        before = last_asked(requested(request, snapshot.settings), "nconnect")
+        now = last_asked(requested(request, (*snapshot.settings, *ours(then))), "nconnect")
         if before is not None:
             assert now == before
         elif use.section in then:
@@ -113,7 +113,7 @@ def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[st
     settings = (*snapshot.settings, *ours(after(plan, held)))
     for use in section_uses(snapshot, POLICY).members:
         if use.section in written and use.target.request is not None:
-            found = find(requested(use.target.request, settings), "nconnect")
+            found = last_asked(requested(use.target.request, settings), "nconnect")
             assert found is not None
             assert found.value == str(written[use.section])
 

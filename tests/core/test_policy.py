@@ -7,7 +7,7 @@ import pytest
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation, read_ahead_kb
 from nfstuned.core.policy.match import as_network, matcher
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.kernel import Mount, MountStats, Options, Server, Volume
+from nfstuned.model.kernel import Mount, MountStats, NfsClient, Options, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Source, Workload
 
@@ -62,7 +62,9 @@ def test_profiles_are_not_compared_for_a_policy_that_was_read_again(monkeypatch:
     assert matcher(BUILTIN) is before
 
 
-def superblock(*mounts: Mount, volume: Volume | None = None, servers: tuple[Server, ...] = ()) -> Superblock:
+def superblock(
+    *mounts: Mount, volume: Volume | None = None, servers: tuple[NfsClient, ...] = ()
+) -> Superblock:
     return Superblock("0:43", 7, 128, mounts, volume, servers)
 
 
@@ -72,8 +74,8 @@ def volume(address: str = "10.0.0.5", port: int = 2049, version: int = 4) -> Vol
 
 def row(
     hostname: str, address: str = "10.0.0.5", port: int = 2049, users: int = 2, version: int = 4
-) -> Server:
-    return Server(version, address, port, users, hostname)
+) -> NfsClient:
+    return NfsClient(version, address, port, users, hostname)
 
 
 def decided(entries: Policy, *mounts: Mount) -> Decision:

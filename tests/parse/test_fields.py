@@ -13,8 +13,8 @@ from nfstuned.parse.fields import (
     clean_path,
     counters,
     masked,
-    number,
     parse_kernel_options,
+    parse_number,
     quoted,
     unescape,
     unmangle,
@@ -24,13 +24,13 @@ from tests.parse.damage import any_text
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0), ("007", 7), (str(LARGEST), LARGEST)])
 def test_a_number_is_unsigned_decimal_of_64_bits(text: str, value: int) -> None:
-    assert number("value", text) == value
+    assert parse_number("value", text) == value
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "0x1", "²", "१", "9" * 5000, str(LARGEST + 1)])
 def test_anything_else_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="value"):
-        number("value", text)
+        parse_number("value", text)
 
 
 def test_counters_say_what_is_wrong_with_them() -> None:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Mount, Server, Uevent, Volume
+from nfstuned.model.kernel import Mount, NfsClient, Uevent, Volume
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.superblocks import (
     find_volume,
     is_device_number,
+    parse_clients,
     parse_read_ahead,
-    parse_servers,
     parse_uevent,
     parse_volumes,
 )
@@ -49,11 +49,11 @@ def test_addresses_and_ports_are_decoded(captured_6_12: Captured) -> None:
         Volume(3, "10.10.10.11", 2049, "0:45", "e:0"),
         Volume(4, "10.10.10.10", 2049, "0:46", "0:0"),
     )
-    assert parse_servers(captured_6_12("servers")) == (
-        Server(3, "10.10.10.11", 2049, 1, "10.10.10.11"),
-        Server(4, "10.10.10.10", 2049, 2, "sa1.file.core.windows.net"),
-        Server(4, "10.10.10.10", 2049, 2, "10.10.10.10"),
-        Server(4, "10.10.10.10", 2049, 1, "10.10.10.10"),
+    assert parse_clients(captured_6_12("servers")) == (
+        NfsClient(3, "10.10.10.11", 2049, 1, "10.10.10.11"),
+        NfsClient(4, "10.10.10.10", 2049, 2, "sa1.file.core.windows.net"),
+        NfsClient(4, "10.10.10.10", 2049, 2, "10.10.10.10"),
+        NfsClient(4, "10.10.10.10", 2049, 1, "10.10.10.10"),
     )
 
 
@@ -137,20 +137,20 @@ def test_a_damaged_row_is_an_error_when_its_device_is_looked_for() -> None:
 
 
 def test_a_short_server_row_is_located() -> None:
-    (error,) = parse_servers("NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2\n")
+    (error,) = parse_clients("NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2\n")
     assert str(error) == "/proc/fs/nfsfs/servers:2: 4 fields, 5 expected: 'v4 0a0a0a0a  801   2'"
 
 
 def test_a_host_name_is_taken_as_it_stands() -> None:
-    (server,) = parse_servers("v4 0a0a0a0a  801   2 odd \udcff name\n")
-    assert isinstance(server, Server)
+    (server,) = parse_clients("v4 0a0a0a0a  801   2 odd \udcff name\n")
+    assert isinstance(server, NfsClient)
     assert server.hostname == "odd \udcff name"
 
 
 @given(st.one_of(damaged(REAL), tokens_damaged(REAL), any_text))
 def test_nothing_but_parse_errors_comes_out(text: str) -> None:
     assert all(isinstance(entry, (Volume, ParseError)) for entry in parse_volumes(text))
-    assert all(isinstance(entry, (Server, ParseError)) for entry in parse_servers(text))
+    assert all(isinstance(entry, (NfsClient, ParseError)) for entry in parse_clients(text))
     with suppress(ParseError):
         find_volume(text, "0:46")
 

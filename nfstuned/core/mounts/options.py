@@ -29,7 +29,7 @@ ONLY_V3 = ("mountaddr", "mounthost", "mountport", "mountproto", "mountvers")
 """Options of the protocol that only version 3 has beside it."""
 
 
-def version(fstype: str, options: Options) -> Version | None:
+def nfs_version(fstype: str, options: Options) -> Version | None:
     """Return the version that options name, the last of several; None where they name none.
 
     `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. An
@@ -56,7 +56,7 @@ def is_v3(fstype: str, options: Options) -> bool:
     """Whether options name version 3, as mount.aznfs reads them for its type; the type nfs4 never is."""
     if fstype == "aznfs":
         return aznfs_version(options) == "3"
-    return fstype != "nfs4" and (version(fstype, options) or (0, None))[0] == 3  # noqa: PLR2004 - the version
+    return fstype != "nfs4" and (nfs_version(fstype, options) or (0, None))[0] == 3  # noqa: PLR2004 - the version
 
 
 def aznfs_version(options: Options) -> str:
@@ -153,7 +153,7 @@ class OptionNames:
 
 
 @cache
-def names() -> OptionNames:
+def option_names() -> OptionNames:
     """Return the names of all known options."""
     tables = data.table(_FILE)
     nfs, smb = tables["nfs"], tables["smb"]

@@ -97,7 +97,7 @@ class Intents:
 
         It is text as nfsmount.conf has it, "" where it has no value there.
         """
-        default = find(_filled(request, self._settings), "defaultvers")
+        default = last_asked(_filled(request, self._settings), "defaultvers")
         return None if default is None else default.value or ""
 
     def _wild(self, mount: Mount) -> Request | None:
@@ -125,12 +125,12 @@ def as_option(name: str, value: str) -> str:
     return plain if flag == "true" else f"{plain}={_converted(value)}"
 
 
-def options(asked: Sequence[Asked]) -> Options:
+def asked_options(asked: Sequence[Asked]) -> Options:
     """Return the options without their places."""
     return Options(tuple((option.name, option.value) for option in asked))
 
 
-def find(asked: Sequence[Asked], name: str) -> Asked | None:
+def last_asked(asked: Sequence[Asked], name: str) -> Asked | None:
     """Return who decides an option: the last of that name."""
     return next((option for option in reversed(asked) if option.name == name), None)
 

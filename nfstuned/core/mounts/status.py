@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.core.mounts.options import carried, version, version_text
-from nfstuned.core.mounts.requests import Intents, find, options
+from nfstuned.core.mounts.options import carried, nfs_version, version_text
+from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, whole_pages
@@ -41,7 +41,7 @@ def hidden(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(superblock.device for superblock in snapshot.superblocks if not superblock.mounts)
 
 
-def rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
+def status_rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
     """Return the files of udev rules that write read-aheads, and those that the service masks."""
     masked = [StatusRules(hidden, file.path) for file in files if is_mask(file.text) for hidden in file.hides]
     writing = dict.fromkeys(writer.file for writer in last_words(files, file_writers(files)))
@@ -64,12 +64,12 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     if not look.valid:
         decision = replace(decision, kb=None, lower=False)
     profile = _profile(look.policy, decision.profile) if look.valid else Profile(decision.profile)
-    asked = find(look.intents.of(mount), "nconnect")
+    asked = last_asked(look.intents.of(mount), "nconnect")
     stats = look.snapshot.stanza_of(mount, superblock)
     now = mount.options.number("nconnect") or 1
     stalls = look.stalled.stalls if look.stalled is not None else {}
     stall = stalls.get((superblock.device, superblock.bdi))
-    numbers = version(mount.fstype, mount.options)
+    numbers = nfs_version(mount.fstype, mount.options)
     named = None if numbers is None else version_text(numbers)
     target = wanted_connections(profile, named)
     return StatusRow(
@@ -81,7 +81,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         profile=decision.profile if look.valid else None,
         read_ahead_kb=superblock.read_ahead_kb,
         read_ahead_target_kb=None if decision.kb is None else whole_pages(decision.kb, look.snapshot.page_kb),
-        nconnect_requested=None if asked is None else options([asked]).number("nconnect"),
+        nconnect_requested=None if asked is None else asked_options([asked]).number("nconnect"),
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
         nconnect_target=target,
@@ -106,5 +106,5 @@ def _profile(policy: Policy, name: str) -> Profile:
 
 
 def _coming(mount: Mount, look: _Look) -> int | None:
-    asked = find(look.intents.coming(mount), "nconnect")
-    return None if asked is None else options([asked]).number("nconnect")
+    asked = last_asked(look.intents.coming(mount), "nconnect")
+    return None if asked is None else asked_options([asked]).number("nconnect")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from nfstuned.core.mounts.requests import Intents, options
+from nfstuned.core.mounts.requests import Intents, asked_options
 from nfstuned.core.policy.decision import Place, agree, choose, place
 from nfstuned.core.policy.endpoint import (
     GENERIC,
@@ -68,7 +68,7 @@ def server_name(target: Target) -> str:
     return plain(split_source(target.request.source)[0])
 
 
-def stood_in_for(target: Target) -> bool:
+def has_stand_in(target: Target) -> bool:
     """Return whether a live mount's source has an address that stands in for its server's (AZNFS).
 
     No host has such an address: packets to it are sent to the server's own address.
@@ -128,7 +128,7 @@ def _live_target(mount: Mount, where: Place, policy: Policy, intents: Intents) -
         source=mount.source,
         fstype=mount.fstype,
         endpoint=where.endpoint,
-        profile=profile_of(policy, where.choice.profile, mount.fstype),
+        profile=mount_profile(policy, where.choice.profile, mount.fstype),
         live=mount,
         asked=intents.of(mount),
         request=intents.planned(mount),
@@ -138,7 +138,7 @@ def _live_target(mount: Mount, where: Place, policy: Policy, intents: Intents) -
 def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intents: Intents) -> Target:
     """Return the target of a line that is not mounted, or is proposed; nfsmount.conf adds options."""
     asked = intents.asked(request)
-    wanted = options(asked)
+    wanted = asked_options(asked)
     host, _ = split_source(request.source)
     # mount.cifs(8) takes an address; mount.nfs takes it out and asks for the name's (nfs_append_addr_option).
     named = wanted if request.fstype in SMB_TYPES else Options()
@@ -154,13 +154,13 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
         source=request.source,
         fstype=request.fstype,
         endpoint=server,
-        profile=profile_of(policy, chosen, request.fstype),
+        profile=mount_profile(policy, chosen, request.fstype),
         asked=asked,
         request=request,
     )
 
 
-def profile_of(policy: Policy, chosen: Profile, fstype: str) -> Profile:
+def mount_profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     """Return the profile of a mount. An SMB mount has the profile NAME-smb where `chosen` is NAME."""
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Sequence
 
 from nfstuned.core.mounts.kernels import V4_0_SINCE
-from nfstuned.core.mounts.requests import find, is_version, options, requested
+from nfstuned.core.mounts.requests import asked_options, is_version, last_asked, requested
 from nfstuned.core.nconnect.transport import (
     busy_connections,
     effective_nconnect,
@@ -76,7 +76,7 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
     the files may be newer than the mount: then another mount must be there that asked for the number that
     both have. A proposal is newer than every mount that it has a line for.
     """
-    asked, wanted = find(target.asked, "nconnect"), requested_nconnect(target)
+    asked, wanted = last_asked(target.asked, "nconnect"), requested_nconnect(target)
     got = effective_nconnect(target, facts)
     release = facts.snapshot.kernel
     old = release is None or release.version < V4_0_SINCE
@@ -125,7 +125,7 @@ def next_nconnect(target: Target, facts: Facts) -> int | None:
     if target.request is None:
         return target.wanted.number("nconnect")
     snapshot = facts.snapshot
-    return options(requested(target.request, snapshot.settings, snapshot.stand_ins)).number("nconnect")
+    return asked_options(requested(target.request, snapshot.settings, snapshot.stand_ins)).number("nconnect")
 
 
 def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:

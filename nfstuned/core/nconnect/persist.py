@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from nfstuned.core.mounts.requests import find, mounted_source, options, requested, wants_stand_in
-from nfstuned.core.mounts.targets import stood_in_for, targets
+from nfstuned.core.mounts.requests import asked_options, last_asked, mounted_source, requested, wants_stand_in
+from nfstuned.core.mounts.targets import has_stand_in, targets
 from nfstuned.core.nconnect.server import (
     Id,
     Member,
@@ -136,8 +136,10 @@ def _use(target: Target, snapshot: Snapshot) -> SectionUse | None:
     asked = requested(likely, snapshot.settings, snapshot.stand_ins)
     # No file has the options of a mount that was made by hand: its present options stay the guess.
     future = target if request is None else replace(target, asked=asked)
-    stood_in = stood_in_for(target) or wants_stand_in(likely, snapshot)
-    return SectionUse(future, options(asked).number("nconnect"), name, find(asked, "nconnect"), stood_in)
+    stood_in = has_stand_in(target) or wants_stand_in(likely, snapshot)
+    return SectionUse(
+        future, asked_options(asked).number("nconnect"), name, last_asked(asked, "nconnect"), stood_in
+    )
 
 
 def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:
@@ -203,7 +205,7 @@ def _of_server(server: Server[SectionUse], facts: Facts) -> Iterator[SectionVerd
     # The setting that decides the nconnect of a server's mounts that ask for none themselves.
     settings = [setting for setting in facts.snapshot.settings if setting.section != MOUNTPOINT]
     likely = {name: requested(Request(f"{name}:/", "/", "", ""), settings) for name in names}
-    deciders = {name: find(asked, "nconnect") for name, asked in likely.items()}
+    deciders = {name: last_asked(asked, "nconnect") for name, asked in likely.items()}
     refused = _refused(server, count, deciders, facts)
     if refused is not None:
         for name in names or [first.target.endpoint.host]:
@@ -229,7 +231,7 @@ def _refused(
             fate = Fate.DROP if why.result is Result.SKIPPED else Fate.KEEP
             return SectionVerdict("", count, fate, _of_one(use, why.reason, server), why.result)
     for asked in deciders.values():
-        if asked is not None and options([asked]).number("nconnect") != count:
+        if asked is not None and asked_options([asked]).number("nconnect") != count:
             return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
     for use in server.members:
         reason = _unmatched(use, facts) if use.decider is None else ""

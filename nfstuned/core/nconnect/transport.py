@@ -21,7 +21,7 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.model.facts import Facts, Identity, Target
-from nfstuned.model.kernel import Options, Server
+from nfstuned.model.kernel import NfsClient, Options
 from nfstuned.model.mounts import UTAB
 
 _PROTOCOLS = ("tcp", "udp", "rdma")
@@ -49,9 +49,9 @@ class _Namespaces:
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self._known: dict[tuple[Server, ...], int] = {}
+        self._known: dict[tuple[NfsClient, ...], int] = {}
 
-    def number(self, servers: tuple[Server, ...]) -> int:
+    def number(self, servers: tuple[NfsClient, ...]) -> int:
         """Return the number of the namespace with these nfs_clients; they must live as long as this."""
         number = self._seen.get(id(servers))
         if number is None:
@@ -216,7 +216,7 @@ def version(target: Target) -> str | None:
 
     Azure Files speaks 4.1 only, so that negotiation ends there.
     """
-    asked = nfsoptions.version(target.fstype, target.options)
+    asked = nfsoptions.nfs_version(target.fstype, target.options)
     if asked in {None, (4, None)} and target.endpoint.provider == AZURE_FILES:
         return "4.1"
     return nfsoptions.version_text(asked) if asked is not None else None

@@ -12,7 +12,7 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.policy.match import Choice, Matcher, Subject, matcher, subject
-from nfstuned.model.kernel import Mount, Options, Server, Volume
+from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, WITH, Policy, Profile, ReadAhead
 
@@ -102,7 +102,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
 def decide_early(
     policy: Policy,
     volume: Volume,
-    servers: tuple[Server, ...],
+    servers: tuple[NfsClient, ...],
     tunnels: tuple[Tunnel, ...],
     *,
     azure: bool = True,
@@ -159,7 +159,7 @@ def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
 
 
 def _of_volume(
-    compiled: Matcher, volume: Volume, servers: tuple[Server, ...], tunnels: tuple[Tunnel, ...]
+    compiled: Matcher, volume: Volume, servers: tuple[NfsClient, ...], tunnels: tuple[Tunnel, ...]
 ) -> list[tuple[Choice, Endpoint]]:
     """Return every profile that a superblock may turn out to have, for each name it may be mounted by."""
     at = (volume.version, volume.address, volume.port)

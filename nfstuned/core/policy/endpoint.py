@@ -13,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from nfstuned.model.kernel import Mount, Options, Server, Volume
+from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
 from nfstuned.model.policy import Provider
 
@@ -253,7 +253,7 @@ class Providers:
         host: str,
         address: str | None,
         port: int,
-        servers: tuple[Server, ...],
+        servers: tuple[NfsClient, ...],
         tunnels: tuple[Tunnel, ...],
     ) -> Endpoint:
         """Return the real server behind `host` at `address` and `port`, as far as names and tunnels show it.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from nfstuned.core.mounts.options import version
-from nfstuned.core.mounts.targets import stood_in_for
+from nfstuned.core.mounts.options import nfs_version
+from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
 from nfstuned.core.udev.mask import is_default
@@ -103,7 +103,7 @@ def fstype_of(target: Target) -> str:
     """Return the filesystem type that a mount has, or will have, in mountinfo: "nfs" is version 3."""
     if target.live is not None:
         return target.live.fstype
-    asked = version(target.fstype, target.options)
+    asked = nfs_version(target.fstype, target.options)
     return "nfs" if asked is not None and asked[0] in {2, 3} else "nfs4"
 
 
@@ -163,7 +163,7 @@ def _aznfs(facts: Facts) -> Iterator[Rival]:
 
 def is_aznfs(target: Target) -> bool:
     """Whether mount.aznfs makes the mount: a file says so, or it goes through what the helper set up."""
-    if stood_in_for(target):
+    if has_stand_in(target):
         return True
     tunnelled = is_loopback(split_source(target.source)[0]) and target.endpoint.provider == AZURE_FILES
     return tunnelled or "aznfs" in {target.fstype, target.request.fstype if target.request else ""}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.core.mounts.options import NO_VALUE, names, wanted, wanted_though_sloppy
+from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
 from nfstuned.core.nconnect.transport import groups, is_azure_files, is_netapp, version
 from nfstuned.core.rules import sources
@@ -356,7 +356,9 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
     shown = f"{setting.name}={setting.value}"
     if name.startswith(_DEFAULT):
         return _no_default(setting, name.removeprefix(_DEFAULT), text)
-    known = name.startswith("x-") or name in names().common | names().nfs | names().rare_nfs
+    known = (
+        name.startswith("x-") or name in option_names().common | option_names().nfs | option_names().rare_nfs
+    )
     if not sloppy and name and not known:
         option = f"{name}, which {shown} becomes" if name == f"no{setting.name.lower()}" else setting.name
         return (

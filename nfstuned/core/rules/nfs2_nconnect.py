@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos, security
-from nfstuned.core.mounts.requests import find, is_global
-from nfstuned.core.mounts.targets import stood_in_for
+from nfstuned.core.mounts.requests import is_global, last_asked
+from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
 from nfstuned.core.nconnect.server import Line, Member, Server, disagreeing_servers, lines, objection, servers
 from nfstuned.core.nconnect.transport import (
@@ -151,7 +151,7 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
     asking = [
         (target, asked)
         for target in facts.nfs
-        if (asked := find(target.asked, "nconnect")) is not None
+        if (asked := last_asked(target.asked, "nconnect")) is not None
         and not knows_nconnect(release, facts.snapshot.distribution, version(target))
     ]
     if asking:
@@ -175,7 +175,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
         if not lost:
             continue
         chief, *others = lost
-        asked, wanted = find(chief.asked, "nconnect"), requested_nconnect(chief)
+        asked, wanted = last_asked(chief.asked, "nconnect"), requested_nconnect(chief)
         got = effective_nconnect(chief, facts)
         gets = "has" if chief.live is not None else "would get"
         by_hand = asked is None or asked.file == UTAB
@@ -287,7 +287,7 @@ def _place_of(target: Target, facts: Facts) -> str:
 
     A setting of nfsmount.conf for all servers stays, for the others.
     """
-    asked = find(target.asked, "nconnect")
+    asked = last_asked(target.asked, "nconnect")
     if asked is None or asked.file == UTAB:
         return target.origin
     if not is_global(asked, facts.snapshot.settings):
@@ -299,12 +299,12 @@ def _place_of(target: Target, facts: Facts) -> str:
 
 def _without_section(target: Target) -> bool:
     """Whether no section of nfsmount.conf is for the server by the name that a mount has."""
-    return stood_in_for(target) or bool(no_section(section_name(target.source)))
+    return has_stand_in(target) or bool(no_section(section_name(target.source)))
 
 
 def _in_file(target: Target) -> str:
     """Return where a mount's nconnect stands, "" where no file has it."""
-    asked = find(target.asked, "nconnect")
+    asked = last_asked(target.asked, "nconnect")
     return asked.origin if asked and asked.file != UTAB else target.origin
 
 
@@ -496,7 +496,7 @@ def _shares_kerberos(target: Target, facts: Facts) -> bool:
 
 def _place_of_request(mount: Target) -> str:
     """Return where a mount's nconnect stands, for people; utab is no file to change."""
-    asked = find(mount.asked, "nconnect")
+    asked = last_asked(mount.asked, "nconnect")
     return asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"
 
 
@@ -504,7 +504,7 @@ def _without(mounts: Iterable[Target], facts: Facts) -> str:
     """Return how lines that ask for several connections ask for one; a setting for all servers stays."""
     taken, written = dict[str, None](), dict[str, None]()
     for mount in _of_groups(mounts, facts):
-        asked, place = find(mount.asked, "nconnect"), _place_of(mount, facts)
+        asked, place = last_asked(mount.asked, "nconnect"), _place_of(mount, facts)
         if asked is not None and asked.file != UTAB and is_global(asked, facts.snapshot.settings):
             written[place or f"the options of {mount.point}"] = None
         else:

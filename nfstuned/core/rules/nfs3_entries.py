@@ -15,8 +15,8 @@ from nfstuned.core.mounts.options import (
     WITHOUT_NTLM,
     WITHOUT_OLD_SMB,
     last_of,
-    names,
-    version,
+    nfs_version,
+    option_names,
     wanted,
     wanted_by_smb,
     wanted_though_sloppy,
@@ -160,7 +160,7 @@ def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
 def _only_of_version_3(request: Request) -> tuple[str, ...]:
     """Return the options that only version 3 has where a line asks for version 4 (nfs_do_mount_v4)."""
     options = parse_options(request.options)
-    asked = None if request.fstype in SMB else version(request.fstype, options)
+    asked = None if request.fstype in SMB else nfs_version(request.fstype, options)
     if asked is None or asked[0] != 4:  # noqa: PLR2004 - the version
         return ()
     return tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
@@ -175,7 +175,7 @@ def _refused(
 ) -> Fault:
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB
-    known = names()
+    known = option_names()
     own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
     renamed = [name for name in strange if smb and name in known.renamed_smb]
     foreign = [name for name in strange if name.lower() in other - own and name not in renamed]
@@ -211,7 +211,7 @@ def _listed(options: Iterable[str]) -> str:
 
 def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Iterator[str]:
     smb = fstype in SMB
-    table = names()
+    table = option_names()
     known = table.common | (table.smb if smb else table.nfs | table.rare_nfs)
     if smb and (kernel is None or kernel.version < WITHOUT_OLD_SMB):
         known |= table.renamed_smb.keys()
@@ -246,7 +246,7 @@ class _Misused:
 
 def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_Misused]:
     judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
-    named = version(request.fstype, options)
+    named = nfs_version(request.fstype, options)
     for name, value in options.pairs:
         # mount.nfs takes the minor version of vers=4.1 and drops the option's.
         if name == "minorversion" and named not in {None, (4, decimal(value))}:

@@ -15,8 +15,8 @@ from nfstuned.core.mounts.options import (
     cache_times,
     is_v3,
     last_of,
+    nfs_version,
     security,
-    version,
     version_text,
 )
 from nfstuned.core.mounts.requests import Intents
@@ -53,7 +53,7 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
     intents = Intents((), facts.snapshot.settings)
     for target in facts.nfs:
-        asked = version(target.fstype, target.options)
+        asked = nfs_version(target.fstype, target.options)
         if is_azure_files(target):
             if target.live is None and target.fstype == "aznfs":
                 yield from _refused_by_helper(target)
@@ -83,7 +83,7 @@ def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) ->
     if asked not in {None, (4, None)} or target.request is None:
         return False
     named = intents.default_version(target.request)
-    default = version("nfs", Options((("vers", named),))) if named is not None else (4, 2)
+    default = nfs_version("nfs", Options((("vers", named),))) if named is not None else (4, 2)
     if asked is not None and default is not None and default[0] != asked[0]:
         return True
     return default in {(4, None), (4, 2)}

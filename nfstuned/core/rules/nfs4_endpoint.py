@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 
 from nfstuned.core.mounts.requests import wants_tunnel
-from nfstuned.core.mounts.targets import server_name, stood_in_for
+from nfstuned.core.mounts.targets import has_stand_in, server_name
 from nfstuned.core.nconnect.transport import is_azure_files
 from nfstuned.core.policy.endpoint import (
     AZURE_FILES,
@@ -234,7 +234,7 @@ def _answer(answers: dict[str, Answer], target: Target, host: str) -> Answer:
 
 def _shown_address(target: Target) -> str | None:
     """Return the address that a live mount shows; None for what is only asked for."""
-    if stood_in_for(target):
+    if has_stand_in(target):
         return target.endpoint.address
     return target.live.options.get("addr") if target.live is not None else None
 
@@ -252,7 +252,7 @@ def _ordinary(facts: Facts, target: Target, host: str) -> str:
     if as_address(host) is None:
         linked = provider_by_name(facts.policy, host) == AZURE_FILES and f".{_LINK}." in host
         return host.replace(f".{_LINK}.", ".", 1) if linked else ""
-    if is_loopback(host) or stood_in_for(target) or not is_azure_files(target):
+    if is_loopback(host) or has_stand_in(target) or not is_azure_files(target):
         return ""
     return place.host if as_address(place.host) is None else "ACCOUNT.file.core.windows.net"
 

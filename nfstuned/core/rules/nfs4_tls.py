@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Container, Iterator, Mapping
 
-from nfstuned.core.mounts.options import aznfs_version, last_of, version
+from nfstuned.core.mounts.options import aznfs_version, last_of, nfs_version
 from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
 from nfstuned.core.nconnect.transport import replaced
 from nfstuned.core.policy.endpoint import (
@@ -145,7 +145,7 @@ def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
 
 def _may_share(target: Target) -> bool:
     """Whether the kernel may send a clear mount over a tunnel's connections, which are of NFS 4.1."""
-    return version(target.fstype, target.options) in {None, (4, None), (4, 1)}
+    return nfs_version(target.fstype, target.options) in {None, (4, None), (4, 1)}
 
 
 @rule("NFS409", "tls-wrong-cloud", WARNING, source=sources.TLS)

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nfstuned.core.mounts.requests import find
+from nfstuned.core.mounts.requests import last_asked
 from nfstuned.core.policy.match import as_glob
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
@@ -58,7 +58,7 @@ def out_of_conf(target: Target, *names: str) -> str:
     What contradicts such an option under another name does not keep it away, as `hard` does not with `soft`.
     """
     own = {UTAB, target.request.file if target.request else ""}
-    asked = (find(target.asked, name) for name in names)
+    asked = (last_asked(target.asked, name) for name in names)
     added = [
         f"{option.name} out of {option.origin}"
         for option in asked

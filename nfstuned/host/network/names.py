@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Answer
-from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_servers, parse_sources
+from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_name_servers, parse_sources
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage
@@ -111,7 +111,7 @@ def _asks_resolved(root: Root) -> bool:
 
     It may have another server for a domain than those that resolv.conf names.
     """
-    servers = parse_servers(root.read_or_empty("etc/resolv.conf"))
+    servers = parse_name_servers(root.read_or_empty("etc/resolv.conf"))
     return not root.names("run/systemd/resolve") or _STUBS.issuperset(servers)
 
 

@@ -73,7 +73,7 @@ def name_server_lines(text: str) -> str:
     )
 
 
-def parse_servers(text: str) -> tuple[str, ...]:
+def parse_name_servers(text: str) -> tuple[str, ...]:
     """Return the addresses of the `nameserver` lines of resolv.conf(5)."""
     lines = (line.split() for line in name_server_lines(text).split("\n"))
     return tuple(words[1] for words in lines if words[:1] == ["nameserver"])

@@ -24,7 +24,7 @@ from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls
 from nfstuned.parse.etc.services import read_unit
 from nfstuned.parse.etc.units import UNIT_FOLDERS, conf_files
 from nfstuned.parse.fields import clean_path, quoted
-from nfstuned.parse.fields import number as read_number
+from nfstuned.parse.fields import parse_number as read_number
 from nfstuned.parse.tree import FileTree
 
 _HIGHEST = 65535

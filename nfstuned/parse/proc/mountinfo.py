@@ -9,7 +9,7 @@ from itertools import chain
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountNode, decimal
-from nfstuned.parse.fields import number, parse_kernel_options, quoted, unescape
+from nfstuned.parse.fields import parse_kernel_options, parse_number, quoted, unescape
 from nfstuned.parse.proc.superblocks import is_device_number
 
 FILE = "/proc/self/mountinfo"
@@ -146,8 +146,8 @@ def _mount(line: str, types: frozenset[str]) -> Mount | None:
     if not is_device_number(fields[2]):
         raise ValueError(f"not a device number: {quoted(fields[2])}")
     return Mount(
-        mount_id=number("mount id", fields[0]),
-        parent_id=number("parent id", fields[1]),
+        mount_id=parse_number("mount id", fields[0]),
+        parent_id=parse_number("parent id", fields[1]),
         device=fields[2],
         root=unescape(fields[3]),
         point=unescape(fields[4]),

@@ -19,7 +19,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import ByteCounters, MountStats, Nfsv4State, OpCounters, Stanza, Transport, decimal
-from nfstuned.parse.fields import LARGEST, count, counters, number, parse_kernel_options, quoted, unescape
+from nfstuned.parse.fields import (
+    LARGEST,
+    count,
+    counters,
+    parse_kernel_options,
+    parse_number,
+    quoted,
+    unescape,
+)
 
 FILE = "/proc/self/mountstats"
 _BEGIN = re.compile(rb"(?:device .+|no device) mounted on ")
@@ -412,7 +420,7 @@ def _numbers(line: str, least: int, unsigned: Iterable[int], text: str) -> list[
 _total_numbers = partial(_numbers, "bytes", _BYTES_COLUMNS, _BYTES)
 _READERS: Mapping[str, tuple[str, Callable[[str], object]]] = MappingProxyType({
     "opts": ("options", parse_kernel_options),
-    "age": ("age_s", partial(number, "age")),
+    "age": ("age_s", partial(parse_number, "age")),
     "bytes": ("bytes", lambda text: ByteCounters(*_total_numbers(text)[:_BYTES_COLUMNS])),
     "events": ("events", lambda text: tuple(_numbers("events", 0, _EVENTS, text))),
 })  # fmt: skip

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Server, Uevent, Volume
-from nfstuned.parse.fields import LARGEST, number, quoted
+from nfstuned.model.kernel import NfsClient, Uevent, Volume
+from nfstuned.parse.fields import LARGEST, parse_number, quoted
 
 SERVERS = "/proc/fs/nfsfs/servers"
 VOLUMES = "/proc/fs/nfsfs/volumes"
@@ -29,7 +29,7 @@ _VOLUME_FIELDS = 5
 """NV SERVER PORT DEV FSID; FSC follows, and is not read."""
 
 
-def parse_servers(text: str, file: str = SERVERS) -> tuple[Server | ParseError, ...]:
+def parse_clients(text: str, file: str = SERVERS) -> tuple[NfsClient | ParseError, ...]:
     """Return the nfs_clients in the file's order; a row that cannot be understood gives way to its error."""
     return _rows(text, file, _server)
 
@@ -75,15 +75,15 @@ def _rows(text: str, file: str, parse: Callable[[str], _Row]) -> tuple[_Row | Pa
     return tuple(rows)
 
 
-def _server(row: str) -> Server:
+def _server(row: str) -> NfsClient:
     fields = row.split(None, _SERVER_FIELDS - 1)
     if len(fields) < _SERVER_FIELDS:
         raise ValueError(f"{len(fields)} fields, {_SERVER_FIELDS} expected: {quoted(row)}")
-    return Server(
+    return NfsClient(
         version=_version(fields[0]),
         address=_address(fields[1]),
         port=_port(fields[2]),
-        users=number("use count", fields[3]),
+        users=parse_number("use count", fields[3]),
         hostname=fields[4],
     )
 
@@ -110,7 +110,7 @@ def _volume_of(fields: list[str]) -> Volume:
 def _version(token: str) -> int:
     if not token.startswith("v"):
         raise ValueError(f"not an NFS version: {quoted(token)}")
-    return number("NFS version", token[1:])
+    return parse_number("NFS version", token[1:])
 
 
 def _address(token: str) -> str:
@@ -159,7 +159,7 @@ def parse_read_ahead(text: str, file: str) -> int:
     token = text.partition("\n")[0]
     negative = token.startswith("-")
     try:
-        value = number("read-ahead", token[negative:])
+        value = parse_number("read-ahead", token[negative:])
     except ValueError:
         raise ParseError(file, 1, f"read-ahead is not a number: {quoted(token)}") from None
     return LARGEST + 1 - value if negative and value else value

@@ -20,7 +20,7 @@ from tests.lab.kit.server import ADDRESS, AZURE
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from nfstuned.model.kernel import Server, Uevent, Volume
+    from nfstuned.model.kernel import NfsClient, Uevent, Volume
     from tests.lab.kit.mounts import Mounts
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
@@ -32,7 +32,7 @@ class Witness:
 
     events: list[Uevent] = field(default_factory=list)
     volumes: dict[str, Volume | None] = field(default_factory=dict)
-    servers: dict[str, tuple[Server, ...]] = field(default_factory=dict)
+    servers: dict[str, tuple[NfsClient, ...]] = field(default_factory=dict)
     _ended: bool = False
 
     def __enter__(self) -> Self:

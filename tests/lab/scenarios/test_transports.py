@@ -11,9 +11,9 @@ import pytest
 from nfstuned.errors import ParseError
 from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
-from nfstuned.model.kernel import MountStats, Server
+from nfstuned.model.kernel import MountStats, NfsClient
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.superblocks import parse_servers
+from nfstuned.parse.proc.superblocks import parse_clients
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
 from tests.lab.kit.shell import CommandError, run
 
@@ -159,10 +159,10 @@ def test_the_parsers_understand_all_that_this_kernel_writes(mount: Mounts) -> No
     assert {request.point for request in snapshot.requests} >= {str(m.point) for m in mounts}
 
 
-def _servers() -> list[Server]:
-    rows = parse_servers(Path("/proc/fs/nfsfs/servers").read_text())
+def _servers() -> list[NfsClient]:
+    rows = parse_clients(Path("/proc/fs/nfsfs/servers").read_text())
     assert not [row for row in rows if isinstance(row, ParseError)]
-    return [row for row in rows if isinstance(row, Server)]
+    return [row for row in rows if isinstance(row, NfsClient)]
 
 
 def _written(mounted: Mounted) -> int:
