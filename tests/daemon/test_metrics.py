@@ -234,7 +234,9 @@ def test_a_write_that_ends_late_was_a_success_all_the_same(
     host.sample()
     with monkeypatch.context() as patched:
         patched.setattr(MetricsFile, "finished", lambda _: None)
+        before = children()
         host.sample()
+        assert children() == before, "one child at a time"
     (host.folder / "srv").rename(host.folder / "gone")
     hanging = f"prometheus.textfile: {PATH}: the last write still goes on: is its disk well?"
     assert host.entries.texts(FAILED) == [ABSENT, hanging]

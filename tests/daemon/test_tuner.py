@@ -335,6 +335,32 @@ def test_a_number_without_a_backlog_allows_three_changes(host: Host) -> None:
         assert host.value("0:43") == wanted
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_contest_waits_for_a_name_and_follows_the_report_of_the_change(host: Host, *, deep: bool) -> None:
+    """A mount names it, or its number once other namespaces were searched."""
+    host.appear("0:43")
+    host.set("0:43", 128)
+    host.tuner.settled("0:43")
+    host.look()
+    assert host.entries == []
+    if not deep:
+        host.mount("0:43")
+    host.look(deep=deep)
+    host.look()
+    assert host.entries.names() == ["READ_AHEAD_SET", "READ_AHEAD_CONTESTED"]
+    assert host.entries[1]["MESSAGE"].startswith("0:43: " if deep else "/mnt/a: ")
+
+
+def test_a_conflict_of_policies_is_reported_once(host: Host) -> None:
+    by_point = Assignment(Match(mount_point=("/mnt/b",)), "generic", "nfstuned.toml, policy 1")
+    host.tuner.policy = replace(POLICY, assignments=(by_point,))
+    host.show()
+    host.mount("0:43", point="/mnt/b")
+    for _ in range(3):
+        host.look()
+    assert len(host.entries.of(Message.POLICY_CONFLICT)) == 1
+
+
 RULE = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"'
 
 
