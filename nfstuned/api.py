@@ -161,8 +161,8 @@ def diagnose(
     which a finding tells. Raises OSError, ParseError, ConfigError, and ValueError for a word without a rule.
     """
     scope = scope or Scope()
-    words = catalogue.words((rules,))
-    if word := catalogue.unknown(words):
+    words = catalogue.split_words((rules,))
+    if word := catalogue.first_unknown(words):
         raise ValueError(catalogue.correction(word))
     opened = _opened(root, image=scope.image)
     if scope.proposal:

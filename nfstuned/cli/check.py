@@ -30,7 +30,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: 
 
 @dataclass(frozen=True, slots=True)
 class CheckOrder:
-    """What the user asked for."""
+    """The options of the command."""
 
     image: str | None = None
     fstab: str | None = None
@@ -43,44 +43,39 @@ class CheckOrder:
 
 
 def judge(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
-    """Judge a host or an image and print what is wrong; a test answers for the world `outside`."""
+    """Judge a host or an image and print the findings; a test answers for the world `outside`."""
     rules = _chosen(order)
     root = _rooted(root, order)
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
-    report = _judge(root, policy, rules, order, OutsideWithProgress(outside or live_outside(root)))
-    _tell_doubts(root, report)
+    report = _judge(root, policy, rules, order, outside)
     _print(report, order.form)
     return report.exit_code
 
 
 def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
-    """Return what is wrong with a host, by every rule; what could not be found out is on stderr."""
-    report = _judge(
-        root, policy, RULES, CheckOrder(offline=offline), OutsideWithProgress(outside or live_outside(root))
-    )
-    _tell_doubts(root, report)
-    return report
+    """Return the report on a host by every rule; its doubts are on stderr."""
+    return _judge(root, policy, RULES, CheckOrder(offline=offline), outside)
 
 
-def _tell_doubts(root: Root, report: Report) -> None:
-    for doubt in report.doubts:
-        messages.note(doubt)
-    messages.unreadable_lines(denied_files(root, report.facts.snapshot))
-
-
-def _judge(root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside) -> Report:
+def _judge(
+    root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside | None
+) -> Report:
     image = order.image is not None
     scope = Scope(image, order.offline, order.sample_s, proposal=order.fstab or "")
-    facts = examine(root, policy, scope, outside)
-    return Report(
+    facts = examine(root, policy, scope, OutsideWithProgress(outside or live_outside(root)))
+    report = Report(
         root=order.image or root.prefix,
         facts=facts,
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
         diagnosis=diagnose(facts, rules),
         fail_on=Severity(order.fail_on),
     )
+    for doubt in report.doubts:
+        messages.note(doubt)
+    messages.unreadable_lines(denied_files(root, facts.snapshot))
+    return report
 
 
 def _rooted(root: Root, order: CheckOrder) -> Root:
@@ -103,36 +98,52 @@ def _rooted(root: Root, order: CheckOrder) -> Root:
 
 
 def _chosen(order: CheckOrder) -> tuple[Rule, ...]:
-    """Return the rules that the words of --select and --ignore leave; raises click.BadParameter."""
+    """Return the rules by the words of --select and --ignore; raises click.BadParameter."""
     if not (order.select or order.ignore):
         return RULES
     from nfstuned.core.rules import catalogue  # noqa: PLC0415 - most checks take every rule
 
-    chosen, ignored = catalogue.words(order.select), catalogue.words(order.ignore)
-    if order.select and not chosen:  # as of a variable that is not set: no reason to judge everything
+    chosen, ignored = catalogue.split_words(order.select), catalogue.split_words(order.ignore)
+    if order.select and not chosen:  # a variable in a script was not set: do not judge by every rule
         raise click.BadParameter("no rule is named; nfstuned rules lists them", param_hint="--select")
     for option, wanted in (("--select", chosen), ("--ignore", ignored)):
-        word = catalogue.unknown(wanted)
+        word = catalogue.first_unknown(wanted)
         if word:
             raise click.BadParameter(catalogue.correction(word), param_hint=option)
     return select(RULES, chosen, ignored)
 
 
 def _print(report: Report, form: str) -> None:
+    # Each format's modules are loaded for it alone.
     if form == "text":
         _print_text(report)
     elif form == "json":
         sys.stdout.write(to_json(check_document(report)) + "\n")
+    elif form == "prometheus":
+        from time import time  # noqa: PLC0415 - as above
+
+        from nfstuned.view.metrics import exposition, findings_families  # noqa: PLC0415 - as above
+
+        sys.stdout.write(exposition(findings_families(findings_counts(report), time())))
+    elif form == "junit":
+        from datetime import datetime, timezone  # noqa: PLC0415 - as above
+
+        from nfstuned.view.ci import Stamp, junit  # noqa: PLC0415 - as above
+
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+        sys.stdout.write(junit(report, Stamp(now, os.uname().nodename or "localhost")))
     else:
-        # Each loads what only its format needs.
-        written = {"junit": _junit, "prometheus": _prometheus, "sarif": _sarif}[form](report)
-        sys.stdout.write(written)
+        from nfstuned.host.installed import page  # noqa: PLC0415 - as above
+        from nfstuned.view.ci import sarif_document  # noqa: PLC0415 - as above
+
+        pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
+        sys.stdout.write(to_json(sarif_document(report, pages)) + "\n")
 
 
 def _print_text(report: Report) -> None:
     terminal = sys.stdout.isatty()
     width = terminal_width() if terminal else None
-    dumb = os.environ.get("TERM") in {"dumb", "unknown"}  # as rich takes it, which colours the other commands
+    dumb = os.environ.get("TERM") in {"dumb", "unknown"}  # as rich, which colours the other commands, has it
     colour = terminal and not dumb and not os.environ.get("NO_COLOR")
     for line in report_lines(report, width):
         lead, text = line.lead, line.text
@@ -141,31 +152,6 @@ def _print_text(report: Report) -> None:
         elif colour and line.heading:
             text = click.style(text, bold=True)
         sys.stdout.write(f"{lead}{text}\n")
-
-
-def _junit(report: Report) -> str:
-    from datetime import datetime, timezone  # noqa: PLC0415 - with the format that needs it
-
-    from nfstuned.view.junit import Stamp, junit  # noqa: PLC0415 - as above
-
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-    return junit(report, Stamp(now, os.uname().nodename or "localhost"))
-
-
-def _prometheus(report: Report) -> str:
-    from time import time  # noqa: PLC0415 - with the format that needs it
-
-    from nfstuned.view.metrics import exposition, findings_families  # noqa: PLC0415 - as above
-
-    return exposition(findings_families(findings_counts(report), time()))
-
-
-def _sarif(report: Report) -> str:
-    from nfstuned.host.installed import page  # noqa: PLC0415 - as above
-    from nfstuned.view.sarif import sarif_document  # noqa: PLC0415 - with the format that needs it
-
-    pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
-    return to_json(sarif_document(report, pages)) + "\n"
 
 
 @click.command("check")
@@ -180,7 +166,7 @@ def _sarif(report: Report) -> str:
     "--fstab",
     type=click.Path(),
     metavar="FILE|-",
-    help="Judge this file in the place of /etc/fstab; - is stdin.",
+    help="Judge this file instead of /etc/fstab; - is stdin.",
 )
 @click.option("--offline", is_flag=True, help="Send nothing over the network.")
 @click.option(
@@ -209,12 +195,12 @@ def _sarif(report: Report) -> str:
 @format_option("junit", "sarif", "prometheus")
 @click.pass_obj
 def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
-    """Say what is wrong with NFS and SMB mounts.
+    """Find mistakes in NFS and SMB mounts.
 
     It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
     the udev rules, names and ports, and the host itself; with --root the files of an image. It changes
-    nothing and touches no mount. `nfstuned rules` lists what it looks for, `nfstuned explain RULE` says why.
-    IDS are separated by commas.
+    nothing and touches no mount. `nfstuned rules` lists its rules, `nfstuned explain RULE` gives a rule's
+    reasons. IDS are separated by commas.
 
     \b
     Examples:
@@ -229,7 +215,6 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
       1  something is
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
          fstab that is not understood as a whole, or a file that could not be read, but for want of
-         rights; what could be judged is told all the same, but with an invalid configuration nothing
-         is judged
+         rights; all other findings are printed, but with an invalid configuration nothing is judged
     """
     return judge(root, CheckOrder(**options))

@@ -8,7 +8,7 @@ import sys
 import click
 
 from nfstuned.cli.options import RuleName, format_option
-from nfstuned.core.rules.catalogue import CATALOGUE, correction, find
+from nfstuned.core.rules.catalogue import CATALOGUE, correction, find_rules
 from nfstuned.host.installed import page
 from nfstuned.view.check import needs, rules_document
 from nfstuned.view.words import to_json
@@ -20,7 +20,7 @@ HEADER = ("RULE", "SEVERITY", "NAME", "NEEDS")
 @click.command()
 @click.argument("rule", type=RuleName())
 def explain(rule: str) -> int:
-    """Print why a rule matters and how to mend it.
+    """Print why a rule matters and how to follow it.
 
     RULE is an id or a name, as `nfstuned check` and `nfstuned rules` print them.
 
@@ -34,27 +34,22 @@ def explain(rule: str) -> int:
       0  printed
       2  there is no such rule; the nearest ones are named
     """
-    named = find(rule)
+    named = find_rules(rule)
     if not named:
         raise click.BadParameter(correction(rule), param_hint="RULE")
     # A package may have left the pages out.
     text = "\n".join(
         page(r.id) or f"# {r.id}: {r.name}\n\n*{r.severity.value}*\n\nSource: {r.source}\n" for r in named
     )
-    if sys.stdout.isatty():
-        _print_markdown(text)
-    else:
+    if not sys.stdout.isatty():
         sys.stdout.write(text)
-    return SHOWN
-
-
-def _print_markdown(text: str) -> None:
-    """Print a page at the terminal's width, in colour unless NO_COLOR asks for none."""
+        return SHOWN
     from rich.console import Console  # noqa: PLC0415 - slow to load, and only for a terminal
     from rich.markdown import Markdown  # noqa: PLC0415 - as above
 
     console = Console(file=sys.stdout, no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
     console.print(Markdown(text, hyperlinks=False))
+    return SHOWN
 
 
 @click.command()
@@ -62,8 +57,8 @@ def _print_markdown(text: str) -> None:
 def rules(form: str) -> int:
     """List the rules of `nfstuned check`.
 
-    NEEDS are the facts that a rule cannot judge without: the running kernel (live), the network, two looks
-    (sample, see `nfstuned check --sample`) or an image (`--root`). The others judge files alone.
+    NEEDS are a rule's conditions: the running kernel (live), the network, two looks (sample, see
+    `nfstuned check --sample`) or an image (`--root`). The other rules judge files alone.
 
     \b
     Examples:

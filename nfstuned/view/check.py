@@ -54,7 +54,7 @@ def check_document(report: Report) -> Document:
 
 
 def findings_counts(report: Report) -> dict[tuple[str, str, str], int]:
-    """Return how often each rule found something, by its id, name and severity; skipped rules are absent."""
+    """Return the number of findings of each rule, by its id, name and severity, without skipped rules."""
     counts = {
         (rule.id, rule.name, rule.severity.value): 0 for rule in report.rules if rule not in report.skipped
     }
@@ -80,7 +80,7 @@ def rules_document(rules: Iterable[Rule]) -> Document:
 
 
 def needs(rule: Rule) -> list[str]:
-    """Return in words for programs what a rule cannot judge without: "live", "network", and so on."""
+    """Return a rule's needs in words for programs: "live", "network", and so on."""
     return [need.name.lower() for need in Need if need in rule.needs]
 
 
@@ -89,9 +89,9 @@ _MARGIN = 2
 _HANG = " " * (_MARGIN + _SEVERITY + _RULE)
 _LEAST = 30
 _QUOTED = r"""\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'(?:"'"'[^']*')*"""
-"""A word as nfstuned.model.shell.quote writes it; what stands behind a letter is an apostrophe."""
+"""A word as nfstuned.model.shell.quote writes it; a quote behind a letter is an apostrophe."""
 _HELD = "\u00a0"
-"""In the place of a blank at which no line ends; `printable` leaves none of these."""
+"""A blank at which no line ends; `printable` leaves none of these."""
 _LACKS = {
     Need.LIVE: "a running kernel",
     Need.NETWORK: "the network",
@@ -110,7 +110,7 @@ class ReportLine:
 
     @property
     def lead(self) -> str:
-        """What stands before the text, to be coloured: margin and severity."""
+        """The margin and the severity before the text, to be coloured."""
         return f"{'':{_MARGIN}}{self.severity.value:{_SEVERITY}}" if self.severity else ""
 
 
@@ -132,7 +132,7 @@ def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLin
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
-    """Return the text's lines; a word is never broken, for it may be a command's, nor what is quoted."""
+    """Return the text's lines without breaking a word, which may be a command's, or a quotation."""
     if width is None:
         return [text]
     from textwrap import wrap  # noqa: PLC0415 - only a terminal has a width
@@ -143,18 +143,15 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def verdict(report: Report) -> Iterator[str]:
-    """Yield what came of a check in a few lines."""
+    """Yield the result of a check in a few lines."""
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)
     scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
-    numbers = ((severity, report.number(severity)) for severity in Severity)
     counts = ", ".join(
         # Advice and info have no plural.
-        count(number, severity.value)
-        if severity in {Severity.ERROR, Severity.WARNING}
-        else f"{number} {severity.value}"
-        for severity, number in numbers
-        if number
+        count(number, severity.value) if severity.rank <= 1 else f"{number} {severity.value}"
+        for severity in Severity
+        if (number := report.number(severity))
     )
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
     result = f"{counts} ({scope})" if counts else f"Nothing to report: {scope}"
@@ -167,7 +164,7 @@ def verdict(report: Report) -> Iterator[str]:
 
 
 def _skipped(report: Report) -> str:
-    """Return how many rules were skipped, and for the lack of what."""
+    """Return the number of skipped rules, and their needs."""
     if not report.skipped:
         return ""
     lacking = [min(rule.needs - report.facts.has, key=list(Need).index) for rule in report.skipped]

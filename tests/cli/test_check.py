@@ -69,7 +69,7 @@ class Rules:
         """Replace the catalogue's."""
         self.patch.setattr(checking, "RULES", rules)
         self.patch.setattr("nfstuned.core.rules.catalogue.CATALOGUE", (CRASHED, *rules))
-        self.patch.setattr("nfstuned.view.sarif.CATALOGUE", (CRASHED, *rules))
+        self.patch.setattr("nfstuned.view.ci.CATALOGUE", (CRASHED, *rules))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as nfs1
+from nfstuned.core.rules import nfs1_udev as udev
 from nfstuned.core.rules.remedies import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import configuration
@@ -97,7 +98,7 @@ def test_a_value_that_is_no_multiple_of_the_page_is_reached_by_whole_pages() -> 
 
 def test_128_is_explained_by_the_kernel() -> None:
     (fault,) = nfs1.below_policy(facts(superblock(128, AZURE)))
-    assert "128 is what kernels since 5.4 give every NFS mount (this is 6.12.0)" in fault.message
+    assert "kernels since 5.4 give every NFS mount 128 KiB (this is 6.12.0)" in fault.message
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ STOCK = System(daemon=Unit(installed=True, masks_rules=True))
 )
 def test_a_stock_128_is_one_finding(kb: int, system: System, rules: list[str]) -> None:
     host = replace(facts(superblock(kb, AZURE)), udev=(PACKAGED,), system=system)
-    assert [rule.id for rule in (nfs1.contested, nfs1.below_policy) if list(rule(host))] == rules
+    assert [rule.id for rule in (udev.contested, nfs1.below_policy) if list(rule(host))] == rules
 
 
 @pytest.mark.parametrize(
@@ -168,22 +169,28 @@ def test_a_value_that_somebody_chose_is_told_where_it_is_set_and_nowhere_else(
     writers: tuple[Setting, ...], files: tuple[UdevFile, ...], subject: str
 ) -> None:
     host = replace(facts(superblock(256, AZURE)), udev=files, writers=writers)
-    (fault,) = (*nfs1.contested(host), *nfs1.below_policy(host))
+    (fault,) = (*udev.contested(host), *nfs1.below_policy(host))
     assert (fault.subject, fault.remedy.endswith("; then sudo nfstuned apply")) == (subject, True)
 
 
 def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount() -> None:
     host = replace(facts(superblock(128, AZURE)), udev=(EARLY, PACKAGED))
-    (fault,) = (*nfs1.outrun(host), *nfs1.contested(host), *nfs1.below_policy(host))
+    (fault,) = (*udev.outrun(host), *udev.contested(host), *nfs1.below_policy(host))
     assert (fault.subject, fault.remedy.endswith(", and sudo nfstuned apply")) == (f"{EARLY.path}:1", True)
     wrong = UdevFile(EARLY.path, ONE_LINE.replace("15360", "1024"))
     host = replace(facts(superblock(128, AZURE)), udev=(wrong, PACKAGED))
-    assert [len(list(judge(host))) for judge in (nfs1.outrun, nfs1.contested, nfs1.below_policy)] == [1, 0, 1]
+    assert [len(list(judge(host))) for judge in (udev.outrun, udev.contested, nfs1.below_policy)] == [1, 0, 1]
 
 
 def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> None:
     everywhere = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15360"\n'
-    all_of_udev = (nfs1.broken, nfs1.tolerated, nfs1.outrun, nfs1.masked, nfs1.contested)
+    all_of_udev = (
+        udev.broken,
+        udev.tolerated,
+        udev.outrun,
+        udev.masked,
+        udev.contested,
+    )
     for name, text, hides, said in (
         ("90-a.rules", everywhere, (), "sorts after it, overwrites its value"),
         ("90-a.rules", ONE_LINE.replace("$$", "$"), (), "sorts after it, overwrites its value"),
@@ -210,10 +217,10 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
 def test_another_rule_of_a_broken_rules_file_keeps_its_own_finding() -> None:
     file = UdevFile(EARLY.path, ONE_LINE.replace("$$", "$") + "\n" + ONE_LINE)
     host = replace(facts(superblock(15360, AZURE)), udev=(file, PACKAGED))
-    assert subjects(nfs1.tolerated(host)) == [f"{file.path}:1"]
-    (fault,) = nfs1.outrun(host)
+    assert subjects(udev.tolerated(host)) == [f"{file.path}:1"]
+    (fault,) = udev.outrun(host)
     assert fault.subject == f"{file.path}:3"
-    assert fault.remedy.startswith(f"mend line 1 of {file.path}, then sudo mv -n ")
+    assert fault.remedy.startswith(f"repair line 1 of {file.path}, then sudo mv -n ")
 
 
 def test_bytes_for_kib_are_named() -> None:
@@ -261,10 +268,10 @@ def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> 
 
 def test_nfsrahead_without_settings_says_128_wherever_its_rule_is_in_force() -> None:
     host = facts(superblock(15360, AZURE))
-    (fault,) = nfs1.contested(replace(host, udev=(PACKAGED,)))
+    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
     assert (fault.subject, fault.observed, fault.expected) == (RULE_1, "128 KiB", "15360 KiB")
-    assert not list(nfs1.contested(replace(host, udev=(PACKAGED, LATE))))
-    assert not list(nfs1.contested(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
+    assert not list(udev.contested(replace(host, udev=(PACKAGED, LATE))))
+    assert not list(udev.contested(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
 
 
 OLD = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
@@ -288,17 +295,17 @@ def test_nfsrahead_is_told_one_value_a_version_where_the_last_word_is(
     writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = facts(superblock(15360, AZURE), OLD)
     host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
-    assert [fault.remedy for fault in nfs1.contested(host)] == [remedy.format(file)]
+    assert [fault.remedy for fault in udev.contested(host)] == [remedy.format(file)]
 
 
 def test_nfsrahead_cannot_be_told_two_values_for_one_version() -> None:
     host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
-    (fault,) = nfs1.contested(replace(host, udev=(PACKAGED,)))
+    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
     assert "/dev/null" in fault.remedy
 
 
 def test_without_a_mount_nothing_is_contested() -> None:
-    assert not list(nfs1.contested(replace(facts(), udev=(PACKAGED,))))
+    assert not list(udev.contested(replace(facts(), udev=(PACKAGED,))))
 
 
 @pytest.mark.parametrize(
@@ -318,7 +325,7 @@ def test_of_nfs_conf_the_last_line_for_the_version_counts(
 ) -> None:
     writers = tuple(setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = replace(facts(superblock(15360, AZURE)), udev=(PACKAGED,), writers=writers)
-    assert subjects(nfs1.contested(host)) == found
+    assert subjects(udev.contested(host)) == found
 
 
 def test_what_is_only_asked_for_is_contested_by_its_version() -> None:
@@ -328,7 +335,7 @@ def test_what_is_only_asked_for_is_contested_by_its_version() -> None:
         Request(NFS, "/c", "v3", "/etc/fstab", 3),
     ]
     host = replace(facts(requests=requests), udev=(PACKAGED,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    (fault,) = nfs1.contested(host)
+    (fault,) = udev.contested(host)
     assert fault.subject == RULE_1
     assert "(/etc/fstab:2, /etc/fstab:3)" in fault.message
 
@@ -345,7 +352,7 @@ def test_what_is_only_asked_for_is_contested_by_its_version() -> None:
 def test_a_foreign_rule_counts_where_it_surely_reaches_nfs(condition: str, found: list[str]) -> None:
     text = f'SUBSYSTEM=="bdi", {condition}ATTR{{read_ahead_kb}}="1024"\n'
     host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", text),))
-    assert subjects(nfs1.contested(host)) == found
+    assert subjects(udev.contested(host)) == found
 
 
 def guarded(jump: str, text: str, path: str = "/r") -> UdevFile:
@@ -362,10 +369,10 @@ RUN = f"{FINDS}RUN+=\"/bin/sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"
 @pytest.mark.parametrize("text", [LOW, NFS_UTILS, RUN, FINDS + 'ATTR{read_ahead_kb}="1024"\n'])
 def test_a_jump_leaves_open_what_it_may_pass_over_and_nothing_else(text: str) -> None:
     host = facts(superblock(15360, AZURE))
-    assert subjects(nfs1.contested(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
-    assert not list(nfs1.contested(replace(host, udev=(guarded(OPEN, text),))))
+    assert subjects(udev.contested(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
+    assert not list(udev.contested(replace(host, udev=(guarded(OPEN, text),))))
     beside = UdevFile("/r", f'{OPEN}, GOTO="end"\nLABEL="end"\n{text}')
-    assert subjects(nfs1.contested(replace(host, udev=(beside,)))) == ["/r:3"]
+    assert subjects(udev.contested(replace(host, udev=(beside,)))) == ["/r:3"]
 
 
 @pytest.mark.parametrize(
@@ -378,18 +385,18 @@ def test_a_jump_leaves_open_what_it_may_pass_over_and_nothing_else(text: str) ->
 )
 def test_a_program_that_finds_nfs_does_not_decide_alone(condition: str) -> None:
     host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", condition),))
-    assert not list(nfs1.contested(host))
+    assert not list(udev.contested(host))
 
 
 def test_more_than_is_wanted_is_no_contest_where_the_policy_only_raises() -> None:
     rule = UdevFile("/r", f'SUBSYSTEM=="bdi", {FINDS}ATTR{{read_ahead_kb}}="15360"\n')
-    assert not list(nfs1.contested(replace(facts(superblock(15360, NFS)), udev=(rule,))))
+    assert not list(udev.contested(replace(facts(superblock(15360, NFS)), udev=(rule,))))
     lowering = facts(superblock(15360, NFS, NFS), policy=small("small"))
     silent = facts(superblock(15360, NFS), policy=replace(POLICY, assignments=(_all("silent"),)))
     only = facts(superblock(15360, NFS), policy=replace(POLICY, assignments=(_all("small"),)))
-    assert not list(nfs1.contested(replace(silent, udev=(rule,))))
-    assert subjects(nfs1.contested(replace(only, udev=(rule,)))) == ["/r:1"]
-    assert not list(nfs1.contested(replace(lowering, udev=(rule,))))
+    assert not list(udev.contested(replace(silent, udev=(rule,))))
+    assert subjects(udev.contested(replace(only, udev=(rule,)))) == ["/r:1"]
+    assert not list(udev.contested(replace(lowering, udev=(rule,))))
 
 
 def _all(profile: str) -> Assignment:
@@ -401,17 +408,17 @@ def test_aznfs_only_raises(value: str, found: list[str]) -> None:
     requests = [Request(AZURE, "/0", "", "/etc/fstab", 1, fstype="aznfs")]
     writers = (setting(AZNFS, "AZNFS_READ_AHEAD_KB", value),)
     host = replace(facts(superblock(15360, AZURE), requests=requests), writers=writers)
-    assert subjects(nfs1.contested(host)) == found
-    assert not list(nfs1.contested(replace(facts(superblock(15360, AZURE)), writers=writers)))
+    assert subjects(udev.contested(host)) == found
+    assert not list(udev.contested(replace(facts(superblock(15360, AZURE)), writers=writers)))
 
 
 @pytest.mark.parametrize(("value", "found"), [("true", ["/f:1"]), ("false", [])])
 def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found: list[str]) -> None:
     writers = (setting(EFS_UTILS, "optimize_readahead", value),)
-    assert not list(nfs1.contested(replace(facts(superblock(15360, EFS)), writers=writers)))
+    assert not list(udev.contested(replace(facts(superblock(15360, EFS)), writers=writers)))
     host = facts(superblock(15360, EFS), policy=replace(POLICY, assignments=(_all("small"),)))
-    assert subjects(nfs1.contested(replace(host, writers=writers))) == found
-    assert not list(nfs1.contested(replace(facts(superblock(15360, NFS)), writers=writers)))
+    assert subjects(udev.contested(replace(host, writers=writers))) == found
+    assert not list(udev.contested(replace(facts(superblock(15360, NFS)), writers=writers)))
 
 
 @pytest.mark.parametrize(
@@ -427,19 +434,19 @@ def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found
 )
 def test_tuned_counts_where_its_pattern_meets_the_mount(path: str, value: str, found: list[str]) -> None:
     host = replace(facts(superblock(15360, AZURE)), writers=(setting(TUNED, path, value),))
-    assert subjects(nfs1.contested(host)) == found
+    assert subjects(udev.contested(host)) == found
 
 
 def test_a_rule_is_outrun_by_a_later_one_with_another_value() -> None:
-    assert subjects(nfs1.outrun(replace(facts(), udev=(EARLY, PACKAGED)))) == [f"{EARLY.path}:1"]
-    assert not list(nfs1.outrun(replace(facts(), udev=(EARLY, PACKAGED, LATE))))
-    assert not list(nfs1.outrun(replace(facts(), udev=(EARLY, LATE))))
+    assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED)))) == [f"{EARLY.path}:1"]
+    assert not list(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED, LATE))))
+    assert not list(udev.outrun(replace(facts(), udev=(EARLY, LATE))))
     both = (setting(NFSRAHEAD, "default", "15360"),)
-    assert not list(nfs1.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=both)))
+    assert not list(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=both)))
     one = (setting(NFSRAHEAD, "nfs4", "15360"),)
-    assert subjects(nfs1.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=one))) == [f"{EARLY.path}:1"]
+    assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=one))) == [f"{EARLY.path}:1"]
     host = replace(facts(superblock(15360, AZURE)), udev=(EARLY, PACKAGED), writers=one)
-    assert not list(nfs1.outrun(host))
+    assert not list(udev.outrun(host))
 
 
 @pytest.mark.parametrize(("jump", "found"), [(CLOSED, True), (OPEN, False)])
@@ -447,8 +454,8 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
     jump: str, *, found: bool
 ) -> None:
     early, late = guarded(jump, ONE_LINE, EARLY.path), guarded(jump, NFS_UTILS, PACKAGED.path)
-    assert bool(list(nfs1.outrun(replace(facts(), udev=(early, PACKAGED))))) is found
-    assert bool(list(nfs1.outrun(replace(facts(), udev=(EARLY, late))))) is found
+    assert bool(list(udev.outrun(replace(facts(), udev=(early, PACKAGED))))) is found
+    assert bool(list(udev.outrun(replace(facts(), udev=(EARLY, late))))) is found
 
 
 @pytest.mark.parametrize(
@@ -467,24 +474,24 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
 )
 def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:
     file = UdevFile(f"/etc/udev/rules.d/{name}", text, (hides,))
-    assert subjects(nfs1.masked(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
+    assert subjects(udev.masked(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
 
 
 def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,))
     host = replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    (fault,) = nfs1.masked(host)
+    (fault,) = udev.masked(host)
     assert (fault.subject, fault.remedy) == (file.path, f"sudo rm {file.path}, {RELOAD}")
-    assert subjects(nfs1.masked(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
+    assert subjects(udev.masked(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
     for daemon in (Unit(enabled=True), Unit(active=True)):
-        assert not list(nfs1.masked(replace(host, system=System(daemon=daemon))))
+        assert not list(udev.masked(replace(host, system=System(daemon=daemon))))
 
 
 def test_of_a_file_that_was_not_read_nothing_is_claimed() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,), unread=True)
     settings = (setting(NFSRAHEAD, "nfs4", "15360"),)
     host = replace(facts(superblock(15360, AZURE)), udev=(file,), writers=settings)
-    assert not [*nfs1.masked(host), *nfs1.not_persistent(host)]
+    assert not [*udev.masked(host), *nfs1.not_persistent(host)]
 
 
 @pytest.mark.parametrize(
@@ -500,14 +507,14 @@ def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
     folder: str, command: str
 ) -> None:
     file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
-    (fault,) = nfs1.masked(replace(facts(), udev=(file,)))
+    (fault,) = udev.masked(replace(facts(), udev=(file,)))
     assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
 
 
 def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
     paths = ("/usr/lib/udev/rules.d/80-b.rules", EARLY.path)
     files = tuple(UdevFile(path, ONE_LINE) for path in paths)
-    assert [fault.remedy for fault in nfs1.outrun(replace(facts(), udev=(*files, PACKAGED)))] == [
+    assert [fault.remedy for fault in udev.outrun(replace(facts(), udev=(*files, PACKAGED)))] == [
         f"sudo cp -n {paths[0]} /etc/udev/rules.d/99-read-ahead-80-b.rules, {RELOAD}",
         f"sudo mv -n {paths[1]} /etc/udev/rules.d/99-read-ahead-90-a.rules, {RELOAD}",
     ]
@@ -519,7 +526,7 @@ def test_many_rules_that_are_broken_and_outrun_are_told_in_time() -> None:
     text = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="1"\n' * 10_000
     host = replace(facts(), udev=(UdevFile("/etc/udev/rules.d/60-a.rules", text), PACKAGED))
     start = time.process_time()
-    assert (len(list(nfs1.broken(host))), list(nfs1.outrun(host))) == (10_000, [])
+    assert (len(list(udev.broken(host))), list(udev.outrun(host))) == (10_000, [])
     assert time.process_time() - start < 20
 
 
@@ -528,7 +535,7 @@ def test_a_name_is_one_word_of_the_remedys_command() -> None:
     moved = "'/etc/udev/rules.d/99-read-ahead-60-a; reboot.rules'"
     outran = replace(facts(), udev=(UdevFile(hostile, ONE_LINE), PACKAGED))
     hiding = replace(facts(), udev=(UdevFile(hostile, ONE_LINE, ("/usr/lib/udev/rules.d/x.rules",)),))
-    for fault in (*nfs1.outrun(outran), *nfs1.masked(hiding)):
+    for fault in (*udev.outrun(outran), *udev.masked(hiding)):
         assert fault.remedy == f"sudo mv -n '{hostile}' {moved}, {RELOAD}"
 
 
@@ -544,16 +551,16 @@ def test_a_name_is_one_word_of_the_remedys_command() -> None:
 def test_an_unread_file_gets_a_name_that_hides_nothing_and_is_not_outrun(name: str, wanted: str) -> None:
     folder = "/etc/udev/rules.d"
     host = replace(facts(), udev=(PACKAGED,), udev_unread=(UdevFile(f"{folder}/{name}", ONE_LINE),))
-    (fault,) = nfs1.unread(host)
+    (fault,) = udev.unread(host)
     assert fault.remedy.startswith(f"sudo mv -n {folder}/{name} {folder}/{wanted}, {RELOAD}")
     renamed = replace(host, udev=(PACKAGED, UdevFile(f"{folder}/{wanted}", ONE_LINE)))
-    assert not list(nfs1.outrun(renamed))
+    assert not list(udev.outrun(renamed))
 
 
 def test_a_file_beside_its_rules_file_is_another_version_of_that() -> None:
     read = UdevFile("/etc/udev/rules.d/60-a.rules", ONE_LINE)
     unread = UdevFile("/etc/udev/rules.d/60-a.rules.2024", ONE_LINE)
-    assert not list(nfs1.unread(replace(facts(), udev=(read,), udev_unread=(unread,))))
+    assert not list(udev.unread(replace(facts(), udev=(read,), udev_unread=(unread,))))
 
 
 def sample(ratio: float | None, mib: int, kb: int) -> Sample:
@@ -639,15 +646,15 @@ def test_what_earlier_files_leave_behind_counts() -> None:
     marks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", KERNEL=="0:*", ENV{MINE}="1"\n')
     rule = UdevFile("/etc/udev/rules.d/20-b.rules", 'ENV{MINE}=="1", ATTR{read_ahead_kb}="1024"\n')
     host = facts(superblock(15360, AZURE))
-    assert subjects(nfs1.contested(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
-    assert not list(nfs1.contested(replace(host, udev=(rule,))))
+    assert subjects(udev.contested(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
+    assert not list(udev.contested(replace(host, udev=(rule,))))
 
 
 def test_a_value_in_the_answer_of_an_earlier_program_counts() -> None:
     asks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", PROGRAM="/usr/libexec/nfsrahead %k"\n')
     takes = UdevFile("/etc/udev/rules.d/20-b.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="%c"\n')
     host = facts(superblock(15360, AZURE))
-    assert subjects(nfs1.contested(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
+    assert subjects(udev.contested(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
 
 
 def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -> None:
@@ -660,12 +667,12 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
     ):
         file = UdevFile("/etc/udev/rules.d/99-z.rules", rule)
         host = replace(facts(superblock(128, AZURE)), udev=(file,))
-        (fault,) = (f for judge in (nfs1.broken, nfs1.below_policy, nfs1.contested) for f in judge(host))
+        (fault,) = (f for judge in (udev.broken, nfs1.below_policy, udev.contested) for f in judge(host))
         assert fault.subject == f"{file.path}:1"
         assert fault.remedy.endswith("sudo nfstuned apply")
         # The same by hand: the rule is the reason why nothing keeps it.
         right = replace(facts(superblock(15360, AZURE)), udev=(file,))
-        assert len([f for judge in (nfs1.broken, nfs1.not_persistent) for f in judge(right)]) == 1
+        assert len([f for judge in (udev.broken, nfs1.not_persistent) for f in judge(right)]) == 1
         # Another value than the policy's would not mend the mount.
         less = file._replace(text=rule.replace("15360", "64").replace("15M", "64K"))
         host = replace(host, udev=(less,))

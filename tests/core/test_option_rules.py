@@ -80,10 +80,10 @@ def test_only_a_version_that_cannot_come_to_4_1_is_wrong(fields: str, wrong: lis
     ("version", "read", "remedy"),
     [
         ("", "no version", "into"),
-        ("v4.1,", "no version", "in the place of v4.1 in"),
-        ("vers=4,", "version 4", "in the place of vers=4 in"),
-        ("vers=3,mountvers=3,", "version 3", "in the place of vers=3,mountvers=3 in"),
-        ("vers=4.1,minorversion=1,", "version 4.1.1", "in the place of vers=4.1,minorversion=1 in"),
+        ("v4.1,", "no version", "instead of v4.1 in"),
+        ("vers=4,", "version 4", "instead of vers=4 in"),
+        ("vers=3,mountvers=3,", "version 3", "instead of vers=3,mountvers=3 in"),
+        ("vers=4.1,minorversion=1,", "version 4.1.1", "instead of vers=4.1,minorversion=1 in"),
     ],
 )
 def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read: str, remedy: str) -> None:
@@ -340,7 +340,7 @@ def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
 
 CONF = "/etc/nfsmount.conf"
 TIMES_TAKEN_OUT = (
-    f"take acregmin out of {CONF}:2, acdirmax out of {CONF}:3, and write actimeo=30 in the place of noac in"
+    f"take acregmin out of {CONF}:2, acdirmax out of {CONF}:3, and write actimeo=30 instead of noac in"
 )
 
 
@@ -361,7 +361,7 @@ def configured(line: str, *conf: tuple[str, str]) -> dict[str, str]:
     [
         ("", [("Ac", "False")], f"take noac out of {CONF}:2, and add actimeo=30 at the end of"),
         ("", [("acregmin", "5")], f"take acregmin out of {CONF}:2, and add actimeo=30 at the end of"),
-        (",noac", [], "write actimeo=30 in the place of noac in"),
+        (",noac", [], "write actimeo=30 instead of noac in"),
         (
             ",noac",
             [("acregmin", "5"), ("acdirmax", "9")],
@@ -454,7 +454,7 @@ def test_nolock_of_smb_is_refused_from_linux_5_11_on(release: str, fstype: str, 
     seen = facts(f"//nas/a /a {fstype} vers=3.0,cred=/c,nolock,_netdev,nofail", kernel=kernel)
     faults = [one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS309"]
     assert [one.observed for one in faults] == ["nolock"] * refused
-    assert [one.remedy for one in faults] == ["write nobrl in the place of nolock in /etc/fstab:1"] * refused
+    assert [one.remedy for one in faults] == ["write nobrl instead of nolock in /etc/fstab:1"] * refused
     assert all("Linux 5.11 and later have no 'nolock' of SMB: a mount of" in one.message for one in faults)
 
 
@@ -469,7 +469,7 @@ def test_what_is_renamed_and_what_is_foreign_are_told_apart() -> None:
     )
     place = "in /etc/fstab:1"
     assert fault.remedy == (
-        f"take 'lock' out of the options {place}, and write nobrl in the place of nolock {place}"
+        f"take 'lock' out of the options {place}, and write nobrl instead of nolock {place}"
     )
 
 
@@ -539,7 +539,7 @@ def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -
 def test_a_version_takes_the_place_of_what_only_version_3_has() -> None:
     (fault,) = diagnose(facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail"), OPTIONS).findings
     assert fault.remedy == (
-        "write vers=4,minorversion=1 in the place of mountproto=tcp in the options in /etc/fstab:1"
+        "write vers=4,minorversion=1 instead of mountproto=tcp in the options in /etc/fstab:1"
     )
 
 
@@ -726,7 +726,7 @@ def test_the_protocol_of_an_address_is_mended_where_it_stands() -> None:
     own = facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail")
     (fault,) = diagnose(own, OPTIONS).findings
     assert "has an IPv6 address, and proto=tcp takes the other kind only" in fault.message
-    assert fault.remedy == "write proto=tcp6 in the place of proto=tcp in the options in /etc/fstab:1"
+    assert fault.remedy == "write proto=tcp6 instead of proto=tcp in the options in /etc/fstab:1"
     setting = Setting("nfsmount_global_options", None, "Proto", "rdma", CONF, 2)
     line = "[fd00::10]:/a /a nfs vers=4.1,nofail"
     snapshot = replace(facts(line).snapshot, settings=(setting,))
@@ -735,7 +735,7 @@ def test_the_protocol_of_an_address_is_mended_where_it_stands() -> None:
     ).findings  # fmt: skip
     assert fault.remedy == "write proto=rdma6 into the options in /etc/fstab:1"
     (fault,) = diagnose(facts("[fd00::10]:/a /a nfs vers=3,proto=udp6,nofail"), OPTIONS).findings
-    assert fault.remedy == "write proto=tcp6 in the place of udp in the options in /etc/fstab:1"
+    assert fault.remedy == "write proto=tcp6 instead of udp in the options in /etc/fstab:1"
 
 
 @pytest.mark.parametrize(
@@ -776,7 +776,7 @@ NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then umo
         (
             "",
             "/etc/modprobe.d/zz.conf",
-            f"write {OPTION}=Y in the place of {OPTION}=N in /etc/modprobe.d/zz.conf:3",
+            f"write {OPTION}=Y instead of {OPTION}=N in /etc/modprobe.d/zz.conf:3",
         ),
         (
             "",
@@ -787,7 +787,7 @@ NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then umo
         (
             f"quiet nfs.{OPTION}=0",
             "/etc/modprobe.d/zz.conf",
-            f"write nfs.{OPTION}=Y in the place of nfs.{OPTION}=0 on the kernel's command line",
+            f"write nfs.{OPTION}=Y instead of nfs.{OPTION}=0 on the kernel's command line",
         ),
         (f"nfs.{OPTION}=Y", "/etc/modprobe.d/zz.conf", ""),
     ],
@@ -845,8 +845,8 @@ def test_a_map_that_was_not_read_is_named_with_the_reason(
     (finding,) = diagnose(Facts(frozenset({Need.LIVE}), snapshot, POLICY, system=system), OPTIONS).findings
     assert (finding.rule, finding.subject) == ("NFS310", "/etc/auto.master:3")
     assert finding.message == message.format(
-        "nothing of what it mounts was checked",
-        "(automount in /etc/nsswitch.conf): what comes from there was not checked",
-        ", nor was /etc/x, which counts only for what is missing there",
-        ", where a dead server would hold up who reads it",
+        "none of its mounts was checked",
+        "(automount in /etc/nsswitch.conf): entries from there were not checked",
+        ", nor was /etc/x, which counts only for keys that are missing there",
+        ", where a dead server would hold up its reader",
     )

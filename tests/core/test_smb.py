@@ -84,7 +84,7 @@ def test_a_remedy_can_be_pasted_and_takes_the_place_of_what_the_line_has() -> No
     live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
     (fault,) = no_cache(host(line, live=(live,)))
     assert fault.observed == "cache=none"
-    assert fault.remedy.startswith("write cache=strict in the place of cache=none in /etc/fstab:7, then ")
+    assert fault.remedy.startswith("write cache=strict instead of cache=none in /etc/fstab:7, then ")
     assert fault.remedy.endswith("sudo umount '/mnt/a b' and mount it again")
 
 
@@ -138,9 +138,9 @@ def test_attribute_caches_of_a_file_have_the_kernels_default(asked: str, seconds
     ("asked", "place"),
     [
         ("vers=3.1.1", "at the end of"),
-        ("actimeo=5,vers=3.1.1", "in the place of actimeo=5 in"),
-        ("acregmax=60,acdirmax=5,vers=3.1.1", "in the place of acregmax=60,acdirmax=5 in"),
-        ("acdirmax=5,actimeo=60,vers=3.1.1", "in the place of acdirmax=5,actimeo=60 in"),
+        ("actimeo=5,vers=3.1.1", "instead of actimeo=5 in"),
+        ("acregmax=60,acdirmax=5,vers=3.1.1", "instead of acregmax=60,acdirmax=5 in"),
+        ("acdirmax=5,actimeo=60,vers=3.1.1", "instead of acdirmax=5,actimeo=60 in"),
     ],
 )
 def test_a_longer_time_takes_the_place_of_times_behind_which_the_kernel_passes_over_it(
@@ -369,7 +369,7 @@ class TestSigning:
         facts = host(volume)
         target = replace(only(facts), profile=POLICY.profile("azure-netapp-files-smb"))
         (fault,) = signing_cost(replace(facts, targets=(target,)))
-        assert fault.remedy == "set max_channels=4 in the place of nomultichannel in /etc/fstab:7"
+        assert fault.remedy == "set max_channels=4 instead of nomultichannel in /etc/fstab:7"
 
     def test_several_channels_share_the_work(self) -> None:
         two = replace(self.session(signed=True), channels=2)

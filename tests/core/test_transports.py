@@ -91,7 +91,7 @@ NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
             "",
             "/etc/modprobe.d/sunrpc.conf",
             "256",
-            f"write {SLOT}=128 in the place of {SLOT}=256 in /etc/modprobe.d/sunrpc.conf:7",
+            f"write {SLOT}=128 instead of {SLOT}=256 in /etc/modprobe.d/sunrpc.conf:7",
         ),
         (
             "",
@@ -103,13 +103,13 @@ NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
             f"{SLOTS}=64",
             "/etc/sysctl.conf",
             "256",
-            f"write {SLOTS}=128 in the place of {SLOTS}=256 in /etc/sysctl.conf:7",
+            f"write {SLOTS}=128 instead of {SLOTS}=256 in /etc/sysctl.conf:7",
         ),
         (
             f"{SLOTS}=512",
             "/etc/modprobe.d/a.conf",
             "64",
-            f"write {SLOTS}=128 in the place of {SLOTS}=512 on the kernel's command line",
+            f"write {SLOTS}=128 instead of {SLOTS}=512 on the kernel's command line",
         ),
         ("", "/etc/modprobe.d/a.conf", "64", ""),
     ],
@@ -129,7 +129,7 @@ def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: st
     [
         (
             "100",
-            "write max_session_slots=180 in the place of max_session_slots=100 in /etc/modprobe.d/z.conf:7",
+            "write max_session_slots=180 instead of max_session_slots=100 in /etc/modprobe.d/z.conf:7",
         ),
         ("256", ""),
     ],

@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given
 
-from nfstuned.core.rules.nfs1_read_ahead import broken, tolerated
+from nfstuned.core.rules.nfs1_udev import broken, tolerated
 from nfstuned.core.udev.faults import find_broken
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Snapshot

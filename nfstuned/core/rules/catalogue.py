@@ -1,12 +1,14 @@
-"""The catalogue in use: rules by id or name, and every rule once over the facts."""
+"""The catalogue of rules: their selection by id and name, and the diagnosis of facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from posixpath import commonprefix
 
 from nfstuned.core.rules import (
     nfs1_read_ahead,
+    nfs1_udev,
     nfs2_connections,
     nfs2_nconnect,
     nfs3_entries,
@@ -24,6 +26,7 @@ from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule, Severi
 
 _FAMILIES = (
     nfs1_read_ahead,
+    nfs1_udev,
     nfs2_connections,
     nfs2_nconnect,
     nfs3_entries,
@@ -47,9 +50,9 @@ CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: iter(()), "")
 
 
 def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
-    """Return what the rules find, by subject and severity; what lacks its needs is skipped and named.
+    """Return the findings of the rules by subject and severity, and the ids of skipped rules.
 
-    Rules about images are no loss on a running host, so that they are not counted there.
+    A rule is skipped where the facts lack its needs. Rules about images are not counted on a running host.
     """
     findings: list[Finding] = []
     skipped: list[str] = []
@@ -67,7 +70,7 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings.append(_finding(CRASHED, Fault(rule.id, message)))
     return Diagnosis(
-        # A proposed line and the live mount that it is about may have the same to say.
+        # A proposed line and its live mount may have the same finding.
         findings=tuple(sorted(dict.fromkeys(findings), key=_order)),
         skipped=tuple(skipped),
         crashed=crashed,
@@ -80,11 +83,13 @@ def select(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str])
 
     A word means a rule by its name, by its id, or by the start of ids: "NFS1" is a family.
     """
-    return tuple(rule for rule in rules if (not chosen or _any(rule, chosen)) and not _any(rule, ignored))
 
+    def is_meant(rule: Rule, words: Sequence[str]) -> bool:
+        return any(rule.id.startswith(word.upper()) or rule.name == word.lower() for word in words)
 
-def _any(rule: Rule, words: Sequence[str]) -> bool:
-    return any(rule.id.startswith(word.upper()) or rule.name == word.lower() for word in words)
+    return tuple(
+        rule for rule in rules if (not chosen or is_meant(rule, chosen)) and not is_meant(rule, ignored)
+    )
 
 
 def _finding(rule: Rule, fault: Fault) -> Finding:
@@ -110,39 +115,34 @@ CATALOGUE: tuple[Rule, ...] = (CRASHED, *RULES)
 _NEAR = 0.5
 
 
-def find(word: str) -> tuple[Rule, ...]:
-    """Return the rule of that id or name, in whatever case; NFS and SMB have rules of the same name."""
+def find_rules(word: str) -> tuple[Rule, ...]:
+    """Return the rules of that id or name, in any case; NFS and SMB have rules of the same name."""
     wanted = word.strip().lower()
     return tuple(rule for rule in CATALOGUE if wanted in {rule.id.lower(), rule.name})
 
 
 def nearest(word: str, most: int = 3) -> tuple[str, ...]:
-    """Return the ids whose id or name looks most like `word`, the nearest first; it may be none."""
+    """Return the ids with an id or name like `word`, the nearest first."""
     ids = {spelling: rule.id for rule in CATALOGUE for spelling in (rule.id.lower(), rule.name)}
     wanted = word.strip().lower()
     spellings = get_close_matches(wanted, ids, len(ids), _NEAR)
     # NFS10x is nearer to NFS101 than to NFS510: people err towards the end of an id.
-    spellings.sort(key=lambda spelling: _shared(wanted, spelling), reverse=True)
+    spellings.sort(key=lambda spelling: len(commonprefix((wanted, spelling))), reverse=True)
     return tuple(dict.fromkeys(ids[spelling] for spelling in spellings))[:most]
 
 
-def _shared(word: str, other: str) -> int:
-    """Return how many letters two words begin with alike."""
-    return next((n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), len(word))
-
-
-def words(lists: Iterable[str]) -> tuple[str, ...]:
+def split_words(lists: Iterable[str]) -> tuple[str, ...]:
     """Return the words of comma-separated lists."""
     return tuple(word.strip() for text in lists for word in text.split(",") if word.strip())
 
 
-def unknown(chosen: Sequence[str]) -> str:
-    """Return the first word that means no rule, "" when every one does."""
+def first_unknown(chosen: Sequence[str]) -> str:
+    """Return the first word that means no rule, "" where each means a rule."""
     return next((word for word in chosen if not select(CATALOGUE, (word,), ())), "")
 
 
 def correction(word: str) -> str:
-    """Return what to tell of a word that means no rule."""
+    """Return the message about a word that means no rule."""
     names = {rule.id: rule.name for rule in CATALOGUE}
     near = ", ".join(f"{id_} ({names[id_]})" for id_ in nearest(word))
     return f"no rule is called {word!r}; {f'did you mean {near}?' if near else 'nfstuned rules lists them'}"

@@ -30,7 +30,7 @@ from nfstuned.core.nconnect.transport import (
 )
 from nfstuned.core.policy.endpoint import AZURE_FILES, no_section, plain, section_name, split_source
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import also, source_of
+from nfstuned.core.rules.remedies import name_others, source_of
 from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.finding import Fault
@@ -61,7 +61,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
             chief.subject,
             f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
             f"profile {chief.profile.name} asks for nconnect={chief.profile.nconnect}: one connection is one "
-            f"network flow, with the speed of one{also(others)}",
+            f"network flow, with the speed of one{name_others(others)}",
             observed=f"nconnect={got}" if "nconnect" in chief.options else "no nconnect",
             expected=f"nconnect={most}",
             remedy=_raise([chief, *others], most, server, facts),
@@ -111,7 +111,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         written = _without(high, facts) if most == 1 else _written(wanted, server.targets, facts)
         yield Fault(
             chief.subject,
-            f"{_too_many(chief, most, got)}{also(others)}",
+            f"{_too_many(chief, most, got)}{name_others(others)}",
             observed=f"nconnect={got}",
             expected="no nconnect" if most == 1 else f"at most {most}",
             remedy=_then(written, mount_commands(high, facts, wanted)),
@@ -160,7 +160,8 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             chief.subject,
             f"nconnect={asked.value} is asked for{_in(_in_file(chief))} and Linux {release.text} does not "
-            f"know it: the mount fails, or has one connection{also([target for target, _ in asking[1:]])}",
+            "know it: the mount fails, or has one connection"
+            + name_others([target for target, _ in asking[1:]]),
             observed=f"Linux {release.text}",
             expected="Linux 5.3, or a distribution's kernel with nconnect",
             remedy=f"update the kernel, or take nconnect out of the options{_in(', '.join(places))}",
@@ -185,7 +186,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
             f"{who} for nconnect={wanted} and the mount {gets} {got}: "
             f"{decider(chief, facts)}, because all mounts of one server "
             f"({chief.endpoint.address or chief.endpoint.host}) share its connections"
-            f"{also(others)}",
+            f"{name_others(others)}",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={wanted}",
             remedy=_granted(lost, server, facts),
@@ -480,7 +481,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             chief.subject,
             f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: "
             "connections that share one Kerberos context run ahead of its replay window, which the "
-            f"server answers by dropping requests{also(others)}",
+            f"server answers by dropping requests{name_others(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
             remedy=_then(_without(mounts, facts), "" if facts.image else again),

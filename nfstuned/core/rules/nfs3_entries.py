@@ -49,9 +49,9 @@ _KNOWN_NETWORK = (*_BACKGROUND, *SMB)
 """The types that systemd takes for a network's without _netdev (fstype_is_network)."""
 _OF_NETWORK = ("_netdev", "nofail")
 _EARLY = ("/", "/usr")
-"""The initrd mounts these; nofail means nothing there."""
+"""The mount points of the initrd, for which nofail means nothing."""
 _VERSION = re.compile("v[234]|vers|nfsvers")
-"""nfs_version_opttbl, whose names count as the beginnings of an option's."""
+"""nfs_version_opttbl: an option counts where it begins with one of its names."""
 _ONE_VERSION_SINCE = (2, 5, 3)
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _FREE = ("x-", "X-", "smackfs", "verity.")
@@ -62,7 +62,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
     for target, request in _requests(facts.targets):
         options = parse_options(request.options)
-        if not _at_boot(request, options):
+        if not _is_automatic(request) or request.at_first_use or request.point in _EARLY:
             continue
         named = request.fstype if request.named is None else request.named or "auto"
         if named not in _KNOWN_NETWORK and "_netdev" not in options:
@@ -74,32 +74,23 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             why = "without nofail the boot waits for the server, and remote-fs.target fails without it"
         else:
             continue
+        place = f"{request.file}:{request.line}"
         yield Fault(
-            f"{request.file}:{request.line}",
+            place,
             why,
             observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
             expected=",".join(_OF_NETWORK),
             remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
-            f"{request.file}:{request.line}{then_sudo(RELOAD_UNITS, image=facts.image)}",
+            f"{place}{then_sudo(RELOAD_UNITS, image=facts.image)}",
         )
 
 
-def _at_boot(request: Request, options: Options) -> bool:
-    """Return whether it is a line of an fstab, a proposed one too, that systemd makes part of the boot."""
-    return (
-        request.maker is Maker.MOUNT
-        and not request.at_first_use
-        and request.point not in _EARLY
-        and last_of(options, "auto", "noauto") != "noauto"
-    )
-
-
 def _waited_for(target: Target, named: str, options: Options) -> bool:
-    """Return whether the boot waits for a line that nobody meant to be waited for.
+    """Whether the boot waits for a line without its author's intention.
 
-    A line with _netdev alone was written by somebody who thought of the network and wants the boot to wait;
-    only Azure Files has a vendor who asks for nofail as well. systemd reads bg as nofail where the line names
-    a type of NFS that it knows.
+    The author of a line with _netdev alone thought of the network and wants the boot to wait; only Azure
+    Files has a vendor who asks for nofail as well. systemd reads bg as nofail where the line names a type of
+    NFS that it knows.
     """
     background = named in _BACKGROUND and last_of(options, "bg", "fg") == "bg"
     if "nofail" in options or background:
@@ -111,8 +102,8 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
 def foreign_options(facts: Facts) -> Iterator[Fault]:
     """Yield lines with options or values that the kernel or mount(8) refuses for their type of file system.
 
-    The automounter mounts sloppily (`mount -s`), and `sloppy` says the same: what the kernel cannot read does
-    no harm then.
+    The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
+    that it cannot read.
     """
     for _, request in _requests(facts.targets):
         strange, misused = _wrong(request, facts.snapshot.kernel)
@@ -123,12 +114,12 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
 
 
 def is_refused(request: Request, kernel: KernelRelease | None) -> bool:
-    """Return whether a line cannot be mounted for one of its options."""
+    """Whether one of a line's options prevents its mount."""
     return any(_wrong(request, kernel))
 
 
 def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, ...], tuple[_Misused, ...]]:
-    """Return the options that nobody knows, and those with values that are refused."""
+    """Return the unknown options, and the options with refused values."""
     options = parse_options(request.options)
     sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
@@ -144,10 +135,10 @@ def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, .
 
 
 def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
-    """Return the options that name a version where there are several; () where mount.nfs is too old for that.
+    """Return the options that name a version where there are several; () where an old mount.nfs takes them.
 
-    It refuses them since nfs-utils 2.5.3, also those that say the same, and `sloppy` is no help
-    (nfs_nfs_version in utils/mount/network.c).
+    It refuses them since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
+    utils/mount/network.c).
     """
     old = utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE
     if request.fstype in SMB or old:
@@ -158,7 +149,7 @@ def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
 
 
 def _only_of_version_3(request: Request) -> tuple[str, ...]:
-    """Return the options that only version 3 has where a line asks for version 4 (nfs_do_mount_v4)."""
+    """Return a line's options that only version 3 has where it asks for version 4 (nfs_do_mount_v4)."""
     options = parse_options(request.options)
     asked = None if request.fstype in SMB else nfs_version(request.fstype, options)
     if asked is None or asked[0] != 4:  # noqa: PLR2004 - the version
@@ -182,7 +173,7 @@ def _refused(
     unknown = [name for name in strange if name not in {*foreign, *renamed}]
     why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
     why += [f"Linux 5.11 and later have no {_listed(renamed)} of SMB"] if renamed else []
-    blank = ", whose blank is a part of it" if any(name != name.strip() for name in unknown) else ""
+    blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
@@ -192,16 +183,16 @@ def _refused(
     why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
     out = (*strange, *stale)
     gone = [name for name in out if name not in renamed]
-    mend = [f"take {_listed(gone)} out of the options in {place}"] if gone else []
-    mend += [f"write {known.renamed_smb[name]} in the place of {name} in {place}" for name in renamed]
-    mend += [f"keep one of {_listed(versions)} in {place}"] if versions else []
-    mend += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
+    steps = [f"take {_listed(gone)} out of the options in {place}"] if gone else []
+    steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
+    steps += [f"keep one of {_listed(versions)} in {place}"] if versions else []
+    steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
         observed=",".join((*out, *(option.text for option in misused), *versions)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
-        remedy=", and ".join(mend),
+        remedy=", and ".join(steps),
     )
 
 
@@ -217,7 +208,7 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
         known |= table.renamed_smb.keys()
     if fstype == "aznfs":
         known |= table.aznfs
-    in_secret = False  # mount(8) splits at a comma within a password, whose rest then looks like options
+    in_secret = False  # mount(8) splits at a comma within a password: the rest then looks like options
     for name, value in options.pairs:
         if not name.startswith(_FREE) and name not in known:
             yield MASK if in_secret else name
@@ -228,7 +219,7 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class _Misused:
-    """An option whose value the kernel refuses, and what it takes."""
+    """An option with a value that the kernel refuses, and the values that it takes."""
 
     name: str
     value: str | None
@@ -240,7 +231,7 @@ class _Misused:
 
     @property
     def shown(self) -> str:
-        """The value for a message; "" where there should be none, or is none."""
+        """The value for a message; "" where the option has no value, or should have none."""
         return "" if self.value is None or self.wanted == NO_VALUE else quoted(self.value)
 
 
@@ -248,13 +239,13 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
     judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
     named = nfs_version(request.fstype, options)
     for name, value in options.pairs:
-        # mount.nfs takes the minor version of vers=4.1 and drops the option's.
+        # mount.nfs takes the minor version of vers=4.1 and drops minorversion's.
         if name == "minorversion" and named not in {None, (4, decimal(value))}:
             continue
-        # The clients of vendors take more connections than the kernel's.
+        # Vendors' own clients take more connections than the kernel's.
         if name == "nconnect" and any(option in MULTIPATH for option, _ in options.pairs):
             continue
-        # What an automounter's entry for any key comes to is not known here, nor who takes quotes away.
+        # The values that an automounter makes of `&` and of quotes are not known here.
         takes = "" if value and ('"' in value or (request.wildcard and "&" in value)) else judge(name, value)
         if takes:
             yield _Misused(name, value, takes)
@@ -262,13 +253,11 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
 
 @rule("NFS311", "source-refused", ERROR, source=sources.MOUNTING)
 def refused_source(facts: Facts) -> Iterator[Fault]:
-    """Yield lines whose source their type or their protocol cannot mount, or Azure Files refuses."""
+    """Yield lines with a source that their type or protocol cannot mount, or that Azure Files refuses."""
     for target, request in _requests(facts.targets):
-        refusal = (
-            None
-            if target.live is not None
-            else _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(facts, request)
-        )
+        if target.live is not None:
+            continue
+        refusal = _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(facts, request)
         if refusal is not None:
             why, expected, remedy = refusal
             yield Fault(
@@ -282,7 +271,7 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS315", "unit-misnamed", ERROR, source="systemd.mount(5)")
 def misnamed_unit(facts: Facts) -> Iterator[Fault]:
-    """Yield mount units that systemd refuses, because their name is not that of their mount point."""
+    """Yield mount units that systemd refuses, because their name does not match their mount point."""
     for refused in facts.snapshot.misnamed:
         request = refused.request
         folder, _, own = request.file.rpartition("/")
@@ -291,16 +280,17 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
             f"systemd refuses the unit {quoted(own)}: a mount at {quoted(request.point)} is {refused.name}",
             observed=own,
             expected=refused.name,
-            remedy=f"{sudo('mv', request.file, f'{folder}/{refused.name}', image=facts.image)}, change what "
-            f"names the unit, such as an .automount unit{then_sudo(RELOAD_UNITS, image=facts.image)}",
+            remedy=f"{sudo('mv', request.file, f'{folder}/{refused.name}', image=facts.image)}, change other "
+            "files that name the unit, such as an .automount unit"
+            + then_sudo(RELOAD_UNITS, image=facts.image),
         )
 
 
 def _mismatch(request: Request) -> tuple[str, str, str] | None:
-    """Return why the type of a line cannot mount its source, what it can, and a remedy.
+    """Return why the type of a line cannot mount its source, the form that it can mount, and a remedy.
 
-    mount.cifs wants //HOST/SHARE (parse_unc in mount.cifs.c), mount.nfs HOST:/PATH, or the URL of a new one
-    (nfs_parse_devname in utils/mount/parse_dev.c). automount(8) makes sources of what its maps say.
+    mount.cifs wants //HOST/SHARE (parse_unc in mount.cifs.c), mount.nfs HOST:/PATH, or an nfs:// URL
+    (nfs_parse_devname in utils/mount/parse_dev.c). automount(8) makes its maps' sources complete.
     """
     source, fstype = request.source, request.fstype
     of_smb = source.startswith(("//", "\\\\"))
@@ -310,22 +300,20 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
     elif (server := source.partition(":/")[0]) and ":" in server and as_address(server) is not None:
         path = source.removeprefix(server + ":")
-        why = (
-            "has an IPv6 address without brackets: mount.nfs takes what is before its first colon for a name"
-        )
+        why = "has an IPv6 address without brackets: mount.nfs takes its part before a colon for a name"
         return why, f"[{server}]:{path}", "write the address in brackets"
     elif of_smb or (":" not in source and request.maker is not Maker.AUTOFS):
         form, other = "HOST:/PATH", "cifs for a share of SMB"
     else:
         return None
-    return f"is none of type {fstype}: mount(8) refuses it", form, f"write {form}, or the type {other},"
+    return f"is not one of type {fstype}: mount(8) refuses it", form, f"write {form}, or the type {other},"
 
 
 def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | None:
     """Return why mount.nfs does not resolve an address, the option that it takes, and a remedy.
 
-    The protocol that stands last says of which family addresses are, and a name alone means IPv4
-    (nfs_nfs_proto_family in utils/mount/network.c). What automount(8) puts together is left to it.
+    The last protocol decides the family of addresses, and a name alone means IPv4 (nfs_nfs_proto_family in
+    utils/mount/network.c). automount(8) makes its own sources.
     """
     address = as_address(split_source(request.source)[0])
     six = isinstance(address, IPv6Address)
@@ -346,12 +334,12 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
     right = f"proto={plain_name}{'6' if six else ''}"
     own = asked in parse_options(request.options).pairs
     why = f"has an IPv{6 if six else 4} address, and {text} takes the other kind only: mount.nfs refuses it"
-    place = f"in the place of {text} in" if own else "into"
+    place = f"instead of {text} in" if own else "into"
     return why, right, f"write {right} {place} the options"
 
 
 def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
-    """Return why Azure Files refuses the path of a line, what it takes, and a remedy."""
+    """Return why Azure Files refuses the path of a line, the path that it takes, and a remedy."""
     host, path = split_source(request.source)
     if request.fstype in SMB or provider_by_name(facts.policy, host) != AZURE_FILES or "&" in request.source:
         return None
@@ -371,10 +359,10 @@ def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     source="https://www.freedesktop.org/software/systemd/man/latest/systemd-fstab-generator.html",
 )
 def point_twice(facts: Facts) -> Iterator[Fault]:
-    """Yield lines of an fstab whose mount point has a line already; noauto leaves the choice to people."""
+    """Yield lines of an fstab for a mount point of an earlier line; noauto leaves the choice to people."""
     first: dict[tuple[str, str], Request] = {}
     for request in facts.snapshot.requests:
-        if request.maker is not Maker.MOUNT or not _is_automatic(request) or request.file == UTAB:
+        if not _is_automatic(request) or request.file == UTAB:
             continue
         place = request.file, posixpath.normpath(request.point)
         known = first.setdefault(place, request)
@@ -391,13 +379,15 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
 
 
 def _is_automatic(request: Request) -> bool:
-    return last_of(parse_options(request.options), "auto", "noauto") != "noauto"
+    """Whether a line of an fstab, or of a proposal, is mounted without being asked for."""
+    automatic = last_of(parse_options(request.options), "auto", "noauto") != "noauto"
+    return request.maker is Maker.MOUNT and automatic
 
 
 @rule("NFS310", "autofs-map", INFO, source="autofs(5)")
 def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
-    """Yield the automounter's entries for any key, and its maps that are no files."""
-    # Not by line, as _requests: the mount of a key that is in use has the same line, and is no wildcard.
+    """Yield the automounter's entries for any key, and its maps that are not files."""
+    # Not by line, as in _requests: the mount of a key in use has the same line without the wildcard.
     wildcards: dict[tuple[str, int, str], Request] = {}
     for request in facts.snapshot.requests:
         if request.wildcard:
@@ -405,8 +395,8 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     for request in wildcards.values():
         yield Fault(
             f"{request.file}:{request.line}",
-            f"this entry mounts {quoted(request.source)} for any key: its options were checked, and what the "
-            "keys come to cannot be known before somebody uses them",
+            f"this entry mounts {quoted(request.source)} for any key: its options were checked; the mounts "
+            "of the keys cannot be known before somebody uses them",
             observed=request.point,
         )
     for item in facts.snapshot.maps:
@@ -418,23 +408,23 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
 
 
 def _unread(item: UnreadMap) -> str:
-    """Return what is known of a map that was not read, and what follows from that."""
+    """Return the reason why a map was not read, and the consequence."""
     name = quoted(item.name)
-    what = f"the map {name} for {item.point}" if item.point else f"the master map {name}"
+    map_ = f"the map {name} for {item.point}" if item.point else f"the master map {name}"
     if item.why is Unread.SOURCE:
         line = "(automount in /etc/nsswitch.conf)"
         if item.local:
             return (
-                f"{what} is asked of {item.kind} first {line}: what comes from there was not checked, nor "
-                f"was {item.local}, which counts only for what is missing there"
+                f"{map_} is asked of {item.kind} first {line}: entries from there were not checked, nor was "
+                f"{item.local}, which counts only for keys that are missing there"
             )
-        return f"{what} is also asked of {item.kind} {line}: what comes from there was not checked"
+        return f"{map_} is also asked of {item.kind} {line}: entries from there were not checked"
     why = {
-        Unread.KEY: f"{what} is another for each key",
-        Unread.FORMAT: f"{what} is written for amd",
-        Unread.PLACE: f"{what} lies below a mount point, where a dead server would hold up who reads it",
-    }.get(item.why, f"the entries of {what} are in no file")
-    return f"{why}: nothing of what it mounts was checked"
+        Unread.KEY: f"{map_} is another for each key",
+        Unread.FORMAT: f"{map_} is written for amd",
+        Unread.PLACE: f"{map_} lies below a mount point, where a dead server would hold up its reader",
+    }.get(item.why, f"the entries of {map_} are in no file")
+    return f"{why}: none of its mounts was checked"
 
 
 def _requests(targets: Iterable[Target]) -> Iterator[tuple[Target, Request]]:

@@ -23,7 +23,7 @@ from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import is_azure_files, is_netapp, members, protocol
 from nfstuned.core.policy.endpoint import AZURE_BLOB, AZURE_FILES, EFS
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import again, also, out_of_conf, where
+from nfstuned.core.rules.remedies import name_others, out_of_conf, place_to_change, then_remount, where
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, WARNING, rule
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Target
@@ -38,25 +38,37 @@ _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
 _NAMES_VERSION = re.compile("|".join((r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?", *ONLY_V3)))
 _AZURE_TRANSFER = 1 << 20
-"""Bytes of rsize and wsize, as the page on mounting says (read 2026-06-17)."""
+"""Bytes of rsize and wsize, by the page on mounting (read 2026-06-17)."""
 _SIZES = ("rsize", "wsize")
 ATTRIBUTES_PERCENT, ATTRIBUTES_PER_S = 75, 50
-"""From here on asking for attributes is what a mount does: as for SMB (SMB611)."""
+"""The share and the rate from which attributes dominate a mount's requests, as for SMB (SMB611)."""
 _SETTLED_S = 60
-"""What a mount did in less time tells nothing of its work."""
+"""The requests of a shorter time do not show a mount's usual work."""
 _RESVPORT_MENDED = {AZURE_FILES: (5, 18, 0), EFS: (5, 5, 0)}
-"""From which kernel on each vendor does without noresvport."""
+"""The first kernel for which each vendor does without noresvport."""
 
 
 @rule("NFS301", "version-not-supported", ERROR, source=sources.MOUNTING)
 def wrong_version(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of a version that the vendor does not support; what is negotiated, the server decides."""
+    """Yield mounts of a version that the vendor does not support; the server decides a negotiated version."""
     intents = Intents((), facts.snapshot.settings)
     for target in facts.nfs:
         asked = nfs_version(target.fstype, target.options)
         if is_azure_files(target):
+            read = aznfs_version(_own(target))
             if target.live is None and target.fstype == "aznfs":
-                yield from _refused_by_helper(target)
+                # mount.aznfs wants to read 4.1 in the line itself; nfsmount.conf is no help.
+                shown = f"version {read}" if read else "no version"
+                if read != "4.1":
+                    yield Fault(
+                        target.subject,
+                        f"mount.aznfs reads {shown} in these options, wants 4.1 for Azure Files, and mounts "
+                        "nothing",
+                        observed=shown,
+                        expected=_AZURE_VERSION,
+                        remedy=_versioned(target, _AZURE_VERSION),
+                        source=_AZNFS,
+                    )
             elif asked is not None and asked not in {(4, 1), (4, None)}:
                 yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, asked)
         elif is_netapp(target) and asked == (4, 2):
@@ -75,10 +87,10 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
 
 
 def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) -> bool:
-    """Whether mount.nfs asks for 4.2 first, as it does where neither an entry nor Defaultvers says less.
+    """Whether mount.nfs asks for 4.2 first, as it does where neither an entry nor Defaultvers asks for less.
 
-    Beside a version 4 without a minor one a default of another major version does not count
-    (nfs_default_version in utils/mount/stropts.c). A default that is no version is NFS214's.
+    With vers=4 a default of another major version does not count (nfs_default_version in
+    utils/mount/stropts.c). NFS214 reports a default that is not a version.
     """
     if asked not in {None, (4, None)} or target.request is None:
         return False
@@ -89,21 +101,6 @@ def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) ->
     return default in {(4, None), (4, 2)}
 
 
-def _refused_by_helper(target: Target) -> Iterator[Fault]:
-    """Yield an entry that mount.aznfs refuses: it wants to read 4.1 itself, nfsmount.conf is no help."""
-    read = aznfs_version(_own(target))
-    shown = f"version {read}" if read else "no version"
-    if read != "4.1":
-        yield Fault(
-            target.subject,
-            f"mount.aznfs reads {shown} in these options, wants 4.1 for Azure Files, and mounts nothing",
-            observed=shown,
-            expected=_AZURE_VERSION,
-            remedy=_versioned(target, _AZURE_VERSION),
-            source=_AZNFS,
-        )
-
-
 def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fault:
     state = "mount has" if target.live is not None else "entry asks for"
     return Fault(
@@ -111,20 +108,20 @@ def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fau
         f"{why}, and this {state} version {version_text(asked)}",
         observed=f"vers={version_text(asked)}",
         expected=wanted,
-        remedy=f"{_versioned(target, wanted)}{again(target)}",
+        remedy=f"{_versioned(target, wanted)}{then_remount(target)}",
     )
 
 
 def _versioned(target: Target, wanted: str) -> str:
-    """Return how a version comes into the options; two of them would contradict each other."""
+    """Return how to write a version into the options, instead of the versions that are there."""
     pairs = (pair for pair in _own(target).pairs if _NAMES_VERSION.fullmatch(pair[0]))
     named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
-    how = f"in the place of {named} in" if named else "into"
+    how = f"instead of {named} in" if named else "into"
     return f"write {wanted} {how} the options in {where(target)}"
 
 
 def _own(target: Target) -> Options:
-    """Return the options of the line that asks for a mount, without what nfsmount.conf adds."""
+    """Return the options of the line that asks for a mount, without those that nfsmount.conf adds."""
     return parse_options(target.request.options if target.request else "")
 
 
@@ -140,7 +137,7 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
                 "it has neither Kerberos nor identities",
                 observed=f"sec={':'.join(flavours)}",
                 expected="sec=sys",
-                remedy=f"write sec=sys into the options in {where(target)}{again(target)}",
+                remedy=f"write sec=sys into the options in {place_to_change(target)}",
             )
 
 
@@ -148,15 +145,15 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
 def small_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files whose lines ask for an rsize or wsize below 1 MiB; 0 is the server's own.
 
-    A live mount that asked for nothing has what the server allows, which no line changes: it is told where
-    another mount of the server has more. So is one of which nobody knows what it asked for.
+    A live mount that asked for no size, or whose request is not known, has the server's limit, which no line
+    changes: it is reported where another mount of the server has more.
     """
     for target, others in _once_a_superblock(facts):
         if not is_azure_files(target):
             continue
-        asked, beside = _sizes(target.wanted), members(target, facts)
+        asked, mounts = _sizes(target.wanted), members(target, facts)
         given = {
-            name: max((_sizes(mount.options).get(name, 0) for mount in beside), default=0) for name in _SIZES
+            name: max((_sizes(mount.options).get(name, 0) for mount in mounts), default=0) for name in _SIZES
         }
         low = {
             name: size
@@ -167,17 +164,17 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 target.subject,
                 f"{_listed(low)}: a request carries less than the {_AZURE_TRANSFER} bytes that Azure Files "
-                f"takes, so that the same data need more of them{also(others)}",
+                f"takes, so that the same data need more requests{name_others(others)}",
                 observed=_listed(low),
                 expected=f"{_AZURE_TRANSFER}",
                 remedy=f"write rsize={_AZURE_TRANSFER},wsize={_AZURE_TRANSFER} into the options in "
-                f"{where(target)}{again(target)}",
+                + place_to_change(target),
             )
 
 
 @rule("NFS304", "transfer-size-high", WARNING, source=sources.NETAPP)
 def large_transfers(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts with an rsize or wsize above what their profile allows (Azure NetApp Files: 262144)."""
+    """Yield mounts with an rsize or wsize above their profile's limit (Azure NetApp Files: 262144)."""
     for target in facts.nfs:
         most = target.profile.rsize_max
         high = {
@@ -190,7 +187,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
                 "allows: larger requests can raise the latency and lower the throughput",
                 observed=_listed(high),
                 expected=f"at most {most}",
-                remedy=f"write rsize={most},wsize={most} into the options in {where(target)}" + again(target),
+                remedy=f"write rsize={most},wsize={most} into the options in {place_to_change(target)}",
             )
 
 
@@ -208,10 +205,10 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
                 target.subject,
                 f"noresvport is missing, and kernels before {since[0]}.{since[1]} (this is {kernel.text}) "
                 "reconnect from the same port after the network failed, which can keep the share away"
-                f"{also(others)}",
+                f"{name_others(others)}",
                 observed="resvport",
                 expected="noresvport",
-                remedy=f"add noresvport to the options in {where(target)}{again(target)}",
+                remedy=f"add noresvport to the options in {place_to_change(target)}",
                 source=_EFS_OPTIONS if place == EFS else "",
             )
 
@@ -220,47 +217,41 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
 def short_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that keep attributes for less time than their profile asks for, where that matters.
 
-    It does where an option asks for it, or where the server is asked for attributes again and again. The
-    kernel's own times alone are fine for most work.
+    It matters where an option sets the time, or where requests for attributes dominate. The kernel's default
+    times are fine for most work.
     """
     for target, others in _once_a_superblock(facts):
         least = target.profile.actimeo_min
         times = cache_times(target.options)
         low = {name: seconds for name, seconds in times.items() if least is not None and seconds < least}
         chosen = {name for name, seconds in low.items() if seconds != CACHE_DEFAULTS[name]}
-        asked_again = _asked_again(target, facts)
-        if low and (chosen or asked_again):
-            mended = _cached(target, least, low)
+        load = _attribute_load(target, facts)
+        if low and (chosen or load):
             yield Fault(
                 target.subject,
                 f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
-                f"them again while a directory is still being read{asked_again}{also(others)}",
+                f"them again while a directory is still being read{load}{name_others(others)}",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
-                remedy=f"{mended}{again(target)}; keep it where other clients' changes must be seen sooner",
+                remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it where other clients' "
+                "changes must be seen sooner",
             )
 
 
-def _asked_again(target: Target, facts: Facts) -> str:
-    """Say how much of a mount's work is to ask for attributes, "" where that is little or not known.
+def _attribute_load(target: Target, facts: Facts) -> str:
+    """Return the part of a mount's requests that ask for attributes, "" where it is small or not known.
 
-    Between two looks, where there were two; else since it was mounted.
+    The requests are those between two looks, where there were two, else those since the mount.
     """
     device = target.superblock.device if target.superblock is not None else ""
-    sample = next(
-        (sample for sample in (facts.measured.samples if facts.measured else ()) if sample.device == device),
-        None,
-    )
+    samples = facts.measured.samples if facts.measured else ()
+    sample = next((sample for sample in samples if sample.device == device), None)
     if sample is not None:
-        seconds, counts = (
-            sample.interval_s,
-            {name: rate.per_s * sample.interval_s for name, rate in sample.ops.items()},
-        )
+        seconds = sample.interval_s
+        counts = {name: rate.per_s * seconds for name, rate in sample.ops.items()}
     elif target.stats is not None and target.stats.age_s:
-        seconds, counts = (
-            max(target.stats.age_s, _SETTLED_S),
-            {name: float(op.ops) for name, op in target.stats.ops.items()},
-        )
+        seconds = max(target.stats.age_s, _SETTLED_S)
+        counts = {name: float(op.ops) for name, op in target.stats.ops.items()}
     else:
         return ""
     attributes = counts.get("GETATTR", 0.0)
@@ -271,9 +262,9 @@ def _asked_again(target: Target, facts: Facts) -> str:
 
 
 def _once_a_superblock(facts: Facts) -> Iterator[tuple[Target, list[Target]]]:
-    """Yield a mount of each superblock and the others: all of them have the superblock's options.
+    """Yield a mount of each superblock and its other mounts: all have the superblock's options.
 
-    The mount is the first that a file asks for. What is only asked for stands for itself.
+    The mount is the first that a file asks for. A mount that does not exist yet is yielded by itself.
     """
     sharing: dict[tuple[object, ...], list[Target]] = {}
     for target in facts.nfs:
@@ -286,22 +277,19 @@ def _once_a_superblock(facts: Facts) -> Iterator[tuple[Target, list[Target]]]:
 
 
 def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
-    """Return how a longer time comes into the options; beside noac none counts.
+    """Return how to write a longer time into the options; with noac no time counts.
 
-    nfsmount.conf puts what it has behind the mount's own options.
+    nfsmount.conf's options follow the mount's own.
     """
     noac = _noac(target)
     added = out_of_conf(target, *low, noac)
     own = noac and not out_of_conf(target, noac)
-    change = (
-        f"write actimeo={least} in the place of {noac} in" if own else f"add actimeo={least} at the end of"
-    )
+    change = f"write actimeo={least} instead of {noac} in" if own else f"add actimeo={least} at the end of"
     return f"{added and f'{added}, and '}{change} the options in {where(target)}"
 
 
 def _noac(target: Target) -> str:
-    noac = "noac"
-    return noac if last_of(target.options, "ac", noac) == noac else ""
+    return "noac" if last_of(target.options, "ac", "noac") == "noac" else ""
 
 
 @rule("NFS307", "soft-mount", WARNING, source="nfs(5)")
@@ -310,26 +298,26 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         how = last_of(target.options, "hard", "soft", "softerr")
         if how in {"soft", "softerr"}:
-            mended = out_of_conf(target, how) or f"replace {how} by hard in the options in {where(target)}"
+            change = out_of_conf(target, how) or f"replace {how} by hard in the options in {where(target)}"
             yield Fault(
                 target.subject,
                 f"{how}: when the server does not answer in time, programs get an error in the middle of "
-                "their work, and what they wrote may be lost without their knowing",
+                "their work, and their writes may be lost unnoticed",
                 observed=how,
                 expected="hard",
-                remedy=f"{mended}{again(target)}",
+                remedy=f"{change}{then_remount(target)}",
             )
 
 
 @rule("NFS312", "over-udp", WARNING, source=sources.NFS)
 def over_udp(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts over UDP, which kernels of today refuse."""
+    """Yield mounts over UDP, which current kernels refuse."""
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
         if protocol(target) != "udp":
             continue
         refused = target.live is None and (kernel is None or kernel.version >= _WITHOUT_UDP)
-        # An address of IPv6 is none for proto=tcp.
+        # proto=tcp does not take an IPv6 address.
         tcp = "proto=tcp6" if (target.options.get("proto") or "").endswith("6") else "proto=tcp"
         first = (
             "from Linux 5.6 on the kernel has NFS over UDP switched off, unless it was built otherwise, and "
@@ -342,13 +330,13 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))",
             observed="udp",
             expected="tcp",
-            remedy=f"write {tcp} in the place of udp in the options in {where(target)}{again(target)}",
+            remedy=f"write {tcp} instead of udp in the options in {place_to_change(target)}",
         )
 
 
 @rule("NFS314", "locks-local", INFO, source=sources.NFS)
 def local_locks(facts: Facts) -> Iterator[Fault]:
-    """Yield what is mounted for writing over NFSv3 with locks that the server never hears of."""
+    """Yield writable NFSv3 mounts with locks that the server does not know."""
     for target in facts.nfs:
         # Azure Files has no version 3 (NFS301), and Blob storage no lock service.
         if is_azure_files(target) or target.endpoint.provider == AZURE_BLOB:
@@ -362,7 +350,7 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
                 "see them, and both may write at once",
                 observed="nolock",
                 expected="lock, where several hosts write",
-                remedy=f"take nolock out of the options in {where(target)}{again(target)}; keep it where "
+                remedy=f"take nolock out of the options in {place_to_change(target)}; keep it where "
                 "this host alone writes, or the server has no lock service",
             )
 

@@ -1,4 +1,4 @@
-"""Rules NFS4xx: names, addresses, ports and TLS tunnels."""
+"""Rules NFS401 to NFS405, NFS408 and NFS410 to NFS412: servers' names, addresses, ports and answers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from nfstuned.core.policy.endpoint import (
 )
 from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import also, unmount
+from nfstuned.core.rules.remedies import name_others, unmount
 from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, rule
 from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
 from nfstuned.model.finding import Fault
-from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Maker
 from nfstuned.model.shell import quote
 from nfstuned.parse.fields import count, some
@@ -44,7 +43,7 @@ _WHY = {
 
 @rule("NFS401", "public-endpoint", WARNING, needs=(NETWORK,), source=sources.NETWORKING)
 def public(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files at a public address; what has a private endpoint all the same is NFS402."""
+    """Yield mounts of Azure Files at a public address; NFS402 has those with a private endpoint."""
     answers = facts.network.by_name
     for target in facts.nfs:
         answer = _answer(answers, target, server_name(target))
@@ -55,15 +54,19 @@ def public(facts: Facts) -> Iterator[Fault]:
         # An alias that a customer made may lead to the account of any cloud.
         names = (host, *answer.chain)
         account = next((name for name in names if provider_by_name(facts.policy, name) == AZURE_FILES), "")
-        what = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
+        leads = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
+        # A share of Microsoft.FileShares has a name of its own. For *.file.storage.azure.net the vendor's
+        # table has privatelink.file.core.windows.net, and AZNFS takes privatelink.file.storage.azure.net.
+        owner = "file share" if plain(account).startswith("fs-") else "storage account's file service"
+        own_zone = plain(account).endswith(".storage.azure.net")
+        zone = "the DNS zone in its DNS configuration" if own_zone else f"its DNS zone {_zone(account)}"
         yield Fault(
             target.subject,
-            f"the mount {what} the public address {used[0]}: NFS works there only from subnets of the same "
+            f"the mount {leads} the public address {used[0]}: NFS works there only from subnets of the same "
             "region that have a service endpoint, not over peering, and the address may change",
             observed=", ".join(used),
             expected="the address of a private endpoint",
-            remedy=f"create a private endpoint for the {_owner(account)} in this network, "
-            f"link {_zone_to_link(account)}, and mount again",
+            remedy=f"create a private endpoint for the {owner} in this network, link {zone}, and mount again",
         )
 
 
@@ -76,13 +79,13 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
         used, link = _used(target, answer), _link(answer)
         if not link or not _is_azure(facts, target, answer) or not all_public(used):
             continue
-        what = f"{link} is a name of the privatelink zone"
+        linked = f"{link} is a name of the privatelink zone"
         if link != answer.host:
-            what = f"{answer.host} is an alias of {link}, so that it has a private endpoint"
+            linked = f"{answer.host} is an alias of {link}, so that it has a private endpoint"
         yield Fault(
             target.subject,
-            f"{what}, but this machine's resolver ends at the public address {used[0]}: the private endpoint "
-            "is not used",
+            f"{linked}, but this machine's resolver ends at the public address {used[0]}: the private "
+            "endpoint is not used",
             observed=" -> ".join((answer.host, *answer.chain, used[0])),
             expected="the address of the private endpoint",
             remedy=f"link the private DNS zone {_zone(link)} to this virtual network, or forward it to "
@@ -97,7 +100,7 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
     source="https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-endpoints",
 )
 def by_address(facts: Facts) -> Iterator[Fault]:
-    """Yield the addresses, and names of the privatelink zone, by which Azure Files is mounted, each once."""
+    """Yield the addresses and privatelink names in sources of Azure Files, each once."""
     mounts: dict[tuple[str, str], list[Target]] = {}
     for target in facts.nfs:
         host = plain(split_source(target.source)[0])
@@ -105,12 +108,12 @@ def by_address(facts: Facts) -> Iterator[Fault]:
         if ordinary:
             mounts.setdefault((host, ordinary), []).append(target)
     for (host, ordinary), (chief, *others) in mounts.items():
-        what = "an address" if as_address(host) is not None else "a name of the privatelink zone"
+        kind = "an address" if as_address(host) is not None else "a name of the privatelink zone"
         places = dict.fromkeys(target.origin or "the mount command" for target in (chief, *others))
         yield Fault(
             chief.subject,
-            f"the source {host} is {what}; the account's ordinary name leads to its private endpoint by "
-            f"itself, and stays right when that is made anew{also(others)}",
+            f"the source {host} is {kind}; the account's ordinary name leads to its private endpoint by "
+            f"itself, and stays right when the endpoint is replaced{name_others(others)}",
             observed=host,
             expected=ordinary,
             remedy=f"use {ordinary} in {', '.join(places)}, unmount and mount again",
@@ -119,11 +122,11 @@ def by_address(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS404", "address-drift", WARNING, needs=(LIVE, NETWORK), source=sources.NFS)
 def drifted(facts: Facts) -> Iterator[Fault]:
-    """Yield live mounts whose address is not among those of their name any more.
+    """Yield live mounts with an address that their name no longer has.
 
-    Names of other servers than Azure's may stand for many machines of which each answer names a few. There an
-    old address that still serves is no drift. Nor is the address that another live mount still has by its own
-    name: two addresses of one NFSv4.1 server are one client to the kernel, and both mounts show the first's.
+    Other names than Azure's may stand for many machines, and each answer names a few: an old address that
+    still serves is no drift there. Nor is an address that another live mount has by its own name: two
+    addresses of one NFSv4.1 server are one client to the kernel, and both mounts show the first's.
     """
     answers = facts.network.by_name
     reaches = _by_address(facts)
@@ -133,7 +136,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
         answer = _answer(answers, target, host)
         if address is None or is_loopback(address) or as_address(address) in current:
             continue
-        # IPv4 and IPv6 are asked for apart: one of them without an answer is no change.
+        # IPv4 and IPv6 have queries of their own: one without an answer is no change.
         kinds = {type(as_address(place)) for place in answer.addresses}
         if answer.error or type(as_address(address)) not in kinds:
             continue
@@ -159,16 +162,16 @@ def drifted(facts: Facts) -> Iterator[Fault]:
     source="https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/security/files-troubleshoot-linux-nfs",
 )
 def unreachable(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of which no address that was tried opens the port; what is mounted has no replicas."""
+    """Yield mounts without an address that opens the port; a live mount has no replicas."""
     doors = _Doors(facts)
     for target in facts.targets:
         place, tried = target.endpoint, doors.tried(target)
         if _dead(tried) and (target.live is not None or doors.all_shut(target)):
             shown = (f"{reach.address}: {reach.detail or reach.state.value}" for reach in tried)
-            what = _WHY[tried[0].state] if len({reach.state for reach in tried}) == 1 else "does not open"
+            why = _WHY[tried[0].state] if len({reach.state for reach in tried}) == 1 else "does not open"
             yield Fault(
                 target.subject,
-                f"TCP port {place.port} of {place.host} {what}, so that the share cannot be used",
+                f"TCP port {place.port} of {place.host} {why}, so that the share cannot be used",
                 observed="; ".join(shown),
                 expected=f"TCP port {place.port} open",
                 remedy=f"nc -zv {tried[0].address} {place.port}; open the port in the firewalls and network "
@@ -178,7 +181,7 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS408", "name-unresolved", ERROR, needs=(NETWORK,), source=sources.NFS)
 def unresolved(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts whose server's name has no address, by the resolver's own verdict."""
+    """Yield mounts of servers without an address, by the resolver's own verdict."""
     doors = _Doors(facts)
     for target in facts.targets:
         answer = doors.answer(target)
@@ -199,9 +202,9 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS410", "clear-in-public", ADVICE, needs=(NETWORK,), source=sources.NFS)
 def clear_in_public(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of public addresses of no provider with neither Kerberos nor TLS.
+    """Yield mounts of public IPv4 addresses of no provider with neither Kerberos nor TLS.
 
-    Of IPv6 a public address tells nothing: networks of one's own have them.
+    Private networks have public IPv6 addresses too.
     """
     answers = facts.network.by_name
     for target in facts.nfs:
@@ -219,7 +222,7 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 target.subject,
                 f"the mount is of the public address {used[0]}, in the clear and with sec=sys: outside of a "
-                "network of your own whoever is on the way reads and changes what it carries",
+                "network of your own whoever is on the way reads and changes its data",
                 observed=used[0],
                 expected="a private network, sec=krb5p or xprtsec=mtls",
                 remedy="let it go through a VPN, or ask for sec=krb5p or xprtsec=mtls (Linux 6.5) in "
@@ -228,19 +231,19 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
 
 
 def _answer(answers: dict[str, Answer], target: Target, host: str) -> Answer:
-    """Return what the resolver said of a mount's server; nothing where another namespace has its own."""
+    """Return the resolver's answer about a mount's server; none where another namespace has its own."""
     return _NOTHING if target.elsewhere else answers.get(host, _NOTHING)
 
 
 def _shown_address(target: Target) -> str | None:
-    """Return the address that a live mount shows; None for what is only asked for."""
+    """Return the address that a live mount shows; None where nothing is mounted."""
     if has_stand_in(target):
         return target.endpoint.address
     return target.live.options.get("addr") if target.live is not None else None
 
 
 def _current(answers: dict[str, Answer], target: Target) -> str | None:
-    """Return the address of a live mount that its source has, too: written there, or by its name now."""
+    """Return the address of a live mount if its source has it too, in writing or by its name now."""
     address, host = _shown_address(target), plain(split_source(target.source)[0])
     named = (host, *answers.get(host, _NOTHING).addresses)
     return address if address is not None and any(same(address, place) for place in named) else None
@@ -258,10 +261,9 @@ def _ordinary(facts: Facts, target: Target, host: str) -> str:
 
 
 class _Doors:
-    """What names and ports say of each mount, and of the replicas that automount(8) may mount instead.
+    """The answers about the names and ports of each mount, and of its replicas in automount(8)'s maps.
 
-    A map's entry may name several servers for one place. All are asked and a server that answers is taken,
-    so that the others are no loss.
+    A map's entry may name several servers for one place: automount takes one that answers.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -272,13 +274,13 @@ class _Doors:
                 self._replicas.setdefault((target.origin, target.point), []).append(target)
 
     def answer(self, target: Target) -> Answer:
-        """Return what the resolver said of a mount's server."""
+        """Return the resolver's answer about a mount's server."""
         return _answer(self._answers, target, server_name(target))
 
     def tried(self, target: Target) -> tuple[Reach, ...]:
-        """Return the attempts that count for a mount: at the address that it has, or at those of its name.
+        """Return the attempts that count for a mount: at its address, or at those of its name.
 
-        None does for a mount of another namespace, whose address may be one of another network.
+        A mount of another namespace may be in another network, so that none counts.
         """
         place = target.endpoint
         if target.elsewhere or (target.options.get("proto") or "") in _NOT_TCP:
@@ -289,7 +291,7 @@ class _Doors:
         return _tried(self._reaches, (place.address,) if place.address is not None else named, place.port)
 
     def all_shut(self, target: Target) -> bool:
-        """Whether neither a mount nor any replica of it can be mounted."""
+        """Whether neither a mount nor one of its replicas can be mounted."""
         alike = self._replicas[target.origin, target.point] if _may_be_replica(target) else [target]
         return all(_dead(self.tried(mount)) or _is_nameless(mount, self.answer(mount)) for mount in alike)
 
@@ -301,7 +303,7 @@ def _may_be_replica(target: Target) -> bool:
 def _is_nameless(target: Target, answer: Answer) -> bool:
     """Whether a mount needs a name that, by the resolver's verdict, has no address.
 
-    A mount by an address needs none, unless that is a tunnel's end.
+    A mount by an address needs no name, unless the address is a tunnel's end.
     """
     host, _ = split_source(target.source)
     by_address = as_address(host) is not None and not is_loopback(host)
@@ -324,30 +326,14 @@ def _used(target: Target, answer: Answer) -> tuple[str, ...]:
 
 
 def _link(answer: Answer) -> str:
-    """Return the first name in a privatelink zone, of a host and its chain of aliases; "" where none is."""
+    """Return the first name of a host and its chain of aliases in a privatelink zone; "" without one."""
     return next((name for name in (answer.host, *answer.chain) if f".{_LINK}." in f".{plain(name)}"), "")
 
 
 def _zone(host: str) -> str:
-    """Return the private DNS zone of an endpoint's name: what follows the account, from privatelink on."""
+    """Return the private DNS zone of an endpoint's name: the part behind the account."""
     _, mark, suffix = plain(host).partition(".file.")
     return f"{_LINK}.file.{suffix if mark else 'core.windows.net'}"
-
-
-def _owner(account: str) -> str:
-    """Return what a private endpoint is made for: a share of Microsoft.FileShares has a name of its own."""
-    return "file share" if plain(account).startswith("fs-") else "storage account's file service"
-
-
-def _zone_to_link(account: str) -> str:
-    """Return the private DNS zone of a name without an alias in one, in words where the name tells none.
-
-    For *.file.storage.azure.net the vendor's table has privatelink.file.core.windows.net, and AZNFS takes
-    names of privatelink.file.storage.azure.net.
-    """
-    if plain(account).endswith(".storage.azure.net"):
-        return "the DNS zone that its DNS configuration shows"
-    return f"its DNS zone {_zone(account)}"
 
 
 def _by_address(facts: Facts) -> _Reaches:
@@ -368,7 +354,7 @@ def _dead(tried: tuple[Reach, ...]) -> bool:
 
 @rule("NFS411", "mount-stalled", ERROR, needs=(LIVE,), source=sources.NFS)
 def stalled(facts: Facts) -> Iterator[Fault]:
-    """Yield superblocks whose requests wait for their server, as the service saw them."""
+    """Yield superblocks with requests that wait for their server, by the service's state."""
     if facts.stalled is None:
         return
     for superblock in facts.snapshot.superblocks:
@@ -378,16 +364,18 @@ def stalled(facts: Facts) -> Iterator[Fault]:
         mount = superblock.mounts[0]
         point, source = mount.point, mount.source
         since_s = facts.stalled.now_s - stall.since_s
-        of_what = f" ({', '.join(stall.operations)})" if stall.operations else ""
+        operations = f" ({', '.join(stall.operations)})" if stall.operations else ""
         waiters = facts.waiters.get(superblock.device, ())
-        who = f"; of those that have files of it wait {some(waiters)}" if waiters else ""
-        if _NO_ANSWER in facts.kernel_words and _names(mount) & set(facts.kernel_words.split()):
+        who = f"; of the programs with files of it wait {some(waiters)}" if waiters else ""
+        # The kernel's log names a server as it was mounted, or by its address.
+        names = {source.partition(":/")[0], mount.options.get("addr") or ""}
+        if _NO_ANSWER in facts.kernel_words and names & set(facts.kernel_words.split()):
             who += f'; the kernel says "{facts.kernel_words}"'
-        waited = f"requests to {source}{of_what} have waited for an answer for {since_s:.0f} s"
+        waited = f"requests to {source}{operations} have waited for an answer for {since_s:.0f} s"
         if stall.recovering:
             waited = (
                 f"after {since_s:.0f} s {source} answers again, and has served nobody yet, as in its grace "
-                "after a reboot"
+                "period after a reboot"
             )
         yield Fault(
             point,
@@ -395,33 +383,24 @@ def stalled(facts: Facts) -> Iterator[Fault]:
             observed=f"stalled for {since_s:.0f} s",
             expected="answers",
             remedy=f"see whether the server runs, its disks answer and no firewall drops its packets: "
-            f"nfstuned check --select NFS405,NFS404; the journal tells the end: "
+            f"nfstuned check --select NFS405,NFS404; the journal reports the end: "
             f"journalctl -u nfstuned NFSTUNED_MOUNT_POINT={quote(point)}",
         )
 
 
-def _names(mount: Mount) -> set[str]:
-    """Return what a mount's server may be called in the kernel's log: as it was mounted, or its address."""
-    return {mount.source.partition(":/")[0], mount.options.get("addr") or ""}
-
-
 @rule("NFS412", "mount-missing", ERROR, needs=(LIVE,), source=sources.SYSTEMCTL)
-def missing(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that files ask for and that nobody has made, with what systemd knows of why."""
+def missing_mounts(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts that files ask for and that nobody has made, with systemd's reason."""
     for target, unit, state, entries in facts.missing:
         why = "nobody has mounted it"
         if state.active == "failed":
-            said = f": {state.said}" if state.said else ""
-            why = f"its mount has failed ({state.result}){said}"
-        below = ""
-        if entries:
-            below = (
-                f"; the folder below it has {count(entries, 'name')}, which programs may have written there"
-            )
+            why = f"its mount has failed ({state.result}){f': {state.said}' if state.said else ''}"
+        names = count(entries or 0, "name")
+        below = f"; the folder below it has {names}, which programs may have written" if entries else ""
         yield Fault(
             target.origin,
             f"{target.point} is not mounted: {why}{below}",
             observed=state.active,
             expected="mounted",
-            remedy=f"sudo systemctl start {quote(unit)}; what it says is in journalctl -u {quote(unit)}",
+            remedy=f"sudo systemctl start {quote(unit)}; its messages are in journalctl -u {quote(unit)}",
         )

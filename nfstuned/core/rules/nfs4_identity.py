@@ -1,4 +1,4 @@
-"""Rules NFS413 and NFS414: what an NFSv4 client calls itself, and whether another client does the same."""
+"""Rules NFS413 and NFS414: the identity of the NFSv4 client, and other clients with the same identity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import also, out_of_files, parameter
+from nfstuned.core.rules.remedies import name_others, out_of_files, parameter
 from nfstuned.core.rules.rule import ERROR, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.facts import Facts
 from nfstuned.model.finding import Fault
@@ -17,10 +17,10 @@ _NAMES_OF_IMAGES = frozenset({
     *("localhost", "localhost.localdomain", "localhost-live", "(none)", "debian", "ubuntu", "fedora"),
     *("centos", "rocky", "almalinux", "opensuse", "raspberrypi", "alpine", "archlinux"),
 })  # fmt: skip
-"""What distributions call a host that nobody has named."""
+"""The names that distributions give to a host without a name."""
 _PARAMETER = "nfs.nfs4_unique_id"
 _OFTEN = 3
-"""Sessions that a client makes anew between two looks. A server that boots makes for a single one."""
+"""New sessions of a client between two looks. A server's boot causes a single new session."""
 _ENABLE = f"sudo systemctl enable --now {IDENTITY_UNIT}"
 _BAKE = f"sudo nfstuned bake --root DIR, {IN_IMAGE}"
 _AGAIN = "then unmount all NFSv4 mounts and mount them again"
@@ -35,12 +35,14 @@ def generic(facts: Facts) -> Iterator[Fault]:
         return
     if facts.image:
         yield from _clones(facts, v4[0].subject)
-    elif client.name.lower() in _NAMES_OF_IMAGES and not client.identifier and not _set(facts):
+        return
+    identified = client.identifier or facts.system.parameters.get(_PARAMETER)
+    if client.name.lower() in _NAMES_OF_IMAGES and not identified:
         yield Fault(
             client.name,
             f"this host is {client.name} to every NFSv4 server, and so is each host that nobody has named: a "
             f"server takes them for one client, and each takes the others' sessions, opens and locks away; "
-            f"{v4[0].subject} is of NFSv4{also(v4[1:])}",
+            f"{v4[0].subject} is of NFSv4{name_others(v4[1:])}",
             observed=f"{client.name}, without an identifier",
             expected="a name or an identifier of its own",
             remedy=f"sudo hostnamectl hostname NAME, or {_ENABLE}; {_AGAIN}",
@@ -48,9 +50,9 @@ def generic(facts: Facts) -> Iterator[Fault]:
 
 
 def one_identifier(facts: Facts) -> tuple[str, str] | None:
-    """Return the identifier that a parameter gives to all clones of an image, and where it is set.
+    """Return the identifier that a parameter gives to all clones of an image, and its file and line.
 
-    IDENTITY_UNIT leaves it as it is. None where nothing sets it, or the clones have names of their own.
+    IDENTITY_UNIT does not change it. None where nothing sets it, or the clones have names of their own.
     """
     value, place = parameter(facts, _PARAMETER) or ("", "")
     value = value.strip('"')
@@ -58,17 +60,8 @@ def one_identifier(facts: Facts) -> tuple[str, str] | None:
 
 
 def without_identifier(facts: Facts) -> str:
-    """Return how that identifier is taken out of the image."""
+    """Return how to take that identifier out of the image."""
     return out_of_files(facts, _PARAMETER)
-
-
-def _without_machine_id(facts: Facts) -> str:
-    """Return the commands that leave an image without a machine id: its first boot makes a new id then."""
-    files = facts.system.client.machine_ids
-    # Where it is empty and not absent, systemd applies no presets at the boot that follows (machine-id(5)).
-    return "; ".join(
-        sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, image=True) for file in files
-    )
 
 
 def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
@@ -80,7 +73,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         yield Fault(
             place,
             f"every clone of this image is {client.name} with the identifier {value} to NFSv4 servers, "
-            f"and {IDENTITY_UNIT} leaves what is set: a server takes the clones for one client, and each "
+            f"and {IDENTITY_UNIT} does not change it: a server takes the clones for one client, and each "
             f"takes the others' sessions, opens and locks away; {mount} is of NFSv4",
             observed=f"{client.name}, with {value}",
             expected="an identifier for each clone",
@@ -90,14 +83,19 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     if not client.shared_by_clones:
         return
     if client.given:
+        # Where the id is empty and not absent, systemd applies no presets at the next boot (machine-id(5)).
+        commands = (
+            sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, image=True)
+            for file in client.machine_ids
+        )
         yield Fault(
             client.machine_ids[0],
             f"the image has a machine id, in {' and in '.join(client.machine_ids)}, from which all of its "
-            "clones make the same identity for their NFSv4 client: a server takes those that are called "
+            "clones make the same identity for their NFSv4 client: a server takes the clones with the name "
             f"{client.name} for one client",
             observed="a machine id",
             expected="none",
-            remedy=f"{_without_machine_id(facts)}: the first boot makes one",
+            remedy=f"{'; '.join(commands)}: the first boot makes one",
         )
         return
     yield Fault(
@@ -112,13 +110,9 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     )
 
 
-def _set(facts: Facts) -> str:
-    return facts.system.parameters.get(_PARAMETER, "")
-
-
 @rule("NFS414", "client-identity-shared", ERROR, needs=(LIVE, SAMPLE), source=sources.CLIENT_ID)
 def shared(facts: Facts) -> Iterator[Fault]:
-    """Yield servers with which the client made its session anew again and again between two looks."""
+    """Yield servers with which the client made many new sessions between two looks."""
     if facts.measured is None:
         return
     begun: dict[str, int] = {}
@@ -131,12 +125,12 @@ def shared(facts: Facts) -> Iterator[Fault]:
         if times >= _OFTEN:
             yield Fault(
                 server,
-                f"the client had to begin anew with this server {times} times in "
+                f"the client had to make a new session with this server {times} times in "
                 f"{facts.measured.seconds:.0f} s: as a rule another client has the same identity, "
                 f"{facts.system.client.name or 'its host name'}, and each takes the other's session, opens "
                 "and locks away",
                 observed=f"{times} new sessions",
                 expected="none",
-                remedy="find out who else is called so, give this host another name (sudo hostnamectl "
+                remedy="find the other host with this name, give this host another name (sudo hostnamectl "
                 f"hostname NAME) or an identifier ({_ENABLE}), {_AGAIN}",
             )

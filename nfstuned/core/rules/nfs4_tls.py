@@ -22,7 +22,7 @@ from nfstuned.core.policy.endpoint import (
 )
 from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import WATCHDOG, enable, later, unmask, unmount
+from nfstuned.core.rules.remedies import WATCHDOG, enable, name_after, unmask, unmount
 from nfstuned.core.rules.rule import ERROR, WARNING, rule
 from nfstuned.model.facts import Answer, Facts, Identity, Target
 from nfstuned.model.finding import Fault
@@ -38,7 +38,7 @@ _PUBLIC_CLOUD = "windows.net"
 
 @rule("NFS406", "tls-helper-down", ERROR, source=sources.TLS)
 def helper_down(facts: Facts) -> Iterator[Fault]:
-    """Yield TLS mounts whose tunnel has no listener, or over which no watchdog watches."""
+    """Yield TLS mounts without a listener for their tunnel, or without a watchdog."""
     state = facts.system.tls
     stopped = state.watchdog.installed and state.watchdog.active is False
     for target in facts.nfs:
@@ -51,8 +51,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 observed=f"no listener on TCP port {port}",
                 expected="a running stunnel",
                 remedy=f"{unmask(state.watchdog, WATCHDOG)}sudo systemctl restart {WATCHDOG}, which starts "
-                "the tunnel within seconds; else "
-                f"{unmount(target)} and mount it again; see "
+                f"the tunnel within seconds; else {unmount(target)} and mount it again; see "
                 "/opt/microsoft/aznfs/data/aznfs.log",
             )
         elif stopped and (port is not None or _asks_tls(target)):
@@ -70,8 +69,8 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
 def mixed(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts that share a clear mount's connections, and clear mounts of an endpoint with TLS.
 
-    Two ways to mount one place are no mix: a line that was changed while the mount still is as it was. Nor
-    are a line and a mount that a proposal replaces.
+    A line that was changed and its mount, which is still as before, are no mix; nor are a line and a mount
+    that a proposal replaces.
     """
     yield from _in_the_clear(facts)
     answers, after = facts.network.by_name, replaced(facts)
@@ -96,16 +95,16 @@ def mixed(facts: Facts) -> Iterator[Fault]:
             "share the connections of the first, and the mount helper refuses whichever comes second",
             observed=f"{target.subject} clear, {other.subject} TLS",
             expected="one mode for an endpoint",
-            remedy=f"mount both with -t {AZNFS} and without notls, or both with notls; beside notls, the "
-            "option clean removes what a TLS mount has left behind",
+            remedy=f"mount both with -t {AZNFS} and without notls, or both with notls; with notls, the "
+            "option clean removes the remains of a TLS mount",
         )
 
 
 def _in_the_clear(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a tunnel that the kernel sends past it.
 
-    To NFSv4.1 the tunnel and the server's own address are one server, and the first mount's connections
-    serve both: a mount of 127.0.0.1 then shows the server's address as its own.
+    The tunnel and the server's own address are one NFSv4.1 server, and the first mount's connections serve
+    both: a mount of 127.0.0.1 then shows the server's address as its own.
     """
     for target in facts.nfs:
         address = target.live.options.get("addr") if target.live is not None else None
@@ -129,7 +128,7 @@ def _asked_for_tunnel(target: Target) -> bool:
 
 
 def _is_refused(target: Target) -> bool:
-    """Whether mount.aznfs refuses a line without notls for its version (NFS301): it will be neither way."""
+    """Whether mount.aznfs refuses a line without notls for its version (NFS301)."""
     if target.live is not None or target.request is None or target.request.fstype != AZNFS:
         return False
     asked = parse_options(target.request.options)
@@ -137,7 +136,7 @@ def _is_refused(target: Target) -> bool:
 
 
 def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
-    """Whether two mounts will be there at one time; `after` has what a proposal replaces."""
+    """Whether two mounts will be there at one time; `after` has the mounts that a proposal replaces."""
     live = [target.identity for target in (mount, other) if target.live is not None]
     before_and_after = len(live) == 1 and live[0] in after
     return mount.point != other.point and not before_and_after
@@ -150,7 +149,7 @@ def _may_share(target: Target) -> bool:
 
 @rule("NFS409", "tls-wrong-cloud", WARNING, source=sources.TLS)
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
-    """Yield TLS mounts for which the helper's endpoint override is another cloud's, or is missing."""
+    """Yield TLS mounts for which the helper's endpoint override is missing, or is another cloud's."""
     for target in facts.nfs:
         if target.request is None or target.request.wildcard or not wants_tunnel(target.request):
             continue
@@ -158,7 +157,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
         value = override.value if override else ""
         suffix = _cloud(facts, host)
         fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
-        # What an override makes of the public cloud's zones and previews is not known.
+        # The effect of an override on the public cloud's zones and previews is not known.
         special = suffix == _PUBLIC_CLOUD and not host.endswith(f".file.core.{_PUBLIC_CLOUD}")
         if fits or special or as_address(host) is not None:
             continue
@@ -178,7 +177,7 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
 
 
 def _override(facts: Facts, request: Request) -> Override | None:
-    """Return what counts for a mount: what it alone or few have before what all have."""
+    """Return the override that counts for a mount: its own before those for all mounts."""
     name, overrides = unit_name(request.point), facts.system.tls.overrides
     special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
     noauto = last_of(parse_options(request.options), "auto", "noauto") == "noauto"
@@ -195,13 +194,13 @@ def _override(facts: Facts, request: Request) -> Override | None:
 
 
 def _own(request: Request) -> tuple[str, ...]:
-    """Return where the environment of one mount alone is set; automount has one for all its mounts."""
+    """Return the scopes of one mount's own environment; automount has one environment for all its mounts."""
     name = unit_name(request.point)
     return (AUTOFS,) if request.maker is Maker.AUTOFS else (name, f"{name}.d")
 
 
 def _corrected(override: Override | None, request: Request, wanted: str, *, image: bool) -> str:
-    """Return how a mount gets the override that it needs; other mounts may need what they have."""
+    """Return how to give a mount its override; other mounts may need the present value."""
     autofs = request.maker is Maker.AUTOFS
     restart = "systemctl restart autofs"
     if override is not None and override.scope in _own(request):
@@ -210,7 +209,7 @@ def _corrected(override: Override | None, request: Request, wanted: str, *, imag
     if autofs:
         place = "/etc/default/autofs (Debian) or /etc/sysconfig/autofs"
         return f"write {wanted} to {place}{then_sudo(restart, image=image)}"
-    file = later("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
+    file = name_after("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
     if override is None:
         for_all = (
             f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
@@ -218,7 +217,7 @@ def _corrected(override: Override | None, request: Request, wanted: str, *, imag
         )
     else:
         place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
-        for_all = f"where no mount needs what {place} has, set it there"
+        for_all = f"where no mount needs the value in {place}, set it there"
     return (
         f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
         f"{quote(unit_name(request.point))}.d/{file} for this mount alone"
@@ -229,8 +228,8 @@ def _corrected(override: Override | None, request: Request, wanted: str, *, imag
 def _tunnel_port(facts: Facts, target: Target) -> int | None:
     """Return the local port of a live TLS mount of Azure Files; None for every other mount.
 
-    A tunnel whose configuration is gone has no provider. It is taken for AZNFS's where that is installed:
-    its watchdog removes what was changed by hand.
+    A tunnel without a configuration, which AZNFS's watchdog removes after a change by hand, has no provider.
+    It is taken for AZNFS's where that is installed.
     """
     if target.live is None:
         return None
@@ -243,12 +242,12 @@ def _tunnel_port(facts: Facts, target: Target) -> int | None:
 
 
 def _asks_tls(target: Target) -> bool:
-    """Whether a mount that is not there yet will be one with TLS."""
+    """Whether a future mount will have TLS."""
     return target.live is None and target.request is not None and wants_tunnel(target.request)
 
 
 def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
-    """Return the addresses of a mount's endpoint, and its name: one of them in common is one endpoint."""
+    """Return the addresses and the name of a mount's endpoint; endpoints with one in common are the same."""
     place = target.endpoint
     answer = answers.get(place.host)
     known = (place.address,) if place.address is not None else answer.addresses if answer else ()

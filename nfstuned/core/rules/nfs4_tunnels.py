@@ -1,7 +1,7 @@
-"""Rules from NFS415 on: the stunnels of AZNFS, by their configurations and what these name.
+"""Rules NFS415 to NFS421: the stunnels of AZNFS, by their configurations and the files that these name.
 
-How they are made was read in src/nfsv4mountscript.sh of https://github.com/Azure/AZNFS-mount, what stunnel
-makes of them was seen with stunnel 5.68.
+The configurations were read in src/nfsv4mountscript.sh of https://github.com/Azure/AZNFS-mount, their effect
+was seen with stunnel 5.68.
 """
 
 from __future__ import annotations
@@ -31,31 +31,28 @@ _NEWER = "install the newest ca-certificates of the distribution, "
 _LATE_S = 60
 """How long the watchdog has to remove an entry whose time is over: it looks every five seconds."""
 _OTHER_NAME = "Subject checks failed"
-"""What stunnel says of a certificate that has another name."""
+"""stunnel's reason for refusing a certificate with another name."""
 _SYSTEM = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
 
 @rule("NFS415", "tls-ca-unusable", ERROR, needs=(LIVE,), source=sources.STUNNEL)
 def unusable_ca(facts: Facts) -> Iterator[Fault]:
-    """Yield files of CAs with which no tunnel can tell that it talks to the server."""
-    for path, services in _by_ca_file(facts).items():
-        file = facts.system.tls.ca_files.get(path)
-        if file is None or facts.now_s is None:
-            continue
+    """Yield files of CAs with which no tunnel can recognise its server."""
+    for path, services, file, now_s in _ca_files(facts):
         if not file.ends_s:
             yield Fault(
-                _subject(services[0]),
+                f"{services[0].file}:{services[0].ca_line}",
                 f"{path} {'does not exist' if file.missing else 'has no certificate in PEM'}, and "
                 f"{_trust(services)} no other: a stunnel that ends does not start again, and the mounts "
                 "through it wait",
                 observed="no file" if file.missing else "no certificate",
-                expected="the certificate of the CA that the server's comes from",
+                expected="the certificate of the server's CA",
                 remedy=_renewed(path),
             )
-        elif max(file.ends_s) < facts.now_s:
+        elif max(file.ends_s) < now_s:
             yield Fault(
-                _subject(services[0]),
+                f"{services[0].file}:{services[0].ca_line}",
                 f"{_each(file)} in {path} has ended, and "
                 f"{_trust(services)} no other: stunnel refuses the server at every new connection, and "
                 "the mounts through it wait",
@@ -67,15 +64,12 @@ def unusable_ca(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS416", "tls-ca-expires", WARNING, needs=(LIVE,), source=sources.STUNNEL)
 def expiring_ca(facts: Facts) -> Iterator[Fault]:
-    """Yield files of CAs of which every certificate ends within a month."""
-    for path, services in _by_ca_file(facts).items():
-        file = facts.system.tls.ca_files.get(path)
-        if file is None or not file.ends_s or facts.now_s is None:
-            continue
-        left_s = max(file.ends_s) - facts.now_s
+    """Yield files of CAs with certificates that all end within a month."""
+    for path, services, file, now_s in _ca_files(facts):
+        left_s = max(file.ends_s, default=-1.0) - now_s
         if 0 <= left_s < _SOON_S:
             yield Fault(
-                _subject(services[0]),
+                f"{services[0].file}:{services[0].ca_line}",
                 f"{_each(file)} in {path} will have ended after {_day(file)}, and {_trust(services)} no "
                 "other: from then on stunnel refuses the server at every new connection, and the mounts "
                 "through it wait",
@@ -91,24 +85,21 @@ def unverified(facts: Facts) -> Iterator[Fault]:
     for service in facts.system.tls.services:
         if service.verifies_peer or (service.verifies_chain and service.verifies_name):
             continue
-        if service.verifies_chain:
-            what = "takes the certificate of every server that its CAs vouch for"
-        else:
-            what = "takes whatever certificate it is shown"
+        accepts = "of every server that its CAs vouch for" if service.verifies_chain else "of any server"
         yield Fault(
             f"{service.file}:{service.line}",
-            f"the tunnel to {service.server} {what}: who comes between can read and change what its mounts "
-            "carry, although it is encrypted",
+            f"the tunnel to {service.server} takes the certificate {accepts}: a machine in between can read "
+            "and change its mounts' data, although the tunnel is encrypted",
             observed=f"no {'checkHost' if service.verifies_chain else 'verifyChain'}",
             expected="verifyChain = yes and a checkHost, as mount.aznfs writes them",
             remedy=f"{_unmount(service.port)}, wait until the watchdog has removed {service.file}, and mount "
-            f"again with -t {AZNFS}, which writes it anew",
+            f"again with -t {AZNFS}, which writes a new one",
         )
 
 
 @rule("NFS418", "tls-port-twice", ERROR, needs=(LIVE,), source=sources.AZNFS)
 def port_twice(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels whose address and port the configuration of a tunnel to another server has as well."""
+    """Yield tunnels with the address and port of a tunnel to another server."""
     first: dict[str, TunnelService] = {}
     for service in facts.system.tls.services:
         other = first.setdefault(service.accept, service)
@@ -129,7 +120,7 @@ def port_twice(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS419", "tls-entry-waits", WARNING, needs=(LIVE,), source=sources.AZNFS)
 def entry_waits(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels kept for a mount whose time is over, and which nothing but that mount would use."""
+    """Yield tunnels that are kept for an overdue mount, and that no other mount uses."""
     ports = {service.file: service.port for service in facts.system.tls.services}
     watchdog = facts.system.tls.watchdog
     for entry in facts.system.tls.entries:
@@ -150,7 +141,7 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
             f"{entry.file}:{entry.line}",
             f"the tunnel to {entry.server} is kept for a mount that should have been there {late_s} s ago, "
             "and the watchdog has not removed it: further mounts of that server go through the same tunnel "
-            "and may wait as that one does",
+            "and may wait too",
             observed=f"waiting, {late_s} s over its time",
             expected="mounted, or no entry",
             remedy=remedy,
@@ -164,7 +155,7 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
         refusal = facts.system.tls.refusals.get(service.file)
         if refusal is None:
             continue
-        reason = quoted(refusal.reason) if refusal.reason else "a reason that its log does not have"
+        reason = quoted(refusal.reason) if refusal.reason else "a reason that is not in its log"
         yield Fault(
             f"{service.file}:{service.ca_line or service.line}",
             f"at its last connection, {refusal.time}, the tunnel to {service.server} refused the server for "
@@ -177,10 +168,14 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS421", "tls-tunnel-full", ADVICE, needs=(LIVE, SAMPLE), source=sources.STUNNEL)
 def thread_full(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels of which as many threads as carry a connection each had all of a processor."""
+    """Yield tunnels with a fully used processor for each connection of their mounts."""
     if facts.measured is None:
         return
-    for service, through in _mounts_through(facts):
+    listening = facts.system.tls.listening
+    for service in facts.system.tls.services:
+        through = [target for target in facts.nfs if _goes_through(target.live, service.port)]
+        if not through or (listening is not None and service.port not in listening):
+            continue
         threads = [share for share in facts.measured.tunnels.get(service.file, ()) if share >= TUNNEL_FULL]
         connections = max(busy_connections(target) or 1 for target in through)
         if len(threads) < connections:
@@ -198,8 +193,8 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             )
         yield Fault(
             service.file,
-            f"in {facts.measured.seconds:.0f} s {busy} the limit of what "
-            f"{some([target.point for target in through])} {'gets' if len(through) == 1 else 'get together'}",
+            f"in {facts.measured.seconds:.0f} s {busy} the limit for "
+            + some([target.point for target in through]),
             observed=f"{least:.0%} of a processor",
             expected=f"below {TUNNEL_FULL:.0%}",
             remedy=f"{_more(service, through[0], most)} (nfstuned explain NFS421)",
@@ -207,52 +202,43 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
 
 
 def _wanted(through: list[Target], facts: Facts) -> int:
-    """Return the most connections that a mount should have which has too few; 0 where each has enough."""
+    """Return the largest nconnect of mounts that have too few connections; 0 where each has enough."""
     ids = {target.identity for target in through}
     few = (pair for server in servers(facts) for pair in too_few(server, facts))
     return max((most for most, target in few if target.identity in ids), default=0)
 
 
 def _more(service: TunnelService, target: Target, most: int) -> str:
-    """Return how mounts get more through a tunnel; `most` is the nconnect that they should have, or 0."""
+    """Return how mounts get more throughput; `most` is the nconnect that they should have, or 0."""
     if most:
         unmount = _unmount(service.port)
         return f"{unmount}, and mount again with nconnect={most}: each connection has a thread of its own"
     return (
         "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
-        f"{quote(target.point)} tells what limits it"
+        f"{quote(target.point)} shows the limit"
     )
 
 
-def _mounts_through(facts: Facts) -> Iterator[tuple[TunnelService, list[Target]]]:
-    """Yield each service that listens, or may, with the mounts that go through it."""
-    listening = facts.system.tls.listening
-    for service in facts.system.tls.services:
-        through = [target for target in facts.nfs if _goes_through(target.live, service.port)]
-        if through and (listening is None or service.port in listening):
-            yield service, through
-
-
 def _accepted(service: TunnelService, refusal: Refusal) -> str:
-    """Return the commands with which the tunnel accepts the server, where it is the right server."""
+    """Return the commands that make the tunnel accept the server, where it is the right server."""
     if refusal.reason == _OTHER_NAME:
         return (
             "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
             f"explain NFS409), {_unmount(service.port)}, and mount again with -t {AZNFS}"
         )
     address = bracketed(service.server)
-    look = f"openssl s_client -connect {address}:{service.server_port} </dev/null shows what it presents"
+    show = f"openssl s_client -connect {address}:{service.server_port} </dev/null shows its certificate"
     if not service.ca_file:
-        return look
+        return show
     return (
-        f"{look}; where the system's bundle has its CA, sudo cp --remove-destination "
+        f"{show}; where the system's bundle has its CA, sudo cp --remove-destination "
         f"/etc/ssl/certs/ca-certificates.crt {quote(service.ca_file)} on Debian and Ubuntu (elsewhere "
         f"{_BUNDLE}), then sudo pkill -HUP stunnel"
     )
 
 
 def _in_use(facts: Facts, port: int) -> bool:
-    """Whether a mount goes to a tunnel's port, in any mount namespace, also in a namespace out of sight."""
+    """Whether a mount goes to a tunnel's port, in any mount namespace, even in an invisible one."""
     return any(
         (superblock.volume is not None and superblock.volume.port == port)
         or any(mount.options.number("port") == port for mount in superblock.mounts)
@@ -269,17 +255,16 @@ def _goes_through(mount: Mount | None, port: int) -> bool:
     )
 
 
-def _by_ca_file(facts: Facts) -> dict[str, list[TunnelService]]:
-    """Return the services for which a file of CAs is all that they trust, by that file."""
+def _ca_files(facts: Facts) -> Iterator[tuple[str, list[TunnelService], CaFile, float]]:
+    """Yield each known file of CAs, the services that trust nothing else, its content and the time."""
     groups: dict[str, list[TunnelService]] = {}
     for service in facts.system.tls.services:
         if service.verifies_chain and not service.verifies_peer and service.ca_file and not service.other_ca:
             groups.setdefault(service.ca_file, []).append(service)
-    return groups
-
-
-def _subject(service: TunnelService) -> str:
-    return f"{service.file}:{service.ca_line}"
+    for path, services in groups.items():
+        file = facts.system.tls.ca_files.get(path)
+        if file is not None and facts.now_s is not None:
+            yield path, services, file, facts.now_s
 
 
 def _trust(services: list[TunnelService]) -> str:
@@ -291,7 +276,7 @@ def _trust(services: list[TunnelService]) -> str:
 
 
 def _unmount(port: int) -> str:
-    return f"unmount what is mounted through port {port} (findmnt -t nfs4 -O port={port})"
+    return f"unmount the mounts through port {port} (findmnt -t nfs4 -O port={port})"
 
 
 def _each(file: CaFile) -> str:
@@ -299,7 +284,7 @@ def _each(file: CaFile) -> str:
 
 
 def _renewed(path: str) -> str:
-    """Return how a file of CAs is made anew, and how stunnel takes it up."""
+    """Return how to make a new file of CAs, and how stunnel reads it."""
     if path.startswith(_SYSTEM):
         made = (
             "run sudo update-ca-certificates --fresh on Debian, Ubuntu and SLES, elsewhere sudo cp "

@@ -54,7 +54,7 @@ def readdir_hang(facts: Facts) -> Iterator[Fault]:
 def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
-    What another namespace has mounted may have been made with a helper of its own.
+    Mounts of other namespaces may have been made with helpers of their own.
     """
     needed: dict[str, str] = {}
     for target in facts.nfs:
@@ -124,7 +124,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS505", "kernel-old-for-depth", WARNING, source=sources.SLOW)
 def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
-    """Yield a kernel that is older than those with which Azure Files is fast at depth."""
+    """Yield a kernel that is too old for I/O depth on Azure Files."""
     kernel = facts.snapshot.kernel
     if kernel is None or kernel.version >= _DEEP or not any(map(is_azure_files, facts.nfs)):
         return
@@ -153,7 +153,7 @@ _OLD = re.compile(r"standard_(?:[de]\d+(?:-\d+)?i?s?_v3|l\d+s_v2)", re.IGNORECAS
 
 
 def egress(size: str) -> Egress | None:
-    """Return the most that a VM of this size may send; None where that is not known (data/vm-sizes.toml)."""
+    """Return the most that a VM of this size may send, by data/vm-sizes.toml; None for an unknown size."""
     for series in data.table("vm-sizes.toml")["series"]:
         for cpus, mbit_per_s in series["mbit_per_s"].items():
             if series["size"].replace("{}", cpus).lower() == size.lower():
@@ -171,7 +171,7 @@ VF_DRIVERS = ("mlx4", "mlx5", "mana")
 """How the drivers of an Azure VM's virtual functions begin: mlx4_core, mlx5_core, mana."""
 MTU = 1500
 TRAFFIC_BYTES = 1 << 20
-"""What an interface must carry before a VF that carried nothing counts. See docs/rules/NFS507.md."""
+"""The traffic of an interface from which an idle VF counts. See docs/rules/NFS507.md."""
 NEAR, MAINLY = 0.9, 0.5
 """Of a VM's limit, and of what it sends. See docs/rules/NFS510.md."""
 _RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
@@ -197,11 +197,8 @@ class _Uplink:
 def without_vf(facts: Facts) -> Iterator[Fault]:
     """Yield an Azure VM's interfaces that carry a mount without a virtual function."""
     for way in _uplinks(facts):
-        if (
-            facts.snapshot.azure
-            and way.interface.driver == NETVSC
-            and not _virtual_functions(facts, way.interface)
-        ):
+        hyper_v = facts.snapshot.azure and way.interface.driver == NETVSC
+        if hyper_v and not _virtual_functions(facts, way.interface):
             yield Fault(
                 way.name,
                 f"{way.name} carries {some(way.subjects)} without Accelerated Networking: every packet "
@@ -230,7 +227,7 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
                     f"{function.name} stood still for {measured.seconds:.0f} s while {way.name} carried "
                     f"{total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
                     observed="0 bytes",
-                    expected=f"nearly all of what {way.name} carries",
+                    expected=f"nearly all traffic of {way.name}",
                     remedy=f"sudo ip link set {quote(function.name)} up; then look at dmesg, and at the VM's "
                     "maintenance",
                 )
@@ -244,7 +241,7 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
     source="https://learn.microsoft.com/azure/virtual-network/how-to-virtual-machine-mtu",
 )
 def other_mtu(facts: Facts) -> Iterator[Fault]:
-    """Yield interfaces with an MTU, or with routes of an MTU, that Azure's storage does not have."""
+    """Yield interfaces and routes with another MTU than Azure's storage."""
     for way in _uplinks(facts):
         wrong: dict[int | None, list[tuple[Target, Route]]] = {}
         for target, route in way.mounts:
@@ -252,22 +249,23 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
                 wrong.setdefault(route.mtu, []).append((target, route))
         for named, mounts in wrong.items():
             address = mounts[0][1].address
-            whose = way.name if named is None else f"the route to {address} through {way.name}"
-            mtu = way.interface.mtu if named is None else named
-            remedy = (
-                f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
-                f"configured; or a route to the storage with mtu {MTU}"
-            )
-            if named is not None:
+            if named is None:
+                owner, mtu = way.name, way.interface.mtu
+                remedy = (
+                    f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
+                    f"configured; or a route to the storage with mtu {MTU}"
+                )
+            else:
+                owner, mtu = f"the route to {address} through {way.name}", named
                 remedy = (
                     f"give the route that ip route get {address} shows mtu {MTU} (sudo ip route change), and "
                     "the same where the network is configured"
                 )
             yield Fault(
                 way.name,
-                f"{whose} has an MTU of {mtu} and carries {some([target.subject for target, _ in mounts])}: "
-                f"Azure's storage is reached with {MTU}, and what differs is lost, split or wasted on the "
-                "way",
+                f"{owner} has an MTU of {mtu} and carries {some([target.subject for target, _ in mounts])}: "
+                f"Azure's storage is reached with {MTU}, and packets of other sizes are lost, split or "
+                "wasted on the way",
                 observed=str(mtu),
                 expected=str(MTU),
                 remedy=remedy,
@@ -275,10 +273,10 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
 
 
 def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Route) -> bool:
-    """Return whether the MTU is wrong for Azure's storage.
+    """Whether the MTU is wrong for Azure's storage.
 
-    More than 1500 always is, also that of a bond, a bridge or a VLAN. Less is wrong only for a device of an
-    Azure VM whose route names no MTU: tunnels and other clouds have reasons. A route's MTU counts before the
+    More than 1500 always is, even for a bond, a bridge or a VLAN. Less is wrong only for a device of an Azure
+    VM without an MTU of the route: tunnels and other clouds have reasons. A route's MTU precedes the
     interface's.
     """
     mtu = route.mtu or interface.mtu
@@ -325,12 +323,12 @@ def single_queue(facts: Facts) -> Iterator[Fault]:
     source="https://learn.microsoft.com/azure/virtual-network/virtual-machine-network-throughput",
 )
 def near_egress(facts: Facts) -> Iterator[Fault]:
-    """Yield the interface that sends most where the VM, mainly by writes to NFS, sends all that it may."""
+    """Yield the interface that sends most where the VM, mainly by writes to NFS, is at its limit."""
     measured, size = facts.measured, facts.network.vm_size
     limit = egress(size) if size else None
     if measured is None or limit is None or measured.seconds <= 0:
         return
-    # A VF's bytes are in those of the interface above it; the limit is one for all of the VM's interfaces.
+    # The bytes of a VF are counted in the interface above it; the limit is for all interfaces together.
     uplinks = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
     sent = {traffic.interface: traffic.sent for traffic in measured.traffic if traffic.interface in uplinks}
     rate = _mbit(sum(sent.values()) / measured.seconds)
@@ -360,7 +358,7 @@ def _mbit(bytes_per_s: float) -> float:
     source="https://learn.microsoft.com/azure/azure-netapp-files/performance-virtual-machine-sku",
 )
 def old_size(facts: Facts) -> Iterator[Fault]:
-    """Yield a VM size on whose chipsets the NUMA node of the interface decides how fast NFS reads."""
+    """Yield a VM size with chipsets on which the NUMA node of the interface limits NFS reads."""
     size = facts.network.vm_size
     if size and is_old(size) and facts.nfs:
         where = "every host of its family has" if "_L" in size.upper() else "some hosts of its family have"
@@ -392,7 +390,7 @@ def _uplinks(facts: Facts) -> Iterator[_Uplink]:
 
 
 def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
-    """Return where the mount's packets go, or would go."""
+    """Return the addresses that the mount's packets go to, or would go to."""
     place = target.endpoint
     if place.address:
         return (place.address,)
@@ -405,7 +403,7 @@ def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
 def _virtual_functions(facts: Facts, above: Interface) -> tuple[Interface, ...]:
     """Return the virtual functions under an interface of Hyper-V.
 
-    Cards of the same drivers are ports of bonds and bridges elsewhere, where one may well stand still.
+    Elsewhere cards of the same drivers are ports of bonds and bridges, where an idle port is normal.
     """
     if above.driver != NETVSC:
         return ()

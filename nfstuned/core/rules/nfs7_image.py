@@ -1,4 +1,4 @@
-"""Rules NFS7xx: what an image will do at its first boot."""
+"""Rules NFS7xx: an image's first boot: its service, kernels, modules and configuration."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _PACKAGES = {
     "ubuntu": "install linux-modules-extra-{release}",
     "rhel": "install kernel-modules-{release}",
     "fedora": "install kernel-modules-{release}",
-    "sles": "install kernel-default in the place of kernel-default-base",
+    "sles": "install kernel-default instead of kernel-default-base",
 }
 """Which package has the modules, by os-release's ID or ID_LIKE."""
 
 
 @rule("NFS701", "daemon-not-enabled", WARNING, needs=(IMAGE,), source=sources.SYSTEMCTL)
 def not_enabled(facts: Facts) -> Iterator[Fault]:
-    """Yield the service where it is installed and nothing will start it, nor a udev rule do its work."""
+    """Yield the service where it is installed, nothing will start it, and no udev rule does its work."""
     daemon = facts.system.daemon
     # Where no daemon is wanted, a udev rule raises the read-ahead of every NFS mount.
     written = [writer.kb for writer in in_force(facts) if reaches_all(facts.udev, writer)]
@@ -61,10 +61,7 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS702", "module-missing", ERROR, needs=(IMAGE,), source="fs/nfs/Makefile")
 def module_missing(facts: Facts) -> Iterator[Fault]:
-    """Yield kernels that lack a module which the image's mounts need; an image without any needs none.
-
-    And lines of modprobe.d that keep such a module from being loaded.
-    """
+    """Yield kernels without a module that the image's mounts need, and modprobe.d's lines against it."""
     needed, system = _needed(facts), facts.snapshot.distribution
     names = (system.id, *system.like) if system else ()
     everywhere = "install the package with all modules of this kernel"
@@ -80,14 +77,14 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 expected=", ".join(needed),
                 remedy=package.format(release=kernel.release),
             )
-    # Who takes modules away on purpose mounts nothing with them.
+    # An image in which modules were disabled on purpose has no mounts that need them.
     asked = _needed_by_mounts(facts)
     for refused in facts.system.refused_modules:
         if refused.name in asked:
             place = f"{refused.file}:{refused.line}"
             yield Fault(
                 place,
-                f"modprobe runs a program that does nothing in the place of {refused.name}: "
+                f"modprobe runs a program that does nothing instead of {refused.name}: "
                 f"{asked[refused.name]} fails, unless the kernel has it built in",
                 observed=f"install {refused.name}",
                 expected="no such line",
@@ -97,7 +94,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS703", "kernel-config", INFO, needs=(IMAGE,), source="fs/nfs/client.c")
 def kernel_defaults(facts: Facts) -> Iterator[Fault]:
-    """Yield what the newest kernel does by itself, in an image that can mount NFS."""
+    """Yield the newest kernel's defaults, in an image that can mount NFS."""
     kernels = facts.system.kernels
     if not kernels or not _uses_nfs(facts):
         return
@@ -111,20 +108,20 @@ def kernel_defaults(facts: Facts) -> Iterator[Fault]:
     if observed:
         yield Fault(
             f"kernel {release.text}",
-            f"what the newest kernel of the image gives an NFS mount while nothing changes it: {observed}",
+            f"the newest kernel of the image gives an NFS mount by default: {observed}",
             observed=observed,
         )
 
 
 @rule("NFS704", "config-invalid", ERROR, needs=(IMAGE,), source="man:nfstuned.toml(5)")
 def config_invalid(facts: Facts) -> Iterator[Fault]:
-    """Yield each thing that is wrong with nfstuned's configuration in the image."""
+    """Yield each mistake in nfstuned's configuration of the image."""
     for problem in facts.system.config_problems:
         place = _PLACE.fullmatch(problem)
-        subject, what = place.groups() if place else (_CONFIG, problem)
+        subject, mistake = place.groups() if place else (_CONFIG, problem)
         yield Fault(
             subject,
-            f"with this configuration the daemon tunes nothing: {what}",
+            f"with this configuration the daemon tunes nothing: {mistake}",
             remedy=f"edit {subject.partition(':')[0]} in the image, and check the image again",
         )
 
@@ -134,7 +131,7 @@ def _uses_nfs(facts: Facts) -> bool:
 
 
 def _needed(facts: Facts) -> dict[str, str]:
-    """Return the modules that the image's mounts need, each with what fails without it."""
+    """Return the modules that the image's mounts need, each with the mounts that fail without it."""
     needed = _needed_by_mounts(facts)
     if "nfs" not in needed and _uses_nfs(facts):
         return {**dict.fromkeys(("nfs", "nfsv4"), "every NFS mount"), **needed}

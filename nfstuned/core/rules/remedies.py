@@ -1,4 +1,4 @@
-"""What remedies have in common: where an option or a parameter stands, and what makes a change count."""
+"""Parts of remedies: the place of an option or a parameter, and how a change comes into effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DROP_INS = "/etc/nfstuned/conf.d"
 
 
 def where(target: Target) -> str:
-    """Return what has to be changed, for people."""
+    """Return the place that has to be changed, for people."""
     return target.origin or "the mount command"
 
 
@@ -31,17 +31,16 @@ def source_of(profile: Profile, key: str) -> str:
     return next((source.url for source in profile.sources if key in source.keys), "")
 
 
-def also(others: Sequence[Target]) -> str:
-    """Name more mounts, or lines, of which a finding holds."""
+def name_others(others: Sequence[Target]) -> str:
+    """Name more mounts, or lines, with the same finding."""
     return f"; the same holds for {some([other.subject for other in others])}" if others else ""
 
 
 def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
     """Return the command that adds the [[policy]] entry for mounts to a drop-in; "" keeps their profile.
 
-    It makes the folder of drop-ins, which no package brings.
-
-    A `?` stands for what TOML, or a terminal, has no place for: it matches any character.
+    It makes the folder of drop-ins, which no package brings. A `?`, which matches any character, replaces a
+    character that TOML or a terminal cannot hold.
     """
     globs = ("".join(char if char.isprintable() else "?" for char in as_glob(point)) for point in points)
     patterns = ",".join(json.dumps(glob, ensure_ascii=False) for glob in globs)
@@ -53,9 +52,9 @@ def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
 
 
 def out_of_conf(target: Target, *names: str) -> str:
-    """Return how options that nfsmount.conf adds are taken out of it, "" where the mount's own line has them.
+    """Return how to take options out of nfsmount.conf, "" where the mount's own line has them.
 
-    What contradicts such an option under another name does not keep it away, as `hard` does not with `soft`.
+    An opposite option with another name does not keep them away: `hard` does not prevent `soft`.
     """
     own = {UTAB, target.request.file if target.request else ""}
     asked = (last_asked(target.asked, name) for name in names)
@@ -68,7 +67,7 @@ def out_of_conf(target: Target, *names: str) -> str:
 
 
 def unmask(unit: Unit, name: str, systemctl: str = "sudo systemctl") -> str:
-    """Return the command before one that enables or starts a service; "" where it is not masked."""
+    """Return the command that must precede enabling or starting a service; "" where it is not masked."""
     return f"{systemctl} unmask {name} && " if unit.masked else ""
 
 
@@ -77,20 +76,25 @@ def enable(unit: Unit, name: str) -> str:
     return f"{unmask(unit, name)}sudo systemctl enable --now {name}"
 
 
-def later(file: str, known: str) -> str:
-    """Return the name of a new file that counts after a known one: these folders are sorted by name."""
+def name_after(file: str, known: str) -> str:
+    """Return the name of a new file that is read after a known file: these folders are sorted by name."""
     return file if file > known else f"{known.removesuffix('.conf')}_nfs.conf"
 
 
-def again(target: Target) -> str:
-    """Return what makes a change count for a live mount: remounting changes none of these options."""
+def then_remount(target: Target) -> str:
+    """Return how a change comes into effect for a live mount: remounting changes none of these options."""
     return f", then {unmount(target)} and mount it again" if target.live is not None else ""
 
 
-def unmount(target: Target) -> str:
-    """Return how a mount is unmounted: in words where another mount namespace has it.
+def place_to_change(target: Target) -> str:
+    """Return the place that has to be changed, and how the change comes into effect."""
+    return where(target) + then_remount(target)
 
-    There its mount point is a path of that namespace; the host may have something else at the same path.
+
+def unmount(target: Target) -> str:
+    """Return how to unmount, in words where another mount namespace has the mount.
+
+    Its mount point is a path of that namespace; the host may have something else at the same path.
     """
     if target.foreign:
         return f"unmount {target.point} in its own mount namespace"
@@ -99,7 +103,7 @@ def unmount(target: Target) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParameterWish:
-    """What a parameter should be: the value to write, and which other values are right as well."""
+    """The right value of a parameter, and a test for other right values."""
 
     name: str
     """With the module's: "nfs.max_session_slots"."""
@@ -110,9 +114,9 @@ class ParameterWish:
 
 
 def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
-    """Return a module parameter's value and who says so; None where nothing does and the default holds.
+    """Return a module parameter's value and its source; None where the default holds.
 
-    The running kernel is asked first.
+    The running kernel has precedence.
     """
     system = facts.system
     if name in system.parameters:
@@ -124,10 +128,10 @@ def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
 
 
 def lasting(facts: Facts, wish: ParameterWish) -> str:
-    """Return how a parameter gets a value for good, "" where what it will have at the next boot fits.
+    """Return how to set a parameter permanently, "" where its value at the next boot will be right.
 
-    What decides now is changed, for nothing that comes before it would count. What a package brought is left
-    alone: a new file, of the wish's name where that allows it, comes after it.
+    The deciding line is changed, because no earlier line would count. A package's file is left alone: a new
+    file, of the wish's name where the order allows it, comes after it.
     """
     word, setting = _decider(facts.system, wish.name)
     old = word.partition("=")[2] if word else setting.value if setting else ""
@@ -135,16 +139,16 @@ def lasting(facts: Facts, wish: ParameterWish) -> str:
         return ""
     if word:
         place = _booted_with(facts.system.cmdline)
-        return f"write {wish.name}={wish.value} in the place of {word} on {place}"
+        return f"write {wish.name}={wish.value} instead of {word} on {place}"
     if setting is not None and setting.file.startswith("/etc/"):
         name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
-        return f"write {name}={wish.value} in the place of {name}={old} in {setting.file}:{setting.line}"
+        return f"write {name}={wish.value} instead of {name}={old} in {setting.file}:{setting.line}"
     file, line = _new_file(wish, setting)
     return f"write {line} into {file}"
 
 
 def out_of_files(facts: Facts, name: str) -> str:
-    """Return how what decides about a parameter is taken out of its file, "" where nothing does."""
+    """Return how to take the deciding line of a parameter out of its file, "" where no file sets it."""
     word, setting = _decider(facts.system, name)
     if word:
         return f"take {word} off {_booted_with(facts.system.cmdline)}"
@@ -155,9 +159,9 @@ def out_of_files(facts: Facts, name: str) -> str:
 
 
 def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:
-    """Return the file that can be made so that a parameter gets its value for good, and its line.
+    """Return the new file that sets a parameter permanently, and its line.
 
-    None where something else has to be changed, which `lasting` tells.
+    None where an existing line has to be changed (see `lasting`).
     """
     word, setting = _decider(facts.system, wish.name)
     if word or (setting is not None and setting.file.startswith("/etc/")):
@@ -171,15 +175,15 @@ def _new_file(wish: ParameterWish, setting: KernelSetting | None) -> tuple[str, 
     folder, line = "modprobe.d", f"options {module} {key}={wish.value}"
     if setting is not None and _by_sysctl(setting):
         folder, line = "sysctl.d", f"{wish.name}={wish.value}"
-    file = later(wish.file, posixpath.basename(setting.file) if setting else "")
+    file = name_after(wish.file, posixpath.basename(setting.file) if setting else "")
     return f"/etc/{folder}/{file}", line
 
 
 def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
     """Return the word of the kernel's command line that sets a parameter, or else the setting that does.
 
-    modprobe puts what its files say before the word. sysctl changes what sunrpc was loaded with; of nfs it
-    knows nothing.
+    modprobe puts the options of its files before the word. sysctl changes the loaded sunrpc, and does not
+    know nfs.
     """
     known = (line for line in reversed(system.settings) if line.name == name)
     setting = next((line for line in known if name.startswith("sunrpc.") or not _by_sysctl(line)), None)

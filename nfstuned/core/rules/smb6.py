@@ -1,8 +1,8 @@
 """Rules SMB6xx: SMB mounts through the kernel's cifs.
 
-The numbers of SMB601 to 603, 605, 606, 608 and 611 are Microsoft's and count where the profile is one of its
-own, inherits from one, or has numbers: Azure Files is known by name, other servers are what a [[policy]]
-says. What SMB604, 607, 609 and 610 report is the kernel's doing, and true of every server.
+The numbers of SMB601 to 603, 605, 606, 608 and 611 are Microsoft's. They count where the profile is
+Microsoft's, inherits from such a profile, or has numbers: Azure Files is known by name, other servers by a
+[[policy]]. SMB604, 607, 609 and 610 report the kernel's doing, for every server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nfstuned.core.mounts.smb import (
 )
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs3_entries import is_refused
-from nfstuned.core.rules.remedies import again, source_of, where
+from nfstuned.core.rules.remedies import place_to_change, source_of, where
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.facts import SMB_TYPES, Facts, Target
 from nfstuned.model.finding import Fault
@@ -43,10 +43,7 @@ METADATA_PERCENT, METADATA_PER_S = 75, 50
 
 
 def _mountable(facts: Facts) -> Iterator[Target]:
-    """Yield the SMB mounts that are there, and the lines that can be mounted: NFS309 has the others.
-
-    How fast a line could be is no question as long as it is refused.
-    """
+    """Yield the SMB mounts that are there, and the lines that can be mounted: NFS309 reports the others."""
     for target in facts.smb_mounts:
         if target.live or not target.request or not is_refused(target.request, facts.snapshot.kernel):
             yield target
@@ -69,7 +66,7 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
                 "multichannel, four gave 2 to 4 times the throughput with several files at once",
                 observed="no max_channels",
                 expected=f"max_channels={most}",
-                remedy=f"on an SSD share, set max_channels={most} in {where(target)}{again(target)}",
+                remedy=f"on an SSD share, set max_channels={most} in {place_to_change(target)}",
             )
 
 
@@ -85,16 +82,15 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
                 "more channels cost connections and memory, and performance gets worse",
                 observed=f"max_channels={asked}",
                 expected=f"at most {most}",
-                remedy=f"{_several(target, most)} in {where(target)}{again(target)}",
+                remedy=_set_channels(target, most),
                 source=source_of(target.profile, "max_channels"),
             )
 
 
-def _several(target: Target, number: int) -> str:
-    """Return what makes options ask for several channels: kernels refuse that beside `nomultichannel`."""
-    alone = "nomultichannel"
-    place = f" in the place of {alone}" if alone in target.wanted else ""
-    return f"set max_channels={number}{place}"
+def _set_channels(target: Target, number: int) -> str:
+    """Return how to ask for several channels, which kernels refuse together with `nomultichannel`."""
+    instead = " instead of nomultichannel" if "nomultichannel" in target.wanted else ""
+    return f"set max_channels={number}{instead} in {place_to_change(target)}"
 
 
 @rule("SMB603", "multichannel-unsupported-kernel", WARNING, source=sources.SMB)
@@ -149,22 +145,19 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
                 "is on the way reads everything, and Windows no longer installs it",
                 observed=dialect,
                 expected="3.1.1, or the highest that the server speaks",
-                remedy=f"take vers=1.0 out of {where(target)}{again(target)}; keep it only for a device that "
+                remedy=f"take vers=1.0 out of {place_to_change(target)}; keep it only for a device that "
                 "has nothing else, in a network of its own",
             )
         elif target.profile.base in (AZURE, NETAPP) and dialect:
+            multichannel = "multichannel with Azure Files, " if target.profile.base == AZURE else ""
             yield Fault(
                 target.subject,
-                f"the dialect is SMB {dialect}: {_needs_311(target)}AES-GCM encryption and the protection of "
+                f"the dialect is SMB {dialect}: {multichannel}AES-GCM encryption and the protection of "
                 "the negotiation need 3.1.1, which this server speaks",
                 observed=dialect,
                 expected="3.1.1",
-                remedy=f"set vers=3.1.1 in {where(target)}{again(target)}",
+                remedy=f"set vers=3.1.1 in {place_to_change(target)}",
             )
-
-
-def _needs_311(target: Target) -> str:
-    return "multichannel with Azure Files, " if target.profile.base == AZURE else ""
 
 
 @rule("SMB606", "attribute-cache-short", ADVICE, source=sources.SMB_MOUNTING)
@@ -173,23 +166,20 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
     for target in _mountable(facts):
         seconds, least = attribute_cache_s(target), target.profile.actimeo_min
         if seconds is not None and least is not None and seconds < least:
+            # The kernel passes over `actimeo` behind another time.
+            times = (pair for pair in target.wanted.pairs if pair[0] in CACHE_TIMES)
+            named = ",".join(name if value is None else f"{name}={value}" for name, value in times)
+            how = f"instead of {named} in" if named else "at the end of"
             yield Fault(
                 target.subject,
                 f"attributes are kept for {seconds} s and the profile {target.profile.name} recommends at "
                 f"least {least} s: every stat and listing after that asks the server again",
                 observed=f"{seconds} s",
                 expected=f"{least} s",
-                remedy=f"where no other client changes the files at once, write actimeo={least} "
-                f"{_in_the_place(target)} the options in {where(target)}{again(target)}",
+                remedy=f"where no other client changes the files at once, write actimeo={least} {how} the "
+                f"options in {place_to_change(target)}",
                 source=source_of(target.profile, "actimeo_min"),
             )
-
-
-def _in_the_place(target: Target) -> str:
-    """Return where `actimeo` goes: the kernel passes over it behind another time."""
-    pairs = (pair for pair in target.wanted.pairs if pair[0] in CACHE_TIMES)
-    named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
-    return f"in the place of {named} in" if named else "at the end of"
 
 
 @rule("SMB607", "cache-none", WARNING, source=sources.SLOW)
@@ -197,25 +187,23 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts without page cache or without the server's inode numbers."""
     for target in facts.smb_mounts:
         options = target.options
-        live = target.live is not None
         if options.get("cache") == "none":
-            observed = "cache=none"
             yield Fault(
                 target.subject,
-                f"{observed} sends every read and write to the server at once: no read-ahead, no page cache",
-                observed=observed,
+                "cache=none sends every read and write to the server at once: no read-ahead, no page cache",
+                observed="cache=none",
                 expected="cache=strict",
-                remedy=f"write cache=strict in the place of {observed} in {where(target)}{again(target)}",
+                remedy=f"write cache=strict instead of cache=none in {place_to_change(target)}",
             )
         off = last_of(options, "serverino", "noserverino") == "noserverino"
-        if off or (live and "serverino" not in options):
+        if off or (target.live is not None and "serverino" not in options):
             yield Fault(
                 target.subject,
                 "the server's inode numbers are not used: the kernel forgets each inode as soon as nobody "
-                "holds it, asks again for what it knew, and does not recognise hard links",
+                "holds it, asks for it once more, and does not recognise hard links",
                 observed="noserverino",
                 expected="serverino",
-                remedy=f"take noserverino out of {where(target)}{again(target)}; if it is not "
+                remedy=f"take noserverino out of {place_to_change(target)}; if it is not "
                 "there, dmesg says why the kernel switched it off",
             )
 
@@ -233,7 +221,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
                 "the throughput of one client from 875 to about 250 MiB/s",
                 observed="signed, 1 channel",
                 expected="several channels, or unsigned where that is allowed",
-                remedy=f"{_several(target, 4)} in {where(target)}{again(target)}",
+                remedy=_set_channels(target, 4),
             )
 
 
@@ -253,14 +241,14 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
 
 @rule("SMB612", "secret-in-file", WARNING, source="mount.cifs(8)")
 def secret_in_file(facts: Facts) -> Iterator[Fault]:
-    """Yield lines that hold a password or an account key, which everybody who reads the file has then."""
+    """Yield lines with a password or an account key, which everybody who reads the file has then."""
     places = dict.fromkeys(
         target.origin
         for target in facts.smb_mounts
         if target.request is not None
         and (holds_secret(target.request.options) or holds_secret(target.request.source))
     )
-    # Whoever reads a unit that systemd refuses has its secret all the same.
+    # A unit that systemd refuses can be read all the same.
     refused = (unit.request for unit in facts.snapshot.misnamed if unit.request.fstype in SMB_TYPES)
     places |= {f"{request.file}:{request.line}": None for request in refused if holds_secret(request.options)}
     for place in places:
@@ -270,13 +258,13 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
             observed="a secret in the options",
             expected="credentials=/etc/smbcredentials/NAME.cred",
             remedy="put the user's name and the password into such a file with mode 0600 (mount.cifs(8)), "
-            f"name it in their place in {place}, and change the password or rotate the key",
+            f"name it in {place} instead, and change the password or rotate the key",
         )
 
 
 @rule("SMB613", "credentials-readable", WARNING, source=sources.SMB_MOUNTING)
 def readable_credentials(facts: Facts) -> Iterator[Fault]:
-    """Yield files with a login that more than their owner may read, once a file."""
+    """Yield files with a login that others than their owner may read, once a file."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for target in facts.smb_mounts:
         lines[credentials_file(target)].append(target.origin)
@@ -324,17 +312,11 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
     for target in facts.smb_mounts:
         if target.live is None or target.profile.base != AZURE:
             continue
-        mine = [
-            operations
-            for operations in measured.smb
-            if share_name(operations.share) == share_name(target.source)
-        ]
-        metadata = sum(operations.metadata for operations in mine)
-        every = metadata + sum(operations.data for operations in mine)
-        if (
-            metadata * 100 >= METADATA_PERCENT * max(every, 1)
-            and metadata >= METADATA_PER_S * measured.seconds
-        ):
+        mine = [each for each in measured.smb if share_name(each.share) == share_name(target.source)]
+        metadata = sum(each.metadata for each in mine)
+        every = metadata + sum(each.data for each in mine)
+        dominates = metadata * 100 >= METADATA_PERCENT * max(every, 1)
+        if dominates and metadata >= METADATA_PER_S * measured.seconds:
             share, rate = metadata * 100 // every, metadata / measured.seconds
             yield Fault(
                 target.subject,

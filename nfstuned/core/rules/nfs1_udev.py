@@ -1,0 +1,329 @@
+"""Rules NFS104 to NFS107, NFS111 and NFS112: other writers of the read-ahead, and defects of udev rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nfstuned.core.readahead.writers import Rival, agrees, fits, fstype_of, nfsrahead_kb, rivals, wanted_kb
+from nfstuned.core.rules import sources
+from nfstuned.core.rules.rule import ERROR, WARNING, rule
+from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
+from nfstuned.core.udev.mask import is_copy, set_by_administrator
+from nfstuned.core.udev.writers import file_writers, is_nfsrahead, reaches_all, rule_writers, unsure
+from nfstuned.model.facts import Facts, Target
+from nfstuned.model.finding import Fault
+from nfstuned.model.requests import NFSRAHEAD
+from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
+from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, is_mask
+from nfstuned.parse.fields import some
+from nfstuned.parse.udev.rules import parse_udev_rules
+
+SERVICE = "nfstuned.service"
+_APPLY = ", and sudo nfstuned apply"
+_DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
+"""A usual disk, with the kernel's default (VM_READAHEAD_PAGES)."""
+_CHANGED = UdevEvent(action="change")
+_PACKAGED = ("/usr/lib/", "/lib/")
+_LEFT_ASIDE = (
+    *("~", ".bak", ".orig", ".old", ".save", ".disabled", ".off", ".swp", ".txt", ".md", ".example"),
+    *(".sample", ".dist", ".rpmsave", ".rpmnew", ".rpmorig", ".dpkg-old", ".dpkg-dist", ".dpkg-new"),
+    ".dpkg-bak",
+)
+"""Endings that people and packages give to files which udev shall not read."""
+
+
+@rule(
+    "NFS104",
+    "read-ahead-contested",
+    WARNING,
+    source="https://manpages.debian.org/bookworm/nfs-common/nfsrahead.5.en.html",
+)
+def contested(facts: Facts) -> Iterator[Fault]:
+    """Yield other writers of a value that the policy does not want for mounts of this host.
+
+    NFS105 and NFS107 report the same udev rule in their place, NFS101 a distribution's default.
+    """
+    for contest in contests(facts):
+        rival = contest.rival
+        wanted = sorted({kb for target in contest.objectors if (kb := wanted_kb(target)) is not None})
+        values = " or ".join(f"{kb} KiB" for kb in wanted)
+        yield Fault(
+            rival.subject,
+            f"{rival.program} writes a read-ahead of {rival.kb} KiB where the policy wants {values} "
+            f"({some([target.subject for target in contest.objectors])}): whoever writes last wins",
+            observed=f"{rival.kb} KiB",
+            expected=values,
+            remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}",
+            source=rival.source,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """A value that another program writes, and the mounts for which the policy wants another value."""
+
+    rival: Rival
+    objectors: tuple[Target, ...]
+    lost: tuple[Target, ...]
+    """The live mounts among them that have this value, and should have more."""
+
+
+def contests(facts: Facts) -> Iterator[Contest]:
+    """Yield the contests that NFS104 reports."""
+    daemon = facts.system.daemon
+    # Once it is enabled, the service masks the distribution's rules.
+    masks_stock = not (daemon.enabled or daemon.active) and (daemon.masks_rules or not daemon.installed)
+    overtaken, broken_lines = overtaken_rules(facts), _lines_of(broken_rules(facts))
+    for rival in rivals(facts):
+        objectors = tuple(target for target in rival.targets if not agrees(facts, target, rival))
+        lost = tuple(target for target in objectors if _has_too_little(target, rival.kb))
+        if not objectors or rival.rule in broken_lines:
+            continue
+        renamed = [early.kb for early, late, _ in overtaken if (late.file, late.line) == rival.rule]
+        repaired = all(any(kb and fits(facts, target, kb) for kb in renamed) for target in objectors)
+        if not repaired and not (lost and rival.stock and masks_stock):
+            yield Contest(rival, objectors, lost)
+
+
+def _has_too_little(target: Target, kb: int) -> bool:
+    """Whether a live mount has this value, and the policy wants a larger one."""
+    return target.superblock is not None and target.superblock.read_ahead_kb == kb < (wanted_kb(target) or 0)
+
+
+@rule("NFS105", "udev-rule-broken", ERROR, source=sources.UDEV)
+def broken(facts: Facts) -> Iterator[Fault]:
+    """Yield rules that do not do what their author meant, with all other defects of their files.
+
+    A file that hides a packaged file, or whose rule is overtaken, has one finding and one remedy.
+    """
+    return _rule_faults(facts, works=False)
+
+
+@rule("NFS111", "udev-rule-tolerated", WARNING, source=sources.UDEV)
+def tolerated(facts: Facts) -> Iterator[Fault]:
+    """Yield rules that work although udev complains of them, with all other defects of their files."""
+    return _rule_faults(facts, works=True)
+
+
+def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
+    overtaken = {(early.file, early.line): late for early, late, _ in overtaken_rules(facts)}
+    hidden = {file.path: hidden for file, hidden in _masking_files(facts)}
+    for path, defective in broken_rules(facts):
+        if defective.works is not works:
+            continue
+        late = next(
+            (overtaken[place] for place in _lines_of([(path, defective)]) if place in overtaken), None
+        )
+        more = ""
+        if path in hidden:
+            more += f"; the file also hides {' and '.join(hidden[path])} of the same name"
+        if late is not None:
+            more += f"; {late.file}, which sorts after it, overwrites its value as well"
+        elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
+        name = ", under a name of its own that sorts after 99-nfs.rules" if more else ""
+        lost = any(has_lost(facts, target, defective.kb) for target in facts.nfs)
+        yield Fault(
+            f"{path}:{defective.line}",
+            defective.message + more,
+            observed=defective.defect,
+            expected="one line, $$ for a program's own $, and a condition that only NFS meets",
+            remedy=f"{elsewhere} and enable nfstuned.service, or write it as in nfstuned's 99-nfstuned.rules"
+            f"{name}{then_sudo(RELOAD_UDEV, image=facts.image, mark=';')}{_APPLY if lost else ''}",
+        )
+
+
+def has_lost(facts: Facts, target: Target, meant_kb: int | None) -> bool:
+    """Whether a live mount has too little only because a rule does not write the value that it should."""
+    superblock = target.superblock
+    if meant_kb is None or superblock is None or superblock.read_ahead_kb is None:
+        return False
+    return _has_too_little(target, superblock.read_ahead_kb) and fits(facts, target, meant_kb)
+
+
+def broken_rules(facts: Facts) -> list[tuple[str, BrokenRule]]:
+    """Return the broken rules, each with its file."""
+    writers = rule_writers(facts)
+    nfs = {(writer.file, writer.line) for writer in writers}
+    everywhere: dict[str, dict[int, str]] = {}
+    for writer in rule_writers(facts, _DISK):
+        # A rule for NFS that writes to a disk's bdi as well writes to every bdi.
+        if (writer.file, writer.line) in nfs and writer.kb is not None and not unsure(facts.udev, writer):
+            everywhere.setdefault(writer.file, {})[writer.line] = writer.value
+    # A rule for other events is right where another rule writes at add; nfs-utils' brings no such pair.
+    paired = any(not is_nfsrahead(writer) for writer in writers)
+    changing = {(writer.file, writer.line) for writer in rule_writers(facts, _CHANGED)} - nfs
+    return [
+        (file.path, rule)
+        for file in facts.udev
+        if is_about_read_ahead(file.text)
+        for rule in find_broken(
+            file.text,
+            everywhere.get(file.path, {}),
+            None if paired else frozenset(line for path, line in changing if path == file.path),
+        )
+    ]
+
+
+def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], None]:
+    """Return the lines of broken rules, each with its file."""
+    return {(path, line): None for path, rule in rules for line in range(rule.line, rule.last + 1)}
+
+
+@rule("NFS106", "udev-rule-masked", WARNING, source=sources.UDEV)
+def masked(facts: Facts) -> Iterator[Fault]:
+    """Yield files that hide a packaged file of the same name, unless NFS105 reports their rules."""
+    broken_files = {path for path, _ in broken_rules(facts)}
+    for file, hidden in _masking_files(facts):
+        if file.path in broken_files:
+            continue
+        lost = ""
+        if _is_nfs_rules(file):
+            settings = dict.fromkeys(each.file for each in facts.writers if each.section == NFSRAHEAD)
+            lost = f", and neither has [nfsrahead] of {some(list(settings)) or '/etc/nfs.conf'}"
+        yield Fault(
+            file.path,
+            f"this file hides {' and '.join(hidden)} of the same name, which udev never reads: the rules "
+            f"that a package brings and updates there have no effect{lost}",
+            observed=f"{hidden[0]} is hidden",
+            expected="a name of its own",
+            remedy=_unhide_remedy(file, hidden[0], image=facts.image),
+        )
+
+
+def _masking_files(facts: Facts) -> Iterator[tuple[UdevFile, Sequence[str]]]:
+    """Yield files that do harm by hiding, and the packaged files of the same name."""
+    for file in facts.udev:
+        hidden = [path for path in file.hides if path.startswith(_PACKAGED)]
+        if hidden and _hiding_does_harm(facts, file):
+            yield file, hidden
+
+
+def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
+    """Whether hiding the packaged file loses something.
+
+    A file with rules does harm where it is 99-nfs.rules or about read-aheads, unless it is a copy of the
+    hidden rule, which a mask's text recommends. nfstuned's own mask does where it hides 99-nfs.rules and an
+    administrator has set [nfsrahead]. Any other file without a rule does where nfs.conf has [nfsrahead] and
+    no nfstuned.service does the work. A file that could not be read is left alone.
+    """
+    if file.unread:
+        return False
+    if parse_udev_rules(file.text).rules:
+        return not is_copy(file) and (_is_nfs_rules(file) or is_about_read_ahead(file.text))
+    if is_mask(file.text):
+        return _is_nfs_rules(file) and set_by_administrator(facts.writers) is not None
+    daemon = facts.system.daemon
+    expected = _is_nfs_rules(file) and any(writer.section == NFSRAHEAD for writer in facts.writers)
+    return expected and not (daemon.enabled or daemon.active)
+
+
+def _unhide_remedy(file: UdevFile, hidden: str, *, image: bool) -> str:
+    if is_mask(file.text) and not image:
+        return f"sudo systemctl reload {SERVICE}, which masks the rule only where nfs.conf says nothing"
+    if not parse_udev_rules(file.text).rules:
+        return sudo("rm", file.path, image=image) + then_sudo(RELOAD_UDEV, image=image)
+    return _rename_remedy(hidden if file.path.startswith(_PACKAGED) else file.path, image=image)
+
+
+def _is_nfs_rules(file: UdevFile | RuleWriter) -> bool:
+    path = file.path if isinstance(file, UdevFile) else file.file
+    return path.endswith(f"/{NFS_RULES}")
+
+
+@rule("NFS112", "udev-file-unread", WARNING, source=sources.UDEV)
+def unread(facts: Facts) -> Iterator[Fault]:
+    """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
+    for writer in _unread_writers(facts):
+        folder, _, name = writer.file.rpartition("/")
+        # It sorts after 99-nfs.rules, and so hides no file of that name.
+        wanted = f"{name.partition('.')[0]}.rules"
+        wanted = wanted if wanted > NFS_RULES else f"99-read-ahead-{wanted}"
+        lost = any(has_lost(facts, target, writer.kb) for target in facts.nfs)
+        yield Fault(
+            writer.file,
+            f"udev reads only files whose names end in .rules, and so never the rule in {name}, which would "
+            f"give NFS mounts {writer.value} KiB",
+            observed=name,
+            expected=wanted,
+            remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', image=facts.image)}"
+            f"{then_sudo(RELOAD_UDEV, image=facts.image)}{_APPLY if lost else ''}; or remove it, and enable "
+            f"{SERVICE}",
+        )
+
+
+def _unread_writers(facts: Facts) -> list[RuleWriter]:
+    """Return the last rule of each file that was meant to be read and would write a value."""
+    read = {_stem(file.path) for file in facts.udev}
+    writers: list[RuleWriter] = []
+    for file in facts.udev_unread:
+        name = file.path.rpartition("/")[2]
+        aside = name.startswith((".", "README")) or name.endswith(_LEFT_ASIDE) or ".ucf-" in name
+        if not aside and _stem(file.path) not in read and is_about_read_ahead(file.text):
+            writers += [writer for writer in file_writers([file]) if writer.kb is not None][-1:]
+    return writers
+
+
+def _stem(path: str) -> str:
+    """Return a path up to the first dot of its name, which a file and its other versions have in common."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.')[0]}"
+
+
+def lost_kbs(facts: Facts) -> list[int]:
+    """Return the values in KiB that broken rules and unread files should have written."""
+    broken_kbs = [rule.kb for _, rule in broken_rules(facts)]
+    return [kb for kb in (*broken_kbs, *(each.kb for each in _unread_writers(facts))) if kb is not None]
+
+
+@rule("NFS107", "udev-rule-outrun", WARNING, source=sources.UDEV)
+def outrun(facts: Facts) -> Iterator[Fault]:
+    """Yield rules whose value nfs-utils' rule overwrites, because its file comes later.
+
+    NFS105 reports both where the rule itself is broken.
+    """
+    defective = broken_rules(facts)
+    broken_lines = _lines_of(defective)
+    for writer, winner, values in overtaken_rules(facts):
+        if (writer.file, writer.line) in broken_lines:
+            continue
+        kbs = " or ".join(str(kb) for kb in values)
+        others = [str(each.line) for path, each in defective if path == writer.file]
+        first = f"repair line {some(others)} of {writer.file}, then " if others else ""
+        lost = any(_has_too_little(target, kb) for target in facts.nfs for kb in values)
+        yield Fault(
+            f"{writer.file}:{writer.line}",
+            f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {kbs} KiB",
+            observed=f"{kbs} KiB",
+            expected=f"{writer.kb} KiB",
+            remedy=f"{first}{_rename_remedy(writer.file, image=facts.image)}{_APPLY if lost else ''}",
+        )
+
+
+def overtaken_rules(facts: Facts) -> list[tuple[RuleWriter, RuleWriter, list[int]]]:
+    """Return the rules that nfs-utils' rule overwrites, each with that rule and its values in KiB."""
+    sure = [writer for writer in rule_writers(facts) if reaches_all(facts.udev, writer)]
+    if not sure or not (is_nfsrahead(sure[-1]) or _is_nfs_rules(sure[-1])):
+        return []
+    *earlier, winner = sure
+    wins = set() if winner.kb is None else {winner.kb}
+    if is_nfsrahead(winner):
+        # Where nothing is mounted yet, either version may come.
+        kinds = {fstype_of(target) for target in facts.nfs} or {"nfs", "nfs4"}
+        wins = {nfsrahead_kb(facts, kind)[0] for kind in kinds}
+    return [
+        (writer, winner, values)
+        for writer in earlier
+        if writer.kb is not None and (values := sorted(wins - {writer.kb})) and writer.file != winner.file
+    ]
+
+
+def _rename_remedy(path: str, *, image: bool) -> str:
+    """Return the command for a name that sorts after 99-nfs.rules; a package's file is copied to /etc.
+
+    The new name ends with the old, so that several files keep their order.
+    """
+    folder, _, name = path.rpartition("/")
+    verb, folder = ("cp", "/etc/udev/rules.d") if path.startswith(_PACKAGED) else ("mv", folder)
+    moved = sudo(f"{verb} -n", path, f"{folder}/99-read-ahead-{name}", image=image)
+    return moved + then_sudo(RELOAD_UDEV, image=image)

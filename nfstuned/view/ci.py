@@ -1,0 +1,186 @@
+"""A check's report for CI systems: SARIF 2.1.0 (OASIS), and JUnit's XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from nfstuned import __version__
+from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED
+from nfstuned.model.facts import BROKEN, Report
+from nfstuned.model.finding import Finding, Rule, Severity
+from nfstuned.view.words import Document, printable
+
+_LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)
+
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"
+_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.ADVICE: "note",
+    Severity.INFO: "note",
+}
+_ROOT = "ROOT"
+_EMPTY: Mapping[str, str] = {}
+
+
+def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Document:
+    """Return the report as one document; `pages` are the rules' pages in Markdown, by id."""
+    rules = [rule for rule in CATALOGUE if rule in report.rules or rule is CATALOGUE[0]]
+    index = {rule.id: position for position, rule in enumerate(rules)}
+    # Only the user knows where a relative root is.
+    base: Document = {"description": {"text": printable(report.root)}}
+    if report.root.startswith("/"):
+        base = {"uri": _uri(report.root.rstrip("/") + "/")}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "nfstuned",
+                "version": __version__,
+                "rules": [_rule(rule, pages.get(rule.id, "")) for rule in rules],
+            }
+        },
+        "originalUriBaseIds": {_ROOT: base},
+        "invocations": [
+            {
+                "executionSuccessful": report.exit_code != BROKEN,
+                "exitCode": report.exit_code,
+                "toolExecutionNotifications": [
+                    {"level": "note", "message": {"text": printable(doubt)}} for doubt in report.doubts
+                ],
+            }
+        ],
+        "results": [_result(report, finding, index[finding.rule]) for finding in report.diagnosis.findings],
+        "columnKind": "unicodeCodePoints",
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: Rule, page: str) -> Document:
+    link = {"helpUri": rule.source} if rule.source.startswith("https://") else {}
+    text = {"help": {"text": page, "markdown": page}} if page else {}
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "shortDescription": {"text": rule.name.replace("-", " ")},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": {"severity": rule.severity.value, "source": rule.source},
+        **link,
+        **text,
+    }
+
+
+def _result(report: Report, finding: Finding, index: int) -> Document:
+    remedy = f" Remedy: {finding.remedy}" if finding.remedy else ""
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": printable(f"{finding.subject}: {finding.message}.{remedy}")},
+        "locations": [_location(report, finding.subject)],
+        "properties": {
+            key: printable(getattr(finding, key)) for key in ("observed", "expected", "remedy", "source")
+        },
+    }
+
+
+def _location(report: Report, subject: str) -> Document:
+    """Return the file and the line that a subject names; an interface can be called "eth0:1"."""
+    match = _LINE.fullmatch(subject)
+    file, line = (match["file"], int(match["line"])) if match else (subject, 0)
+    proposed = file == report.facts.proposal
+    mounted = any(target.live and target.point == subject for target in report.facts.targets)
+    if mounted or not (file.startswith("/") or proposed):
+        return {"logicalLocations": [{"fullyQualifiedName": printable(subject), "kind": "resource"}]}
+    # A proposal is a file of the user, not of the host.
+    artifact = {"uri": _uri(file)} if proposed else {"uri": _uri(file.lstrip("/")), "uriBaseId": _ROOT}
+    region = {"region": {"startLine": line}} if line else {}
+    return {"physicalLocation": {"artifactLocation": artifact, **region}}
+
+
+def _uri(path: str) -> str:
+    """Return a path as a URI, byte for byte."""
+    return ("file://" if path.startswith("/") else "") + quote(path, safe="/", errors="surrogateescape")
+
+
+_NAME = "nfstuned check"
+_NO_TIME = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The time and the host of a check."""
+
+    time: str
+    """2026-11-20T13:00:00, UTC."""
+    host: str
+
+
+def junit(report: Report, stamp: Stamp) -> str:
+    """Return the report as an XML document.
+
+    A finding that fails the check is a failed test; a crashed rule and an unjudged part of fstab are errors.
+    Each other rule is a test that passed or was skipped. Findings below `fail_on` are in system-out, doubts
+    in system-err.
+    """
+    cases = list(_cases(report))
+    kinds = [child.tag for case in cases for child in case]
+    counts = {
+        "tests": len(cases),
+        "failures": kinds.count("failure"),
+        "errors": kinds.count("error"),
+        "skipped": kinds.count("skipped"),
+    }
+    top = Element("testsuites")
+    suite = SubElement(top, "testsuite", name=_NAME, package="nfstuned", id="0")
+    suite.attrib.update({key: str(number) for key, number in counts.items()})
+    suite.attrib.update(time=_NO_TIME, timestamp=stamp.time, hostname=stamp.host)
+    properties = SubElement(suite, "properties")
+    SubElement(properties, "property", name="root", value=printable(report.root))
+    suite.extend(cases)
+    mild = [finding for finding in report.diagnosis.findings if not report.fails(finding)]
+    SubElement(suite, "system-out").text = "\n".join(
+        printable(f"{finding.subject}: {finding.severity.value}: {finding.message} ({finding.rule})")
+        for finding in mild
+    )
+    SubElement(suite, "system-err").text = "\n".join(printable(doubt) for doubt in report.doubts)
+    indent(top)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(top, "unicode") + "\n"
+
+
+def _cases(report: Report) -> Iterator[Element]:
+    findings = [finding for finding in report.diagnosis.findings if report.fails(finding)]
+    for finding in findings:
+        kind = "error" if finding.rule == CRASHED.id else "failure"
+        case = _case(finding.rule, finding.name, finding.subject)
+        text = printable(finding.message)
+        failure = SubElement(case, kind, message=text, type=finding.severity.value)
+        details = {key: getattr(finding, key) for key in ("observed", "expected", "remedy", "source")}
+        failure.text = "\n".join(
+            (
+                printable(f"{finding.subject}: {finding.message}"),
+                *(f"{key}: {printable(value)}" for key, value in details.items() if value),
+            )
+        )
+        yield case
+    for problem in report.unjudged:
+        case = _case("NFS", "fstab", str(problem))
+        SubElement(case, "error", message=printable(str(problem)), type="fstab")
+        yield case
+    failed = {finding.rule for finding in findings}
+    crashed = {finding.subject for finding in findings if finding.rule == CRASHED.id}
+    for rule in report.rules:
+        if rule.id not in failed | crashed:
+            case = _case(rule.id, rule.name)
+            if rule.id in report.diagnosis.skipped:
+                SubElement(case, "skipped")
+            yield case
+
+
+def _case(rule: str, name: str, subject: str = "") -> Element:
+    title = f"{rule} {name}: {printable(subject)}" if subject else f"{rule} {name}"
+    return Element("testcase", name=title, classname=f"nfstuned.{rule[:4]}", time=_NO_TIME)
