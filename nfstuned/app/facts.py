@@ -1,4 +1,4 @@
-"""A host to Facts: what is seen in its files, what its mounts are, and what the network says of those."""
+"""The facts of a host or an image: its files, its mounts, and the network's answers about them."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from nfstuned.parse.proc.processes import read_waiters
 from nfstuned.parse.udev.rules import read_ignored_files, read_rule_files
 
 MISSING_S = 3.0
-"""How long a mount that is not there has to come, which a program may just be making again."""
+"""The time for an absent mount to appear: a program may just be making it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a check is to look at."""
+    """The scope of a check."""
 
     image: bool = False
     """The root is an image: files only, no kernel, no network."""
     offline: bool = False
     sample_s: float = 0.0
-    """How far apart two looks are; 0 for a single look."""
+    """The seconds between two looks; 0 for a single look."""
     proposal: str = ""
-    """The name of the file that stands in the place of /etc/fstab."""
+    """The name of the file that replaces /etc/fstab."""
 
     @property
     def has(self) -> frozenset[Need]:
-        """What rules can be judged with it."""
+        """The needs of rules that it meets."""
         if self.image:
             return frozenset({Need.IMAGE})
         network = () if self.offline else (Need.NETWORK,)
@@ -59,7 +59,7 @@ class Scope:
 
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
-    """Return all that the rules judge. It touches no mount, and waits for no server without a bound."""
+    """Return the facts for the rules. It touches no mount, and waits for no server without a bound."""
     snapshot = observe_image(root) if scope.image else observe(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
@@ -83,7 +83,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
         measured = _measure(root, facts, scope, outside, network) if scope.sample_s > 0 else None
         stalled = read_stalls(root)
-        missing = () if scope.proposal else _missing(root, mounts, outside)
+        missing = () if scope.proposal else _missing_mounts(root, mounts, outside)
         facts = replace(
             facts,
             network=network,
@@ -100,55 +100,49 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     return replace(facts, snapshot=replace(snapshot, problems=problems), faults=tuple(root.faults))
 
 
-def _missing(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
-    """Return the mounts that nobody has made, and will not within seconds: others come, go and come again."""
+def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
+    """Return the mounts that are absent at two looks, some seconds apart: others come and go."""
     wanted: dict[str, tuple[Target, str]] = {}
     for target in awaited(mounts):
-        place = _place(root, target)
+        request, place = target.request, target.point
+        if request is not None and request.maker is Maker.MOUNT:
+            # systemd follows the links of fstab's lines, not of units.
+            try:
+                place = follow_local(root, request.point, root.view)
+            except OSError:
+                place = request.point
         wanted.setdefault(unit_name(place), (target, place))
-    seen = (
-        [unit for unit, state in outside.units(tuple(wanted)).items() if is_missing(state)] if wanted else []
-    )
-    if not seen:
+    states = outside.units(tuple(wanted)) if wanted else {}
+    absent = [unit for unit, state in states.items() if is_missing(state)]
+    if not absent:
         return ()
     outside.pause(MISSING_S)
-    states = outside.units(seen).items()
-    gone = {unit: state for unit, state in states if unit in wanted and is_missing(state)}
+    states = outside.units(absent)
+    gone = {unit: state for unit, state in states.items() if unit in wanted and is_missing(state)}
     return tuple(
         Missing(wanted[unit][0], unit, state, observe_entries(root, wanted[unit][1]))
         for unit, state in outside.last_words(gone).items()
     )
 
 
-def _place(root: Root, target: Target) -> str:
-    """Return the path by which systemd knows a mount: it follows the links of fstab's lines, not of units."""
-    request = target.request
-    if request is None or request.maker is not Maker.MOUNT:
-        return target.point
-    try:
-        return follow_local(root, request.point, root.view)
-    except OSError:
-        return request.point
-
-
 def _waiters(root: Root, stalled: Stalled | None) -> Mapping[str, tuple[str, ...]]:
-    """Return the programs that wait for stalled superblocks, where somebody asks who may see them."""
+    """Return the programs that wait for stalled superblocks; only root may see them."""
     if stalled is None or not stalled.stalls or os.geteuid() != 0:
         return NO_NAMES
     return read_waiters(root, frozenset(device for device, _ in stalled.stalls))
 
 
 def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
-    """Return the files that this user may not read and whose content `snapshot` lacks."""
+    """Return the files that this user may not read and that `snapshot` lacks."""
     # This process's mountstats has the same superblocks as that of process 1.
     complete = bool(snapshot.stats or not snapshot.superblocks)
     return root.faults.denied((f"{root.view}/mountstats",) if complete else ())
 
 
 def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
-    """Return what is to be asked: each name and each port once, never a tunnel's own.
+    """Return the questions about mounts: each name and each port once, never a tunnel's own.
 
-    Nothing for a mount of another namespace: this host's resolver and routes may not be those that it has.
+    Mounts of other namespaces are left out: they may have another resolver and other routes than this host.
     """
     names: dict[str, None] = {}
     servers: dict[tuple[str, int], None] = {}
@@ -168,7 +162,7 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
 
 
 def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: Network) -> Measured | None:
-    """Return what happened between two looks; None where the counters could not be read."""
+    """Return the changes between two looks; None where the counters could not be read."""
     # Most checks look once.
     from nfstuned.core.samples.rates import look, rates, sends_between, sessions_between  # noqa: PLC0415
     from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415

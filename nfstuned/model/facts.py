@@ -48,7 +48,7 @@ class Target:
     """The options that were or will be asked for, and those that nfsmount.conf adds, each with its origin."""
     request: Request | None = None
     """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
-    # These are asked for again and again, so they are made once.
+    # These are read often, so they are made once.
     wanted: Options = field(init=False, repr=False, compare=False)
     """The options that are asked for."""
     options: Options = field(init=False, repr=False, compare=False)
@@ -75,7 +75,7 @@ class Target:
     def elsewhere(self) -> bool:
         """Whether it is another namespace's alone: no file of this host asks for it.
 
-        It may have been made with a resolver, a network and programs that are not this host's.
+        Its resolver, network and programs may not be this host's.
         """
         return self.foreign and self.request is None
 
@@ -102,7 +102,7 @@ class Missing(NamedTuple):
     unit: str
     state: UnitState
     entries: int | None = None
-    """How many names the folder of its mount point has; None where nobody may look there."""
+    """The number of names in the folder of its mount point; None where the folder must not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +194,9 @@ class SmbSession:
     dialect: int | None
     """0x311 for 3.1.1."""
     channels: int
-    """How many it has, the first included."""
+    """The number of its channels, the first included."""
     shares: tuple[str, ...] = ()
-    """As the file names them: r"\\\\server\\share"."""
+    """The names in the file: r"\\\\server\\share"."""
     signed: bool | None = None
     encrypted: bool | None = None
 
@@ -206,7 +206,7 @@ class SmbOps:
     """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
 
     share: str
-    """As the file names it: r"\\\\server\\share"."""
+    """The name in the file: r"\\\\server\\share"."""
     metadata: int
     """Creates (opens), closes, listings, and queries and changes of attributes."""
     data: int
@@ -215,7 +215,7 @@ class SmbOps:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How much an interface carried between two looks, in bytes."""
+    """The bytes that an interface carried between two looks."""
 
     interface: str
     received: int
@@ -231,18 +231,18 @@ class Measured:
     sends: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """Per device: the requests that each connection sent between the looks, in the kernel's order."""
     sessions: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Per device: how often the NFSv4 client of its server began anew between the looks."""
+    """Per device: the new sessions of the NFSv4 client of its server between the looks."""
     traffic: tuple[Traffic, ...] = ()
     smb: tuple[SmbOps, ...] = ()
     tunnels: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    """By a tunnel's configuration: how much of a processor each thread had in between, the most first."""
+    """By a tunnel's configuration: each thread's part of a processor between the looks, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A host or an image at one moment, as the rules see it; equal to itself alone.
+    """A host or an image at one moment, for the rules; equal to itself alone.
 
-    So a rule's results can be kept for the next rules, without comparing each value.
+    So results can be cached by facts, without comparing each value.
     """
 
     has: frozenset[Need]
@@ -256,30 +256,30 @@ class Facts:
     writers: tuple[Setting, ...] = ()
     """Settings of other programs that write a read-ahead; their section is the program.
 
-    Of nfsrahead all settings of nfs.conf, in the order in which it reads them: the last of a name counts. Of
-    TuneD the name is the path in sysfs, which may be a pattern.
+    nfsrahead's are all settings of nfs.conf, in the order of its reading: the last of a name counts. TuneD's
+    name is the path in sysfs, which may be a pattern.
     """
     network: Network = field(default_factory=Network)
     system: System = field(default_factory=System)
     smb: tuple[SmbSession, ...] = ()
     modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
-    """The permissions of the files with credentials that lines name, as far as they are known."""
+    """The known permissions of the files with credentials that lines name."""
     measured: Measured | None = None
     stalled: Stalled | None = None
-    """As the service saw it last; None where it does not run or does not sample."""
+    """The service's last state; None where it does not run or does not sample."""
     waiters: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_NAMES)
-    """By the device of a stalled superblock: programs that have files of it and wait, as root sees them."""
+    """By the device of a stalled superblock: waiting programs with files of it, which only root can see."""
     now_s: float | None = None
-    """When that was, in Unix time; None of an image."""
+    """The time of the check in Unix time; None for an image."""
     kernel_words: str = ""
     """The kernel's last message about a server's answers, where superblocks are stalled."""
     missing: tuple[Missing, ...] = ()
     proposal: str = ""
-    """The name of the file that is judged in the place of /etc/fstab."""
+    """The name of the file that is judged instead of /etc/fstab."""
     unknown: tuple[str, ...] = ()
     """The questions without an answer, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
     faults: tuple[ParseError, ...] = ()
-    """The files and folders that are there and could not be read: their content is not known."""
+    """The existing files and folders that could not be read: their content is not known."""
     nfs: tuple[Target, ...] = field(init=False, repr=False)
     """The NFS mounts."""
     smb_mounts: tuple[Target, ...] = field(init=False, repr=False)
@@ -297,7 +297,7 @@ class Facts:
 
     @property
     def image(self) -> bool:
-        """Whether they are of an image, in which nothing runs, and not of the running host."""
+        """Whether they are facts of an image, in which nothing runs, instead of the running host."""
         return Need.IMAGE in self.has
 
     def interface(self, name: str) -> Interface | None:
@@ -313,7 +313,7 @@ class Report:
     """The source of every format of the output."""
 
     root: str
-    """The host's root as the user named it: "/" for the live host."""
+    """The host's root in the user's words: "/" for the live host."""
     facts: Facts
     rules: tuple[Rule, ...]
     """The rules that were chosen, also those that were skipped."""
@@ -322,14 +322,14 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 where no finding is as bad as `fail_on`, else 1; 2 after a crash, or where a file is unread."""
+        """0 where no finding is as bad as `fail_on`, else 1; 2 after a crash or with an unread file."""
         if self.diagnosis.crashed or self.unjudged:
             return BROKEN
         return FINDINGS if any(self.fails(finding) for finding in self.diagnosis.findings) else CLEAN
 
     @property
     def unjudged(self) -> tuple[ParseError, ...]:
-        """The problems of fstab, or of the file in its place, and every file that could not be read."""
+        """The problems of fstab, or of the proposal, and every file that could not be read."""
         file = self.facts.proposal or FSTAB
         of_fstab = (problem for problem in self.facts.snapshot.problems if problem.file == file)
         return tuple({str(problem): problem for problem in (*of_fstab, *self.facts.faults)}.values())
@@ -339,12 +339,12 @@ class Report:
         return finding.severity.rank <= self.fail_on.rank
 
     def number(self, severity: Severity) -> int:
-        """Return how many findings have this severity."""
+        """Return the number of findings with this severity."""
         return sum(1 for finding in self.diagnosis.findings if finding.severity is severity)
 
     @property
     def skipped(self) -> tuple[Rule, ...]:
-        """The rules that were not asked, because the facts lack something that they need."""
+        """The rules that were skipped, because the facts lack their needs."""
         return tuple(rule for rule in self.rules if rule.id in self.diagnosis.skipped)
 
     @property

@@ -1,4 +1,4 @@
-"""What `nfstuned check` says: rules, how bad their findings are, and what could not be judged."""
+"""Rules and findings of `nfstuned check`: severities, needs, faults and the diagnosis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
-    """How bad a finding is, the worst first."""
+    """The severities of findings, the worst first."""
 
     ERROR = "error"
     """It will not work, or the vendor does not support it."""
@@ -30,7 +30,7 @@ class Severity(str, Enum):
 
 
 class Need(Enum):
-    """What a rule cannot judge without. A rule that lacks it is skipped and counted."""
+    """The conditions of rules. A rule without them is skipped and counted."""
 
     LIVE = "a running kernel"
     NETWORK = "the network"
@@ -40,18 +40,18 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong, as a rule sees it; the runner adds what the rule says of itself."""
+    """A mistake that a rule sees; the runner adds the rule's own fields."""
 
     subject: str
     """The mount point of a live mount, `/etc/fstab:7` of a mount only asked for, or an interface."""
     message: str
-    """A sentence: what is wrong, and why that matters."""
+    """A sentence with the mistake and its consequence."""
     observed: str = ""
     expected: str = ""
     remedy: str = ""
-    """A command, or what to change in which file."""
+    """A command, or a change to a named file."""
     source: str = ""
-    """Who says so, where it is not the rule's own source."""
+    """The source, where it is not the rule's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class Rule:
     severity: Severity
     judge: Callable[[Facts], Iterator[Fault]]
     source: str
-    """The page, kernel file or manual that it rests on."""
+    """The page, kernel file or manual on which it is based."""
     needs: frozenset[Need] = frozenset()
 
     def __call__(self, facts: Facts) -> Iterator[Fault]:
-        """Yield the faults that it sees."""
+        """Yield the faults of a host or an image."""
         return self.judge(facts)
 
     @property
@@ -81,15 +81,15 @@ def rule(
 ) -> Callable[[Callable[[Facts], Iterator[Fault]]], Rule]:
     """Make a Rule of the function that yields its faults.
 
-    An id is never used again for another rule, and an id and a name never change their meaning. `source` is
-    the page, the kernel file or the manual that the rule rests on. Without its `needs` a rule is skipped.
+    An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel
+    file or the manual on which the rule is based. Without its `needs` a rule is skipped.
     """
     return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs))
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding, as `nfstuned.check/1` in docs/json.md has it."""
+    """A finding, with the fields of `nfstuned.check/1` in docs/json.md."""
 
     rule: str
     name: str
@@ -104,12 +104,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What came of all rules."""
+    """The results of all rules."""
 
     findings: tuple[Finding, ...]
     skipped: tuple[str, ...]
-    """The ids of the rules that were not asked, because the facts lack something that they need."""
+    """The ids of the rules that were skipped, because the facts lack their needs."""
     crashed: bool = False
     """A rule raised: the verdict is not complete."""
     doubts: tuple[str, ...] = ()
-    """What could not be learned or understood, for people, each once."""
+    """Unanswered questions and texts that were not understood, for people, each once."""

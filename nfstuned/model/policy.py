@@ -1,4 +1,4 @@
-"""The policy: profiles, the mounts that get each, and the JSON in which the daemon gets it."""
+"""The policy: profiles, their assignment to mounts, and its JSON for the daemon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZE_UNITS = {"G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
 SAMPLE_INTERVAL_S = 60.0
 """The default."""
 WITH = "+"
-"""Between the names of a profile and of the workload that changed it; no name has one itself."""
+"""The sign between the names of a profile and of the workload that changed it; no name contains it."""
 RANDOM = "random"
 """The built-in workload of files that are read here and there (data/workloads)."""
 _READ_AHEAD = "read_ahead_kb"
@@ -22,7 +22,7 @@ _READ_AHEAD = "read_ahead_kb"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Who recommends which of a profile's numbers, and when that was read (a date, or year and month)."""
+    """A page that recommends some of a profile's numbers, and the date (or the month) of its reading."""
 
     url: str
     read: str
@@ -41,7 +41,7 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The programs' use of a mount, and the read-ahead that serves it best."""
+    """The use that programs make of a mount, and the best read-ahead for it."""
 
     name: str
     about: str = ""
@@ -53,7 +53,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The settings for a kind of server; `None` means no opinion."""
+    """The values for a kind of server; `None` means no opinion."""
 
     name: str
     read_ahead: ReadAhead | None = None
@@ -75,26 +75,26 @@ class Profile:
     """Of an SMB mount; nfstuned only advises on those."""
     sources: tuple[Source, ...] = ()
     inherits: str = ""
-    """The built-in profile that a profile of the administrator's comes from, if any."""
+    """The built-in profile from which an administrator's profile inherits, if any."""
     builtin: bool = False
     """It comes with nfstuned, perhaps with an administrator's changes."""
 
     @property
     def base(self) -> str:
-        """The profile that vendors' rules mean: the built-in that this is or comes from; else itself."""
+        """The profile that vendors' rules mean: the built-in profile that this inherits from, else itself."""
         return self.inherits or self.name
 
     def working(self, workload: Workload) -> Profile:
-        """Return the profile as a workload changes it: its name is that of both, with WITH between them.
+        """Return the profile with a workload's changes, named after both with WITH between them.
 
-        Its read-ahead is the workload's, lowered where it must be, and never above the profile's maximum.
-        The rules of the profile's vendor still count.
+        Its read-ahead is the workload's, lowered where it must be, and never above the profile's limit. The
+        rules of the profile's vendor still count.
         """
         named = replace(self, name=f"{self.name}{WITH}{workload.name}", inherits=self.base)
         kb, most = workload.read_ahead_kb, self.read_ahead_max_kb
         if kb is None:
             return named
-        kept = (
+        others = (
             replace(source, keys=tuple(key for key in source.keys if key != _READ_AHEAD))
             for source in self.sources
         )
@@ -102,7 +102,7 @@ class Profile:
             named,
             read_ahead=ReadAhead(kb=min(kb, most) if most else kb),
             lower=True,
-            sources=(*workload.sources, *(source for source in kept if source.keys)),
+            sources=(*workload.sources, *(source for source in others if source.keys)),
         )
 
 
@@ -123,7 +123,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which mounts a [[policy]] means; an empty field matches all. Globs as in fnmatch, servers also CIDR."""
+    """The mounts of a [[policy]]; an empty field matches all. Globs as in fnmatch; servers may be CIDR."""
 
     server: tuple[str, ...] = ()
     export: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A [[policy]] entry: mounts that match get the profile, as their workload changes it."""
+    """A [[policy]] entry: mounts that match get the profile with the workload's changes."""
 
     match: Match
     profile: str
@@ -149,15 +149,14 @@ class Prometheus:
     textfile: str = ""
     """The absolute path of a file that is written at each sample; "" for none."""
     max_mounts: int = 200
-    """How many superblocks have metrics at most."""
+    """The largest number of superblocks with metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The whole configuration, validated, inheritance resolved.
 
-    It is compared by identity: caches by policy are asked for each mount, and after a reload that changed
-    nothing two policies have the same fields.
+    It is compared by identity: it is the key of caches that are read for each mount.
     """
 
     profiles: tuple[Profile, ...]
@@ -167,14 +166,14 @@ class Policy:
     restore_on_stop: bool = False
     nconnect_mode: str = "advise"
     sample_file: str = ""
-    """Where samples are kept as JSON lines, an absolute path; "" for nowhere but the journal."""
+    """The absolute path of a file for samples as JSON lines; "" for the journal alone."""
     sample_file_bytes: int = 16 << 20
-    """The size at which the file is put aside; 0 leaves that to another program."""
+    """The size at which the file is rotated; 0 leaves that to another program."""
     sample_files_kept: int = 4
-    """How many files that were put aside are kept beside it."""
+    """The number of rotated files that are not removed."""
     prometheus: Prometheus = Prometheus()
     files: tuple[str, ...] = field(default=())
-    """The administrator's files that went into it, in order."""
+    """The administrator's files, in order."""
     workloads: tuple[Workload, ...] = ()
     providers: tuple[Provider, ...] = ()
 
@@ -182,10 +181,7 @@ class Policy:
     __hash__ = object.__hash__
 
     def profile(self, name: str) -> Profile:
-        """Return the profile of that name, as a workload changes it where the name has one.
-
-        KeyError when there is none.
-        """
+        """Return the profile of that name, with the changes of a workload in the name; raises KeyError."""
         plain, _, work = name.partition(WITH)
         for profile in self.profiles:
             if profile.name == plain:

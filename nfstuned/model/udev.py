@@ -1,4 +1,4 @@
-"""udev rules as systemd-udevd understands them, their writes, and the service's masks (udev(7))."""
+"""udev rules in systemd-udevd's reading, their writes, and the service's masks (udev(7))."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class UdevToken:
     attribute: str | None
     """None without braces."""
     operator: str
-    """The operator that counts: udev takes `PROGRAM=` for `PROGRAM==`, and `ATTR{x}:=` for `ATTR{x}=`."""
+    """udev's operator: it takes `PROGRAM=` for `PROGRAM==`, and `ATTR{x}:=` for `ATTR{x}=`."""
     value: str
-    """Without its quotes and escapes; substitutions (`%k`) are as they were written."""
+    """The value without quotes and escapes; substitutions (`%k`) are not applied."""
     escaped: bool = False
     """Written e"like this": with the escapes of C."""
     ignore_case: bool = False
@@ -28,7 +28,7 @@ class UdevToken:
 
     @property
     def is_match(self) -> bool:
-        """Whether it asks, where others assign."""
+        """Whether it is a condition, not an assignment."""
         return self.operator in MATCHES
 
 
@@ -41,7 +41,7 @@ class UdevRule:
     last: int
     """Its last line: the number under which udev reports it."""
     tokens: tuple[UdevToken, ...]
-    """In the order in which udev evaluates them: not always that in which they are written."""
+    """In the order of udev's evaluation, which may differ from the written order."""
     label: str | None = None
     goto: str | None = None
     """The label of a later rule of this file."""
@@ -56,7 +56,7 @@ class UdevDefect:
     message: str
     """In udev's words."""
     dropped: bool
-    """Whether the whole rule counts for nothing; where not, udev goes on with its own idea of it."""
+    """Whether udev drops the whole rule; otherwise it goes on with its own reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +89,21 @@ class RuleWriter:
     file: str
     line: int
     value: str
-    """As it is written: "15360", or "%c" for a program's output; "" where a command writes by itself."""
+    """The written value: "15360", or "%c" for a program's output; "" where a command writes by itself."""
     program: str | None
     """The command that decides the value; None where the rule does."""
     certain: bool
-    """Whether it writes for every NFS superblock; False where that depends on facts of the host."""
+    """Whether it writes for every NFS superblock; False where that depends on unknown facts of the host."""
     passed: bool = False
     """Whether a jump that may be taken passes over it."""
 
     @property
     def kb(self) -> int | None:
-        """The value in KiB; None where it is only known once it is written, or is no number."""
+        """The value in KiB; None where it is known only after the write, or is not a number."""
         return decimal(self.value)
 
     def may_write(self, kb: int, page_kb: int) -> bool:
-        """Whether this rule may be why `kb` stands there; the kernel keeps whole pages of a value."""
+        """Whether this rule may have written `kb`; the kernel takes whole pages of a value."""
         if self.kb is not None:
             return whole_pages(self.kb, page_kb) == kb
         return self.program is not None or "%" in self.value or "$" in self.value
@@ -117,7 +117,7 @@ class UdevFile(NamedTuple):
     hides: tuple[str, ...] = ()
     """The files of the same name, in weaker folders, that it masks."""
     unread: bool = False
-    """It is there and has no text here, because it could not be read: its effect is not known."""
+    """It exists and could not be read: its effect is not known."""
 
 
 MASKS = "run/udev/rules.d"
@@ -128,7 +128,7 @@ EC2_RULES = "53-ec2-read-ahead-kb.rules"
 """The rule of amazon-ec2-utils (Amazon Linux). It writes 15360 KiB for every NFS mount."""
 MASKED_NAMES = (NFS_RULES, EC2_RULES)
 _MASK_HEAD = "# nfstuned.service sets the read-ahead of NFS mounts while it runs."
-"""By this line `is_mask` knows the service's masks; another text would leave existing masks in place."""
+"""`is_mask` recognises the service's masks by this line; another text would leave existing masks behind."""
 MASK = f"""\
 {_MASK_HEAD} This file hides the
 # distribution's udev rule of the same name, which would write another value a moment later, and goes when
@@ -136,14 +136,14 @@ MASK = f"""\
 """
 """The text of a mask that the service makes."""
 FOLDER_MADE = "# Its folder was made for it.\n"
-"""The last line of a mask for which its folder was made: who removes the mask removes the folder, too."""
+"""The last line of a mask with a new folder, which is removed together with the mask."""
 BAKED = """\
 # Written by `nfstuned bake --daemonless`: 99-nfstuned.rules sets the read-ahead of NFS mounts. This file
 # hides nfs-utils' rule of the same name, which would write another value first.
 """
-"""The text of the mask that an image gets. It does not begin with _MASK_HEAD: the service leaves it alone."""
+"""The text of an image's mask. It does not begin with _MASK_HEAD: the service leaves it alone."""
 
 
 def is_mask(text: str) -> bool:
-    """Return whether a file's text is that of a mask that the service made."""
+    """Whether a file has the text of the service's mask."""
     return text.startswith(_MASK_HEAD)

@@ -147,8 +147,8 @@ def test_the_text_says_what_it_shows() -> None:
 def test_the_text_says_what_the_reads_tell_of_the_read_ahead() -> None:
     found = lines([reading(3.0, 512, 1024), reading(3.0, 512, 1024)])
     assert found[-2:] == [
-        "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times what",
-        "    programs read, unless they map files, which is not counted",
+        "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times as",
+        "    much as programs read, unless they map files, which is not counted",
     ]
 
 

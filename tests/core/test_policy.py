@@ -185,7 +185,7 @@ class TestDecide:
         here, there = mount("10.0.1.4:/v1", "/a"), mount("10.0.1.4:/v1", "/b")
         stats = MountStats("10.0.1.4:/v1", "/a", "nfs4", "1.1", implementation=NETAPP_SAYS)
         seen = decide(BUILTIN, superblock(here), Snapshot(stats=(stats,), azure=True))
-        assert (seen.kb, seen.why) == (15360, "azure-netapp-files by what 10.0.1.4 calls itself")
+        assert (seen.kb, seen.why) == (15360, "azure-netapp-files by the own name of 10.0.1.4")
         assert decide(BUILTIN, superblock(there), Snapshot(stats=(stats,), azure=True)).provider == "generic"
         away = replace(here, foreign=True)
         assert decide(BUILTIN, superblock(away), Snapshot(stats=(stats,), azure=True)).provider == "generic"

@@ -115,11 +115,11 @@ def verdicts(*samples: Sample) -> list[str]:
 
 def test_each_read_ahead_has_its_own_verdict_with_the_numbers() -> None:
     narrow, wide = verdicts(sample(1.0, 512, 128, 128), sample(1.0, 512, 1024), sample(1.04, 512, 1000))
-    sent = "the server sent 537 MB, 1.00 times what programs read, in READs of 128 KiB"
+    sent = "the server sent 537 MB, 1.00 times as much as programs read, in READs of 128 KiB"
     assert narrow == f"a read-ahead of 128 KiB is too small: {sent}, where rsize allows 1024 KiB"
-    sent = "the server sent 1.1 GB, 1.02 times what programs read, in READs of 1012 KiB"
+    sent = "the server sent 1.1 GB, 1.02 times as much as programs read, in READs of 1012 KiB"
     assert wide == f"a read-ahead of 15360 KiB helps: {sent}"
-    sent = "the server sent 537 MB, 3.00 times what programs read"
+    sent = "the server sent 537 MB, 3.00 times as much as programs read"
     (wasted,) = verdicts(sample(3.0, 512, 1024))
     assert (
         wasted == f"a read-ahead of 15360 KiB is wasted: {sent}, unless they map files, which is not counted"

@@ -141,8 +141,14 @@ def test_a_change_is_marked_in_the_charts_of_its_mount_alone() -> None:
 
 def test_a_mount_says_what_its_reads_tell_of_its_read_ahead() -> None:
     words = said(page([reading(1.0, 512, 128, 128), reading(1.0, 512, 1024)], Account()))
-    assert "A read-ahead of 128 KiB is too small: the server sent 537 MB, 1.00 times what programs" in words
-    assert "A read-ahead of 15360 KiB helps: the server sent 537 MB, 1.00 times what programs read" in words
+    assert (
+        "A read-ahead of 128 KiB is too small: the server sent 537 MB, 1.00 times as much as programs"
+        in words
+    )
+    assert (
+        "A read-ahead of 15360 KiB helps: the server sent 537 MB, 1.00 times as much as programs read"
+        in words
+    )
     assert "read-ahead of" not in said(page([used(0)], Account()))
 
 

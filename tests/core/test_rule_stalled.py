@@ -43,7 +43,7 @@ def test_a_server_that_is_well_again_says_nothing(tmp_path: Path) -> None:
 
 def test_the_first_of_many_waiters_are_named(tmp_path: Path) -> None:
     known = replace(facts(tmp_path), waiters={"0:46": tuple(f"cp ({pid})" for pid in range(9))})
-    assert "of those that have files of it wait cp (0), cp (1)" in message(known)
+    assert "of the programs with files of it wait cp (0), cp (1)" in message(known)
     assert "cp (8)" not in message(known)
 
 

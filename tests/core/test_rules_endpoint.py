@@ -223,8 +223,8 @@ def test_the_zone_of_a_name_of_ones_own_is_of_the_cloud_that_it_leads_to(host: s
 def test_the_zone_of_a_name_that_tells_none_is_left_to_the_endpoint(host: str, owner: str) -> None:
     (fault,) = faults("NFS401", asked(f"{host}:/a/share1"), Answer(host, (PUBLIC,)))
     assert fault.remedy == (
-        f"create a private endpoint for the {owner} in this network, link the DNS zone that its DNS "
-        "configuration shows, and mount again"
+        f"create a private endpoint for the {owner} in this network, link the DNS zone in its DNS "
+        "configuration, and mount again"
     )
 
 
@@ -646,9 +646,9 @@ def corrected(target: Target, tls: Tls) -> Fault:
         ("mnt-4.mount.d", f"{UNITS}/mnt-4.mount.d/x.conf", f"set {WANTED} in {UNITS}/mnt-4.mount.d/x.conf, "),
         ("mnt-.mount.d", f"{UNITS}/mnt-.mount.d/a.conf", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this "),
         ("mnt-.mount.d", f"{UNITS}/mnt-.mount.d/x.conf", f"to {UNITS}/mnt-4.mount.d/x_nfs.conf for this "),
-        ("mount.d", f"{UNITS}/mount.d/a.conf", f"where no mount needs what {UNITS}/mount.d/a.conf has, "),
+        ("mount.d", f"{UNITS}/mount.d/a.conf", f"where no mount needs the value in {UNITS}/mount.d/a.conf, "),
         ("", "/etc/systemd/system.conf.d/x.conf", f"to {UNITS}/mnt-4.mount.d/aznfs.conf for this mount "),
-        ("", "/proc/cmdline", "or, where no mount needs what the kernel command line has, set it there"),
+        ("", "/proc/cmdline", "or, where no mount needs the value in the kernel command line, set it there"),
         (
             None,
             "",

@@ -203,11 +203,11 @@ def test_a_server_of_an_unknown_ca_and_one_of_another_name_have_remedies_of_thei
 
 
 def test_what_a_log_does_not_have_is_not_said() -> None:
-    assert "refused the server for a reason that its log does not have: " in refusing("").message
+    assert "refused the server for a reason that is not in its log: " in refusing("").message
     bare = replace(service("fd00::10", ca_file=""), ca_line=0)
     fault = refusing("x", bare)
     assert fault.subject == CONF.format("fd00::10") + ":9"
-    assert fault.remedy == "openssl s_client -connect [fd00::10]:2049 </dev/null shows what it presents"
+    assert fault.remedy == "openssl s_client -connect [fd00::10]:2049 </dev/null shows its certificate"
 
 
 def through(point: str, port: int = 20049, options: str = "", host: str = "127.0.0.1") -> Target:
@@ -231,9 +231,9 @@ def full(shares: tuple[float, ...], *mounts: Target, listening: set[int] | None 
 def test_a_thread_is_full_from_nine_tenths_of_a_processor_on() -> None:
     (fault,) = full((0.9, 0.01), through("/mnt/a"))
     assert (fault.subject, fault.observed) == (service().file, "90% of a processor")
-    assert "it carries the only connection: it is the limit of what /mnt/a gets" in fault.message
+    assert "it carries the only connection: it is the limit for /mnt/a" in fault.message
     assert fault.remedy.startswith(
-        "unmount what is mounted through port 20049 (findmnt -t nfs4 -O port=20049), and mount again with "
+        "unmount the mounts through port 20049 (findmnt -t nfs4 -O port=20049), and mount again with "
         "nconnect=4: "
     )
     assert full((0.899, 0.01), through("/mnt/a")) == []
@@ -273,6 +273,6 @@ def test_a_tunnel_without_a_mount_limits_nobody_nor_does_a_tunnel_that_listens_n
 def test_all_mounts_of_a_tunnel_are_named_and_where_connections_are_many_others_help() -> None:
     mounts = (through("/mnt/a", options="nconnect=4"), through("/mnt/my b", options="nconnect=4"))
     (fault,) = full((0.97,) * 4, *mounts)
-    assert "they are the limit of what /mnt/a, /mnt/my b get together" in fault.message
+    assert "they are the limit for /mnt/a, /mnt/my b together" in fault.message
     assert fault.remedy.startswith("move shares to another storage account")
     assert "nfstuned bench /mnt/a " in fault.remedy

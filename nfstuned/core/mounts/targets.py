@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, asked_options
-from nfstuned.core.policy.decision import Place, agree, choose, place
+from nfstuned.core.policy.decision import Place, choose, join_decisions, place
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     as_address,
@@ -113,7 +113,7 @@ def _targets_of(
 ) -> Iterator[Target]:
     """Yield the mounts of a superblock as targets; all of them have the decision of the superblock."""
     placed = [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
-    decision = agree(placed) if placed else None
+    decision = join_decisions(placed) if placed else None
     for mount, where in placed:
         stats = snapshot.stanza_of(mount, superblock)
         target = _live_target(mount, where, policy, intents)

@@ -1,4 +1,4 @@
-"""Where a mount leads, which profile it has, and which read-ahead its superblock should have, and why."""
+"""Decisions of the policy: the server and the profile of a mount, the read-ahead of its superblock."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ UNSEEN = "no mount of it is visible here"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The server that a live mount really leads to, and the profile that applies."""
+    """The real server of a live mount, and its profile."""
 
     endpoint: Endpoint
     choice: Choice
 
 
 def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot: Snapshot) -> Place:
-    """Return the place of a live mount; `superblock` is None for what is not NFS."""
+    """Return the place of a live mount; `superblock` is None for mounts other than NFS."""
     stanza = snapshot.stanza_of(mount, superblock)
     implementation = stanza.implementation if stanza else None
     providers = matcher(policy).providers
@@ -38,7 +38,7 @@ def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot:
 
 
 def choose(policy: Policy, source: str, point: str, options: Options, server: Endpoint) -> Choice:
-    """Return the profile of a mount of which everything is known, by the first [[policy]] entry for it."""
+    """Return the profile of a fully known mount, by the first [[policy]] entry for it."""
     host, export = split_source(source)
     known = subject(host, options.get("addr"), server, export=export, point=point)
     return matcher(policy).choices(known, server)[0]
@@ -47,7 +47,7 @@ def choose(policy: Policy, source: str, point: str, options: Options, server: En
 def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None, most_kb: int | None = None) -> int | None:
     """Return a read-ahead in KiB within the bounds; None without an opinion, or without the rsize (bytes).
 
-    `most_kb` is what the profile allows at most, which a multiple of a large rsize may exceed.
+    `most_kb` is the profile's limit, which a multiple of a large rsize may exceed.
     """
     if wanted is None:
         return None
@@ -60,7 +60,7 @@ def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None, most_kb: int | No
 
 
 def depends_on_implementation(policy: Policy) -> bool:
-    """Return whether a server's own name (impl_id) may give its mounts another read-ahead, also off Azure."""
+    """Whether a server's own name (impl_id) may give its mounts another read-ahead, even off Azure."""
     known = matcher(policy)
     other = known.profile(GENERIC)
     # A workload's number is cut by the profile's limit.
@@ -75,28 +75,37 @@ def depends_on_implementation(policy: Policy) -> bool:
 def most_connections(profile: Profile, version: str | None) -> int | None:
     """Return the most connections that a profile allows with a version of NFS, "3" or "4.1"; None: no bound.
 
-    A version that is not known is taken for one for which nconnect is recommended.
+    nconnect counts as recommended for an unknown version.
     """
     return 1 if version in profile.nconnect_not_for else profile.nconnect_max
 
 
 def wanted_connections(profile: Profile, version: str | None) -> int | None:
-    """Return how many connections a profile asks for with a version of NFS; None where it names no number."""
+    """Return a profile's number of connections with a version of NFS; None where it names none."""
     most = most_connections(profile, version)
     return profile.nconnect if profile.nconnect is None or most is None else min(profile.nconnect, most)
 
 
 def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decision:
-    """Return what `superblock` should have.
+    """Return the decision on `superblock`, by the first [[policy]] entry for a mount, else by its provider.
 
-    The first [[policy]] entry that means a mount wins, else the profile named as the mount's provider. Mounts
-    of one superblock share its read-ahead, and agree on it.
+    Mounts of one superblock share its read-ahead.
     """
     if superblock.mounts:
-        return agree([(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts])
-    if superblock.volume is None:
+        return join_decisions(
+            [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
+        )
+    choices: list[tuple[Choice, Endpoint]] = []
+    if superblock.volume is not None:
+        choices = _volume_choices(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels)
+    if not choices:
         return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
-    return _least(_of_volume(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels))
+    # The least that a possible profile asks for is never too much, for nfstuned only raises.
+    decisions = [_decision(choice, server, None) for choice, server in choices]
+    best = min(decisions, key=lambda decision: decision.kb or 0)
+    if len({(decision.kb, decision.lower) for decision in decisions}) == 1:
+        return best
+    return replace(best, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be")
 
 
 def decide_early(
@@ -107,18 +116,18 @@ def decide_early(
     *,
     azure: bool = True,
 ) -> Decision | None:
-    """Return what a superblock should have before any mount of it is visible; None: wait for mountinfo.
+    """Return the decision on a superblock before its mounts are visible; None: wait for mountinfo.
 
     Called between the kernel's bdi event and the mount's appearance, when only nfsfs knows the superblock.
-    There is an answer only when nothing that is still unknown (name, export, mount point, rsize) can change
-    it: nfstuned only raises, so a value that is too high would stay. The name that a server later gives
-    itself, which means another provider on an Azure VM (`azure`), may still raise it.
+    There is a decision only when the unknown name, export, mount point and rsize cannot change it: nfstuned
+    only raises, so a value that is too high would stay. The server's own name (impl_id), which means another
+    provider on an Azure VM (`azure`), may still raise it.
     """
     known = {tunnel.port for tunnel in tunnels}
     if volume.port in TUNNEL_PORTS and volume.port not in known and is_loopback(volume.address):
         return None
     compiled = matcher(policy)
-    choices = _of_volume(compiled, volume, servers, tunnels)
+    choices = _volume_choices(compiled, volume, servers, tunnels)
     if not choices or any(
         choice.profile.read_ahead and not choice.profile.read_ahead.kb for choice, _ in choices
     ):
@@ -139,11 +148,11 @@ def decide_early(
     return first
 
 
-def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
-    """Return what a superblock should have, given the places of its mounts; there must be a mount.
+def join_decisions(placed: Sequence[tuple[Mount, Place]]) -> Decision:
+    """Return the decision on a superblock, given the places of its mounts; there must be a mount.
 
-    Where they disagree the largest value counts. Mounts in other namespaces count only where the host's own
-    namespace has no mount of the superblock.
+    The largest value counts. Mounts in other namespaces count only where the host's own namespace has no
+    mount of the superblock.
     """
     deciding = [pair for pair in placed if not pair[0].foreign] or placed
     decisions = [
@@ -158,15 +167,15 @@ def agree(placed: Sequence[tuple[Mount, Place]]) -> Decision:
     return replace(best, why=why, conflict=True)
 
 
-def _of_volume(
+def _volume_choices(
     compiled: Matcher, volume: Volume, servers: tuple[NfsClient, ...], tunnels: tuple[Tunnel, ...]
 ) -> list[tuple[Choice, Endpoint]]:
-    """Return every profile that a superblock may turn out to have, for each name it may be mounted by."""
+    """Return every possible profile of a superblock, for each possible name of its server."""
     at = (volume.version, volume.address, volume.port)
     rows = tuple(row for row in servers if (row.version, row.address, row.port) == at)
-    # While the first mount of a client is being made it has a single user; NFSv4 also holds the pseudo-root.
-    # With more, another mount may have come first, or the export lies deeper; a client only keeps the first
-    # mount's name (fs/nfs/client.c, nfs_get_client).
+    # During the first mount of a client it has a single user; NFSv4 holds the pseudo-root as well. With more
+    # users, another mount may have come first, or the export lies deeper; a client has only the first mount's
+    # name (fs/nfs/client.c, nfs_get_client).
     shared = any(row.users > (2 if row.version >= V4 else 1) for row in rows)
     choices: list[tuple[Choice, Endpoint]] = []
     for host in dict.fromkeys([*(row.hostname for row in rows), volume.address]):
@@ -182,14 +191,3 @@ def _decision(choice: Choice, server: Endpoint, rsize: int | None) -> Decision:
     profile = choice.profile
     kb = read_ahead_kb(profile.read_ahead, rsize, profile.read_ahead_max_kb)
     return Decision(kb, profile.name, server.provider, profile.lower, choice.why)
-
-
-def _least(choices: list[tuple[Choice, Endpoint]]) -> Decision:
-    """Return the least that any possible profile asks for: never too much, for nfstuned only raises."""
-    if not choices:
-        return Decision(None, GENERIC, GENERIC, lower=False, why=UNSEEN)
-    decisions = [_decision(choice, server, None) for choice, server in choices]
-    best = min(decisions, key=lambda decision: decision.kb or 0)
-    if len({(decision.kb, decision.lower) for decision in decisions}) == 1:
-        return best
-    return replace(best, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be")

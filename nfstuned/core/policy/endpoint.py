@@ -1,7 +1,7 @@
-"""Whose server a mount really uses, behind tunnels and aliases, and who can reach its address.
+"""The real server of a mount, behind tunnels and aliases, its provider, and the kinds of addresses.
 
-The ranges are those of IANA's special-purpose registries. Python's own `is_private` is not used: its meaning
-differs between versions, and it takes 100.64.0.0/10, documentation and benchmark ranges for one thing.
+The ranges are from IANA's special-purpose registries. Python's `is_private` differs between its versions, and
+does not distinguish 100.64.0.0/10, documentation and benchmark ranges.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class AddressKind(str, Enum):
     PRIVATE = "private"
     """RFC 1918, or a unique local address (RFC 4193)."""
     CGNAT = "carrier-grade NAT"
-    """RFC 6598, 100.64.0.0/10: not reachable from the internet either."""
+    """RFC 6598, 100.64.0.0/10: not reachable from the internet."""
     PUBLIC = "public"
     SPECIAL = "special"
-    """Multicast, documentation, benchmarks, 0.0.0.0: no server's address, or nothing that tells where."""
+    """Multicast, documentation, benchmarks, 0.0.0.0: not a server's address, or without a place."""
 
 
 _RANGES = (
@@ -49,11 +49,11 @@ _NETWORKS = tuple((kind, ip_network(text)) for kind, texts in _RANGES for text i
 _GLOBAL_IPV6 = ip_network("2000::/3")
 _DOCUMENTATION_IPV6 = (ip_network("2001:db8::/32"), ip_network("3fff::/20"))
 _NAT64 = ip_network("64:ff9b::/96")
-"""RFC 6052: an IPv4 address behind a translator. Name servers (DNS64) write private ones so, too."""
+"""RFC 6052: an IPv4 address behind a translator. Name servers (DNS64) write private addresses so, too."""
 
 
 def kind(text: str) -> AddressKind | None:
-    """Return the kind of an address, of IPv4 in IPv6 as the IPv4 address it is; None for a name."""
+    """Return the kind of an address, of IPv4 in IPv6 the IPv4 address's; None for a name."""
     address = as_address(text)
     if address is None:
         return None
@@ -79,33 +79,21 @@ def same(left: str, right: str) -> bool:
     return parsed is not None and parsed == as_address(right)
 
 
-AZURE_FILES, AZURE_BLOB, NETAPP, EFS, GENERIC = (
-    "azure-files",
-    "azure-blob",
-    "azure-netapp-files",
-    "aws-efs",
-    "generic",
-)
+AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
+EFS, GENERIC = "aws-efs", "generic"
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
-MULTIPATH = frozenset(
-    {
-        "spread_reads",
-        "spread_writes",
-        "pconnect",
-        "mdconnect",
-        "remoteports",
-        "localports",
-        "localports_failover",
-    }
-)
-"""Options of clients that are not the kernel's, and have more connections than it."""
+MULTIPATH = frozenset({
+    *("spread_reads", "spread_writes", "pconnect", "mdconnect"),
+    *("remoteports", "localports", "localports_failover"),
+})  # fmt: skip
+"""Options of vendors' own clients with more connections than the kernel's."""
 
 _MOST_KEPT = 2048
-"""Of how many hosts and addresses the answers are kept: each look asks about all of them again."""
+"""The size of the caches by host and address: each look asks about all of them."""
 
 Address = IPv4Address | IPv6Address
 
@@ -173,13 +161,13 @@ def asked_port(source: str, options: Options) -> int:
 
 @lru_cache(_MOST_KEPT)
 def plain(host: str) -> str:
-    """Return a host as hosts are compared: lower case but for an address's interface, without a last dot."""
+    """Return a host for comparison: in lower case but for an address's interface, without a last dot."""
     name, mark, interface = host.partition("%")
     return name.lower().removesuffix(".") + mark + interface
 
 
 def is_loopback(address: str | None) -> bool:
-    """Whether `address` is the host itself, which is where a TLS tunnel begins."""
+    """Whether `address` is the host itself, where a TLS tunnel begins."""
     parsed = as_address(address) if address is not None else None
     return parsed is not None and parsed.is_loopback
 
@@ -203,7 +191,7 @@ class Providers:
         return self._by_name(plain(host))
 
     def by_options(self, options: Options) -> str:
-        """Return the provider with a client of its own that takes the options; "generic" for the kernel's."""
+        """Return the provider with its own client for these options; "generic" for the kernel's client."""
         names = {name for name, _ in options.pairs}
         known = (provider.name for provider in self._known if not names.isdisjoint(provider.client_options))
         return next(known, GENERIC)
@@ -256,11 +244,11 @@ class Providers:
         servers: tuple[NfsClient, ...],
         tunnels: tuple[Tunnel, ...],
     ) -> Endpoint:
-        """Return the real server behind `host` at `address` and `port`, as far as names and tunnels show it.
+        """Return the real server behind `host` at `address` and `port`, by names and tunnels.
 
-        A mount by address is the endpoint that another client of the same address and port knows by name. A
-        mount through a tunnel leads to the tunnel's server, also where the kernel sends it over another
-        mount's connection to that server.
+        A mount by address gets the name of another client of the same address and port. A mount through a
+        tunnel leads to the tunnel's server, even where the kernel sends it over another mount's connection to
+        that server.
         """
         if is_loopback(address) or is_loopback(host):
             for tunnel in tunnels:
@@ -287,8 +275,8 @@ class Providers:
     def _by_port(self, place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
         """Return the server of a mount by name that shows this host's own address.
 
-        It is a server on this host, or the kernel sends the mount over the connections of a tunnel to its
-        server that was mounted first. Then its superblock has that tunnel's port, and not the mount's own.
+        It is a server on this host, or the kernel sends the mount over the connections of an earlier mount's
+        tunnel to the same server. Then its superblock has that tunnel's port instead of the mount's own.
         """
         if volume is None or volume.port not in TUNNEL_PORTS or volume.port == place.port:
             return place

@@ -1,4 +1,4 @@
-"""Which profiles may apply to a mount: the policy's patterns, compiled once."""
+"""The profiles that may apply to a mount, by the policy's compiled patterns."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The facts about a mount, also one that is still being made. `None` means not known."""
+    """The known facts of a mount, perhaps of a mount in the making. `None` means not known."""
 
     names: frozenset[str]
-    """All that a server pattern may mean: source host, real host and addresses, as `plain` gives them."""
+    """The names for server patterns: source host, real host and addresses, as `plain` gives them."""
     addresses: tuple[Address, ...]
     export: str | None = None
     point: str | None = None
     unnamed: bool = False
-    """It may have been mounted by a name that is not in `names`."""
+    """Its mount may have another name than `names`."""
 
 
 def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) -> Subject:
     """Return the subject for a mount of `host` at `address`; `export` and `point` where they are known.
 
-    Both are as the kernel shows them, which files that ask for a mount need not write.
+    Both are written as the kernel shows them, unlike in files that ask for a mount.
     """
     texts = {plain(text) for text in (host, address, endpoint.host, endpoint.address) if text}
     addresses = tuple(parsed for text in texts if (parsed := as_address(text)) is not None)
@@ -43,7 +43,7 @@ def subject(host: str, address: str | None, endpoint: Endpoint, **known: str) ->
 
 
 def unended(path: str) -> str:
-    """Return a path without slashes at its end, of which the kernel shows none; "/" stays."""
+    """Return a path without slashes at its end, as the kernel shows it; "/" stays."""
     return path.rstrip("/") or path[:1]
 
 
@@ -82,7 +82,7 @@ class PolicyRule:
         self._point = _globs([unended(pattern) for pattern in match.mount_point])
 
     def applies(self, subject: Subject) -> bool | None:
-        """Return whether the entry means the subject; None when that depends on a fact that is not known."""
+        """Return whether the entry means the subject; None when that depends on an unknown fact."""
         tests = (
             self._server(subject),
             _test(self._export, subject.export),
@@ -112,7 +112,7 @@ class Matcher:
         self.providers = Providers(policy.providers)
 
     def choices(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:
-        """Return every profile that may apply, in the order of the file: a single one when all is known."""
+        """Return every profile that may apply, in the order of the file: one when all facts are known."""
         choices: list[Choice] = []
         for rule in self._rules:
             applies = rule.applies(subject)
@@ -133,7 +133,7 @@ class Matcher:
             return f"{endpoint.provider} by name {endpoint.host}"
         provider = next((known for known in self._policy.providers if known.name == endpoint.provider), None)
         if provider and provider.implementation:
-            return f"{endpoint.provider} by what {endpoint.host} calls itself"
+            return f"{endpoint.provider} by the own name of {endpoint.host}"
         if provider and provider.client_options:
             return f"{endpoint.provider} by options that its own client takes"
         return f"{endpoint.provider} behind a TLS tunnel to {endpoint.host}"
@@ -146,7 +146,7 @@ class Matcher:
     def by_implementation(self, *, azure: bool) -> list[Profile]:
         """Return the profiles that a server's own name may mean, on a VM of Azure or elsewhere."""
         known = self._policy.providers
-        return [self.profile(one.name) for one in known if one.implementation and one.azure is azure]
+        return [self.profile(each.name) for each in known if each.implementation and each.azure is azure]
 
     def find(self, name: str) -> Profile | None:
         """Return the profile of that name; None when there is none."""
@@ -169,9 +169,9 @@ def provider_by_name(policy: Policy, host: str) -> str:
 
 
 def as_network(pattern: str) -> IPv4Network | IPv6Network | None:
-    """Return the network that a server pattern is: a CIDR or an address, perhaps bracketed; else None.
+    """Return the network of a server pattern: a CIDR or an address, perhaps bracketed; else None.
 
-    Of IPv4-mapped addresses it is the IPv4 network, as `as_address` has their addresses.
+    IPv4-mapped addresses give an IPv4 network, as in `as_address`.
     """
     text = pattern[1:-1] if pattern.startswith("[") and pattern.endswith("]") else pattern
     try:

@@ -1,1 +1,1 @@
-"""The read-ahead of superblocks: what it should be, who else writes it, what it is worth."""
+"""The read-ahead of superblocks: its plan, its other writers, and the evidence of its worth."""

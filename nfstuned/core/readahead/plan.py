@@ -1,4 +1,4 @@
-"""What should be done to each superblock's read-ahead, and for how long to insist against another writer."""
+"""The plan for each superblock's read-ahead, and the end of a contest with another writer."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from nfstuned.model.policy import Policy
 
 TRIES = 3
 WINDOW_S = 60.0
-UNREAD = "what its value depends on could not be read"
+UNREAD = "the files on which its value depends could not be read"
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """The times at which a superblock's value was set again, and whether it is left to another writer."""
+    """The times of repeated writes to a superblock, and whether its value is left to another writer."""
 
     times: tuple[float, ...] = ()
     left: bool = False
     count: int = 0
-    """How often another writer's value stood there."""
+    """The number of another writer's values."""
 
     def continued(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
-        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late` is
-        how many more changes are allowed: where udev is behind, it runs the rules of so many earlier
-        superblocks with this device number, and each of them writes to this superblock.
+        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late`
+        more changes are allowed: a delayed udev runs the rules of so many earlier superblocks with this
+        device number, which write to this superblock.
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES + late:
@@ -37,9 +37,9 @@ class Contest:
 
 
 def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return what is to be done (planned) or is left alone on purpose (skipped), not what is right.
+    """Return the planned changes, and those that are left out on purpose (skipped).
 
-    Where something that values depend on could not be read, nothing is to be done: each change has failed.
+    Where a file on which values depend could not be read, each change has failed.
     """
     planned = (
         plan_superblock(superblock, decide(policy, superblock, snapshot), snapshot.page_kb)
@@ -52,25 +52,30 @@ def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
 
 
 def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) -> Outcome | None:
-    """Return the change that brings one superblock to its decision, None when there is none to make."""
-    current, bdi = superblock.read_ahead_kb, superblock.bdi
+    """Return the change that brings one superblock to its decision; None where its value is right.
+
+    The value is only raised unless the profile allows less. But a value that nfstuned itself raised too far,
+    before it knew the mount or under an older policy, is lowered, down to the original value.
+    """
+    current, bdi, record = superblock.read_ahead_kb, superblock.bdi, superblock.record
     if current is None or bdi is None:
         return None
-    new = _wanted(superblock, decision, current, page_kb)
+    original = record.original_kb if record is not None and current == record.written_kb else current
+    new = original
+    if decision.kb is not None:
+        new = whole_pages(decision.kb, page_kb)
+        new = new if decision.lower else max(new, original)
     if new == current:
         return None
     target = superblock_name(superblock)
     action = Action("read-ahead", superblock.device, bdi, target, current, new, decision.why)
-    if superblock.record is not None and superblock.record.undone:
+    if record is not None and record.undone:
         return Outcome(action, Result.SKIPPED, "undone by the administrator; `nfstuned apply` sets it again")
     return Outcome(action, Result.PLANNED, decision.why)
 
 
 def forget_undo(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with no superblock marked as undone.
-
-    That is for an administrator who asks for the policy's values again.
-    """
+    """Return the snapshot with no superblock marked as undone, for an administrator's new apply."""
     superblocks = tuple(
         replace(superblock, record=replace(superblock.record, undone=False))
         if superblock.record is not None and superblock.record.undone
@@ -87,9 +92,9 @@ def changed_by_another(superblock: Superblock) -> bool:
 
 
 def name_targets(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:
-    """Return the outcomes with each target called by its present mount point.
+    """Return the outcomes with each target's present mount point.
 
-    Where a device number is another superblock's by now, the target keeps its name.
+    Where another superblock has the device number by now, the target keeps its name.
     """
     names = {
         (superblock.device, superblock.bdi): superblock_name(superblock)
@@ -103,20 +108,5 @@ def name_targets(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Out
 
 
 def superblock_name(superblock: Superblock) -> str:
-    """Return what to call a superblock before people: its first mount point, else its device number."""
+    """Return a superblock's name for people: its first mount point, else its device number."""
     return superblock.mounts[0].point if superblock.mounts else superblock.device
-
-
-def _wanted(superblock: Superblock, decision: Decision, current: int, page_kb: int) -> int:
-    """Return the value to end with.
-
-    Only upwards unless the profile says otherwise; but what nfstuned itself raised too far, before it knew
-    the mount or under an older policy, it takes back, down to what was there.
-    """
-    record = superblock.record
-    ours = record is not None and current == record.written_kb
-    original = record.original_kb if record is not None and ours else current
-    if decision.kb is None:
-        return original
-    target = whole_pages(decision.kb, page_kb)
-    return target if decision.lower else max(target, original)

@@ -1,4 +1,4 @@
-"""What else on a host writes the read-ahead of its NFS mounts, and whether the policy wants that value."""
+"""Other programs' writes to the read-ahead of NFS mounts, and the policy's opinion on their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
 
 NFSRAHEAD_KB = 128
-"""What nfsrahead says where nfs.conf says nothing (nfs-utils, tools/nfsrahead/main.c)."""
+"""nfsrahead's value where nfs.conf has none (nfs-utils, tools/nfsrahead/main.c)."""
 _UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/lib/common.sh"
 _EFS = "https://github.com/aws/efs-utils/blob/master/src/mount_efs/__init__.py"
@@ -45,18 +45,18 @@ class Rival:
     raises_only: bool = False
     """It leaves a larger value alone."""
     rule: tuple[str, int] | None = None
-    """The file and the line of the udev rule that writes it; None for what is no udev rule."""
+    """The file and the line of the udev rule that writes it; None for other programs."""
     stock: bool = False
     """It is a default of the distribution, which nobody chose and nfstuned.service masks."""
 
 
 def rivals(facts: Facts) -> tuple[Rival, ...]:
-    """Return what is in force on this host, as far as its files tell the value."""
+    """Return the other writers on this host with values that its files show."""
     return (*_rules(facts), *_aznfs(facts), *_efs(facts), *_tuned(facts))
 
 
 def agrees(facts: Facts, target: Target, rival: Rival) -> bool:
-    """Whether what the policy wants for a mount stays in spite of a rival, or because of it."""
+    """Whether a mount keeps the policy's value in spite of a rival, or because of it."""
     kb = wanted_kb(target)
     return fits(facts, target, rival.kb) or (rival.raises_only and kb is not None and rival.kb < kb)
 
@@ -73,7 +73,7 @@ def fits(facts: Facts, target: Target, written_kb: int) -> bool:
 
 
 def wanted_kb(target: Target) -> int | None:
-    """Return what the policy wants for a mount in KiB, or for the superblock that it shares."""
+    """Return the policy's value in KiB for a mount, or for the superblock that it shares."""
     if target.decision is not None:
         return target.decision.kb
     profile = target.profile
@@ -86,11 +86,11 @@ def profile_of(facts: Facts, target: Target) -> Profile:
 
 
 def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:
-    """Return what nfsrahead says for "nfs" or "nfs4" (nfsrahead(5)), and the setting that decides it.
+    """Return nfsrahead's value for "nfs" or "nfs4" (nfsrahead(5)), and the setting that decides it.
 
-    Names have no case. A value is what atoi(3) takes it for.
+    Names have no case. Values are read as by atoi(3).
     """
-    settings = [writer for writer in facts.writers if writer.section == NFSRAHEAD]
+    settings = _settings(facts, NFSRAHEAD)
     for name in (kind, "default"):
         chosen = next((setting for setting in reversed(settings) if setting.name.lower() == name), None)
         if chosen is not None:
@@ -136,10 +136,9 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
 
 
 def _configure(setting: Setting | None, targets: Sequence[Target], *, image: bool) -> str:
-    """Return how nfsrahead is made to agree: it has one value a version, whosever the server is.
+    """Return how to give nfsrahead the policy's values: it has one value a version, for all servers.
 
-    A later file may have the last word, so that only the line that decides is worth a change; below /usr it
-    is the vendor's, and a drop-in overrules it.
+    Only the deciding line is worth a change; below /usr it is the vendor's, and a drop-in overrules it.
     """
     wanted = {(fstype_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
     if len(wanted) > len({kind for kind, _ in wanted}):
@@ -154,15 +153,15 @@ def _configure(setting: Setting | None, targets: Sequence[Target], *, image: boo
 
 
 def _aznfs(facts: Facts) -> Iterator[Rival]:
-    for setting in _of(facts, AZNFS):
+    for setting in _settings(facts, AZNFS):
         targets = tuple(target for target in facts.nfs if is_aznfs(target))
-        remedy = f"set {setting.name} in the environment of mount.aznfs to what is expected"
+        remedy = f"set {setting.name} in the environment of mount.aznfs to the expected value"
         place = f"{setting.file}:{setting.line}"
         yield Rival(place, "AZNFS", int(setting.value), targets, remedy, _AZNFS, raises_only=True)
 
 
 def is_aznfs(target: Target) -> bool:
-    """Whether mount.aznfs makes the mount: a file says so, or it goes through what the helper set up."""
+    """Whether mount.aznfs makes the mount: a file asks for it, or the mount goes through its tunnel."""
     if has_stand_in(target):
         return True
     tunnelled = is_loopback(split_source(target.source)[0]) and target.endpoint.provider == AZURE_FILES
@@ -170,8 +169,8 @@ def is_aznfs(target: Target) -> bool:
 
 
 def _efs(facts: Facts) -> Iterator[Rival]:
-    """Yield what efs-utils writes on kernels from 5.4 on (mount_efs, optimize_readahead_window)."""
-    for setting in _of(facts, EFS_UTILS)[-1:]:
+    """Yield efs-utils' writes on kernels since 5.4 (mount_efs, optimize_readahead_window)."""
+    for setting in _settings(facts, EFS_UTILS)[-1:]:
         if setting.value.lower() not in {"true", "yes", "on", "1"}:
             continue
         target_groups: dict[int, list[Target]] = {}
@@ -185,17 +184,19 @@ def _efs(facts: Facts) -> Iterator[Rival]:
 
 
 def _tuned(facts: Facts) -> Iterator[Rival]:
-    for setting in _of(facts, TUNED):
-        reached = []
-        for target in facts.nfs:
-            device = target.superblock.device if target.superblock else _PROBE
-            if fnmatchcase(f"{setting.name.rsplit('/', 2)[0]}/{device}/read_ahead_kb", setting.name):
-                reached.append(target)
-        if _WHOLE.fullmatch(setting.value):
-            remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
-            place = f"{setting.file}:{setting.line}"
-            yield Rival(place, "TuneD", int(setting.value), tuple(reached), remedy, _TUNED)
+    for setting in _settings(facts, TUNED):
+        if not _WHOLE.fullmatch(setting.value):
+            continue
+        folder = setting.name.rsplit("/", 2)[0]
+        devices = ((each, each.superblock.device if each.superblock else _PROBE) for each in facts.nfs)
+        reached = tuple(
+            target
+            for target, device in devices
+            if fnmatchcase(f"{folder}/{device}/read_ahead_kb", setting.name)
+        )
+        remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
+        yield Rival(f"{setting.file}:{setting.line}", "TuneD", int(setting.value), reached, remedy, _TUNED)
 
 
-def _of(facts: Facts, program: str) -> Sequence[Setting]:
+def _settings(facts: Facts, program: str) -> Sequence[Setting]:
     return [setting for setting in facts.writers if setting.section == program]

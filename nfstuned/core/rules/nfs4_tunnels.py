@@ -194,7 +194,7 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             service.file,
             f"in {facts.measured.seconds:.0f} s {busy} the limit for "
-            + some([target.point for target in through]),
+            f"{some([target.point for target in through])}{' together' if len(through) > 1 else ''}",
             observed=f"{least:.0%} of a processor",
             expected=f"below {TUNNEL_FULL:.0%}",
             remedy=f"{_more(service, through[0], most)} (nfstuned explain NFS421)",

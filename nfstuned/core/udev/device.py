@@ -1,6 +1,6 @@
-"""A device as rules see it during one of its events, and how they match (udev-rules.c of systemd).
+"""A device in the view of rules during one of its events, and their matches (udev-rules.c of systemd).
 
-Answers are True, False, or None for what the rules alone do not tell. Compared with udevadm test of 252.
+Answers are True, False, or None where the rules alone do not decide. Compared with udevadm test of 252.
 """
 
 from __future__ import annotations
@@ -36,36 +36,27 @@ _MEMBER = re.compile(r"\[:(\w+):\]|(?:\\(.)|(.))(?:-(?:\\(.)|(.)))?", re.DOTALL)
 
 
 def matches(token: UdevToken, text: str) -> bool:
-    """Whether a match holds for a text.
-
-    An alternative that is empty, as in "|x", is the empty text.
-    """
+    """Whether a match holds for a text. An empty alternative, as in "|x", is the empty text."""
     if token.key in {"SUBSYSTEM", "SUBSYSTEMS"} and token.value in _SUBSYSTEMS:
         alike = text in _SUBSYSTEMS
     else:
         glob = any(sign in token.value for sign in "*?[")
         flags = re.IGNORECASE if token.ignore_case else 0
-        alike = any(_is_alike(each, text, flags, glob=glob) for each in token.value.split("|"))
+        patterns = (_glob(each) if glob else (len(each), re.escape(each)) for each in token.value.split("|"))
+        # A pattern that needs a longer text is not compiled.
+        alike = any(n <= len(text) and re.fullmatch(written, text, flags) for n, written in patterns)
     return alike is (token.operator == "==")
-
-
-def _is_alike(pattern: str, text: str, flags: int, *, glob: bool) -> bool:
-    """Whether a single pattern matches a text. A pattern that needs a longer text is not compiled."""
-    least, written = _glob(pattern) if glob else (len(pattern), re.escape(pattern))
-    return least <= len(text) and re.fullmatch(written, text, flags) is not None
 
 
 @lru_cache(maxsize=64)
 def _glob(pattern: str) -> tuple[int, str]:
-    """Return how many characters a shell pattern needs, and the pattern as a regular expression.
+    """Return the least length of a match of a shell pattern, and the pattern as a regular expression.
 
-    A bracket that does not end stands for itself.
-
-    What stands between two stars is looked for once, and never again further on (as in fnmatch.translate of
-    Python): many stars would otherwise take longer than anybody waits.
+    A bracket that does not end stands for itself. The part between two stars is searched once (as in Python's
+    fnmatch.translate): many stars would otherwise take longer than anybody waits.
     """
     segments, least = [""], 0
-    # Behind the last bracket that closes, each that opens stands for itself: its end is not looked for.
+    # Behind the last closing bracket, each opening bracket stands for itself.
     ends = [end.end() for end in _END.finditer(pattern) if end[1]]
     closed = ends[-1] if ends else 0
     for piece in chain(_PIECE.finditer(pattern, 0, closed), _PIECE_OUTSIDE.finditer(pattern, closed)):
@@ -94,7 +85,7 @@ def _piece(piece: re.Match[str]) -> str:
 
 
 def _members(each: re.Match[str]) -> str:
-    """Return what stands in brackets: a class, a character or a range; a range from z to a holds nothing."""
+    """Return a member of brackets: a class, a character or a range; a range from z to a is empty."""
     if each[1]:
         return _CLASSES.get(each[1], "")
     first, last = each[2] or each[3], each[4] or each[5]
@@ -107,7 +98,7 @@ ATTRIBUTE = "read_ahead_kb"
 _ATTRIBUTES = {"uevent", "power", "min_bytes", "max_bytes", "strict_limit", "stable_pages_required"} | {
     f"{limit}_ratio{fine}" for limit in ("min", "max") for fine in ("", "_fine")
 }
-"""The others that some kernel gives a bdi; what is none of a device's matches neither == nor !=."""
+"""Other attributes of bdis in some kernel; an attribute without a file matches neither == nor !=."""
 _OWN = ("ACTION", "DEVPATH", "SUBSYSTEM")
 _NUMBER = re.compile(r"\+?[0-9]{1,20}\n*")
 _PLACEHOLDER = re.compile(r"[^\s'\"]*<[^<>]*>|/path/to/|/(?:path_to|absolute[_-]path)/")
@@ -123,8 +114,8 @@ _ELSEWHERE = {
 def is_refused(value: str) -> bool:
     """Whether the kernel takes no such read_ahead_kb.
 
-    It wants a decimal number (kstrtoul() in read_ahead_kb_store() of mm/backing-dev.c). udev takes
-    newlines off the end of what it writes. What a substitution becomes is not known.
+    It wants a decimal number (kstrtoul() in read_ahead_kb_store() of mm/backing-dev.c). udev removes newlines
+    from the end of a value. The result of a substitution is not known.
     """
     return is_literal(value) and _NUMBER.fullmatch(value) is None
 
@@ -151,7 +142,7 @@ _KERNELS = {"SEQNUM", "SYNTH_UUID", "USEC_INITIALIZED", "TAGS", "CURRENT_TAGS"}
 
 
 class Device:
-    """The device, and what earlier rules left behind: properties, tags, the last program's result."""
+    """The device, and the results of earlier rules: properties, tags, the last program's output."""
 
     def __init__(self, event: UdevEvent) -> None:
         self._event = event
@@ -162,7 +153,7 @@ class Device:
             "SUBSYSTEM": event.subsystem,
             "NAME": "",
             "DRIVER": "",
-            # A virtual device has no parents: only it can answer for them.
+            # A virtual device has no parents: these keys match it alone.
             "KERNELS": event.kernel,
             "SUBSYSTEMS": event.subsystem,
             "DRIVERS": "",
@@ -189,7 +180,7 @@ class Device:
 
     @property
     def runs(self) -> tuple[RuleWriter, ...]:
-        """What writes among the commands that run when all rules were applied."""
+        """The writers among the commands that run after all rules."""
         return tuple(self._runs.values())
 
     def judge(self, rule: UdevRule) -> bool | None:
@@ -214,22 +205,22 @@ class Device:
         return [part for part in name.split("/") if part not in {"", "."}] == [ATTRIBUTE]
 
     def program_of(self, token: UdevToken) -> str | None:
-        """Return the command whose output a value takes in; %c is the last one's, of whichever rule."""
+        """Return the command with the output in a value; %c is the last program's, of any rule."""
         return self._program if uses_result(token.value) else None
 
     def assign(self, token: UdevToken, *, certain: bool) -> None:
-        """Note what an assignment leaves behind for later rules."""
+        """Note the effect of an assignment on later rules."""
         if token.key == "TAG":
             self._tagged = True
         elif token.key == "ENV":
             known = certain and token.operator == "=" and is_literal(token.value)
             self._properties[token.attribute or ""] = token.value if known else None
         elif token.key == "ATTR" and self.is_attribute(token.attribute or ""):
-            # The kernel keeps whole pages of it, or refuses it.
+            # The kernel takes whole pages of it, or refuses it.
             self._kb = None
 
     def run(self, token: UdevToken, writer: RuleWriter | None, *, certain: bool) -> None:
-        """Add a command to those that run in the end; = drops the earlier ones, := is the last word."""
+        """Add a command that runs in the end; = drops the earlier commands, := ends the list."""
         if self._runs_are_final:
             return
         if certain and token.operator != "+=":
@@ -245,9 +236,9 @@ class Device:
         return judge(token) if judge else None
 
     def _has(self, token: UdevToken) -> bool | None:
-        """Judge TAG and SYMLINK, of which a bdi has none: only devices with a node get links.
+        """Judge TAG and SYMLINK, which a bdi does not have: only devices with a node get links.
 
-        udev turns == round for `?*`, and then takes a device without tags for one that matches.
+        udev inverts == for `?*`, so that a device without tags matches.
         """
         if self._tagged and token.key != "SYMLINK":
             return None
@@ -257,7 +248,7 @@ class Device:
         return token.operator == "==" if token.value == ATTRIBUTE and not token.attribute else None
 
     def _run_program(self, token: UdevToken) -> bool | None:
-        self._program = None  # udev forgets the output of the program before, whatever comes of this one
+        self._program = None  # udev forgets the earlier program's output even where this program fails
         if start_mistake(token.value):
             return token.operator == "!="
         self._program = token.value

@@ -1,9 +1,8 @@
-"""Rules about a bdi's read-ahead that do not do what they mean, as udev reads them.
+"""Udev rules about a bdi's read-ahead with another effect than their author meant.
 
-The vendor's rule stands on four lines, and is copied from a web page: most of what can go wrong is about the
-ends of its lines. What udev does with each form was held against udevadm of systemd 252. A rule that is
-whole may still never act on an NFS mount, because it asks for what no new mount is, or writes what the kernel
-refuses.
+The vendor's rule has four lines, and is copied from a web page: most mistakes are at the ends of its lines.
+Their effects were compared with udevadm of systemd 252. A complete rule may still never act on an NFS mount,
+because its conditions never hold, or because the kernel refuses its value.
 """
 
 from __future__ import annotations
@@ -22,33 +21,33 @@ from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]{0,255}\})?\s*[-+:=!]=?")
 _EATEN = re.compile(r"""-v\s*(?!O?[FR]S=)\w+=(?:''|\\"\\"|)(?:\s|$)|\(\s*==""")
-"""What was a variable is empty; awk's own separators may be that on purpose."""
+"""A variable that a shell has emptied; awk's own separators may be empty on purpose."""
 _FIELD = re.compile(r"(?<!\$)\$[0-9]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)
-"""What does not end goes to the end of the text: to look for that from each mark in it would take hours."""
+"""An open quotation goes to the end of the text: searching that from each mark in it would take hours."""
 _ASKED = re.compile(rf"\{{{ATTRIBUTE}\}}\s*[=!]=")
 _WRITTEN = re.compile(rf'\{{(?:bdi/|queue/)?{ATTRIBUTE}\}}\s*=\s*"([0-9]+)"')
 _AMOUNT = re.compile(r"\s*([0-9]{1,9})\s*([kKmM]?)(?:[iI]?[bB])?\s*")
 _ACTIONS = ("add", "remove", "change", "move", "online", "offline", "bind", "unbind")
 """The events of the kernel (kobject_actions in lib/kobject_uevent.c)."""
 _DISK_FOLDERS = ("bdi", "queue")
-"""Where a disk has its read_ahead_kb; a bdi has it beside its own uevent."""
+"""The folders of a disk's read_ahead_kb; a bdi's own is in the folder of its uevent."""
 _LOOKS_BACK = re.compile(r"\b(?:RESULT|ENV)\b|%c|\$result")
 _NO_EFFECT = "The line has no effect"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
-    """A rule as its author meant it, and why it is another one for udev."""
+    """A rule that its author meant, and the reason why udev reads another rule."""
 
     line: int
     defect: str
     """A few words: "space after the backslash"."""
     message: str
     last: int = 0
-    """The last line of what its author meant as one rule."""
+    """The last line of the rule that its author meant."""
     kb: int | None = None
-    """What it would write to an NFS mount, in KiB, were it not broken; None where that is not known."""
+    """The value that it should write to an NFS mount, in KiB; None where that is not known."""
     works: bool = False
     """Whether it acts as its author meant it all the same, and udev only complains."""
 
@@ -63,18 +62,18 @@ class _Reason:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What udev takes for one rule."""
+    """A rule for udev, perhaps only a part of the rule that its author meant."""
 
     first: int
     last: int
     text: str
     defects: tuple[UdevDefect, ...]
     asks_only: bool
-    """Nothing in it assigns anything: no rule is written for that, only a part of one."""
+    """It assigns nothing: nobody writes such a rule, only such a part of a rule."""
     everywhere: str | None
     """The value that it writes to every bdi."""
     tokens: tuple[UdevToken, ...] = ()
-    """What it is made of, also where udev passes it over because it has no effect."""
+    """Its tokens, even where udev passes it over because it has no effect."""
     reasons: tuple[_Reason, ...] = ()
     """Why it never acts on an NFS mount for which it was meant."""
 
@@ -84,17 +83,17 @@ class _Piece:
 
 
 def is_about_read_ahead(text: str) -> bool:
-    """Whether a rules file is any of our business."""
+    """Whether a rules file is about bdis or read-aheads."""
     return _ABOUT.search(text) is not None
 
 
 def find_broken(
     text: str, everywhere: Mapping[int, str], late: frozenset[int] | None = frozenset()
 ) -> Iterator[BrokenRule]:
-    """Yield the broken rules of a file; `everywhere` has what its rules write to every bdi, by line.
+    """Yield the broken rules of a file; `everywhere` has its rules' values for every bdi, by line.
 
-    `late` has the lines that are reached at another event than that of a new mount only; it is None where
-    some rule of the host writes at that of a new mount, so that those for other events go with it.
+    `late` has the lines that act only at other events than a new mount's. It is None where another rule of
+    the host acts at a new mount's event, so that the rules for other events are right.
     """
     meant: list[_Piece] = []
     for piece in _explained(list(_pieces(text, everywhere)), late):
@@ -112,21 +111,21 @@ def _pieces(text: str, everywhere: Mapping[int, str]) -> Iterator[_Piece]:
         for rule in parsed.rules
         if rule.goto is None and rule.label is None and all(token.is_match for token in rule.tokens)
     }
-    told: dict[tuple[int, int], list[UdevDefect]] = {}
+    reported: dict[tuple[int, int], list[UdevDefect]] = {}
     for defect in parsed.defects:
-        told.setdefault((defect.line, defect.last), []).append(defect)
+        reported.setdefault((defect.line, defect.last), []).append(defect)
     lines = physical_lines(text)
     for item in join_lines(text):
         first, last = (item.first, item.last) if isinstance(item, JoinedLine) else (item.line, item.last)
         source = item.text if isinstance(item, JoinedLine) else "".join(lines[first - 1 : last])
-        defects = tuple(told.get((first, last), ()))
+        defects = tuple(reported.get((first, last), ()))
         useless = any(defect.dropped and defect.message.startswith(_NO_EFFECT) for defect in defects)
         tokens = tuple(_tokens(source)) if useless or not any(defect.dropped for defect in defects) else ()
         yield _Piece(first, last, source, defects, useless or first in asking, everywhere.get(first), tokens)
 
 
 def _tokens(text: str) -> Iterator[UdevToken]:
-    """Yield the tokens of a rule that udev can read, as it takes them."""
+    """Yield the tokens of a rule that udev can read, in udev's reading."""
     for written in split_tokens(text):
         token, _ = check_token(written)
         if token is not None:
@@ -134,10 +133,10 @@ def _tokens(text: str) -> Iterator[UdevToken]:
 
 
 def _explained(pieces: list[_Piece], late: frozenset[int] | None) -> Iterator[_Piece]:
-    """Yield the pieces, and why they never act where they were meant for NFS.
+    """Yield the pieces, with the reasons why a rule that was meant for NFS never acts.
 
-    Each rule is put as its author meant it, and asked whether a new NFS mount would get so far: a rule for
-    disks has mistakes that are not our business.
+    Each rule is read as its author meant it, to see whether a new NFS mount would reach it: mistakes in rules
+    for disks are not reported.
     """
     reasons = {piece.first: tuple(_reasons(piece, late)) for piece in pieces}
     if not any(reasons.values()):
@@ -151,7 +150,7 @@ def _explained(pieces: list[_Piece], late: frozenset[int] | None) -> Iterator[_P
 
 
 def _as_meant(piece: _Piece, *, asked: bool) -> UdevRule:
-    """Return a rule as its author meant it: without what keeps it from acting, where something does."""
+    """Return a rule as its author meant it, without the conditions that keep it from acting."""
     label = next((token.value for token in piece.tokens if token.key == "LABEL"), None)
     goto = next((token.value for token in piece.tokens if token.key == "GOTO"), None)
     events = goto is not None and all(token.key in {"ACTION", "GOTO", "LABEL"} for token in piece.tokens)
@@ -162,7 +161,7 @@ def _as_meant(piece: _Piece, *, asked: bool) -> UdevRule:
         and not (asked and (token.key in {"ACTION", "PROGRAM"} or _is_value(token)))
         and not (events and token.key == "ACTION")
     )
-    # A jump that hangs on the event alone leaves both ways open.
+    # A jump that depends on the event alone leaves both ways open.
     doubt = (UdevToken("TEST", None, "==", "/"),) if events else ()
     return UdevRule(piece.first, piece.last, tokens + doubt, label, goto)
 
@@ -190,7 +189,7 @@ def _reasons(piece: _Piece, late: frozenset[int] | None) -> Iterator[_Reason]:
 
 
 def _of_values(piece: _Piece, assigned: list[UdevToken]) -> Iterator[_Reason]:
-    """Yield why what a rule writes arrives nowhere: all its values are refused, or none has a file."""
+    """Yield why a rule's values arrive nowhere: all of them are refused, or none has a file."""
     if assigned and all(is_refused(token.value) for token in assigned):
         value = assigned[-1].value
         why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
@@ -201,10 +200,10 @@ def _of_values(piece: _Piece, assigned: list[UdevToken]) -> Iterator[_Reason]:
 
 
 def _of_programs(piece: _Piece, commands: list[UdevToken]) -> Iterator[_Reason]:
-    """Yield why a program that a rule counts on cannot start, or writes nothing."""
+    """Yield why a program that a rule needs cannot start, or writes nothing."""
     asked = [token for token in piece.tokens if token.key == "PROGRAM" and token.operator == "=="]
     needed = [token.value for token in asked] or [token.value for token in commands]
-    if not needed or (not asked and any(_may_write(command) for command in needed)):
+    if not asked and any(not (start_mistake(each) or redirects_nothing(each)) for each in needed):
         return
     for command in needed:
         program = command.split(" ", 1)[0]
@@ -217,10 +216,6 @@ def _of_programs(piece: _Piece, commands: list[UdevToken]) -> Iterator[_Reason]:
             yield _Reason("program without a path", why)
         elif not asked and redirects_nothing(command):
             yield _Reason("redirection without a shell", "udev uses no shell, and so > redirects nothing")
-
-
-def _may_write(command: str) -> bool:
-    return not (start_mistake(command) or redirects_nothing(command))
 
 
 def _is_value(token: UdevToken) -> bool:
@@ -244,16 +239,15 @@ def _is_for_bdis(piece: _Piece) -> bool:
 
 
 def _should_assign(token: UdevToken) -> bool:
-    """Whether a question about the read-ahead has what is written there, not what is asked."""
+    """Whether a question about the read-ahead has the form of an assignment's value."""
     amount = _AMOUNT.fullmatch(token.value) is not None or uses_result(token.value)
     return _is_value(token) and token.operator == "==" and amount
 
 
 def _does_nothing_else(piece: _Piece) -> bool:
-    """Whether a rule without an assignment is no guard of anything: it jumps nowhere and runs nothing.
+    """Whether a rule without an assignment has no other effect: it jumps nowhere and runs nothing.
 
-    A program may write by itself, or answer a later rule; one that only looks whether a bdi is NFS, or what
-    nfs.conf says, does not.
+    A program may write by itself, or answer a later rule, unless it only looks for NFS or in nfs.conf.
     """
     return all(
         token.is_match
@@ -264,7 +258,7 @@ def _does_nothing_else(piece: _Piece) -> bool:
 
 
 def _meant_kb(meant: list[_Piece]) -> int | None:
-    """Return the KiB that a rule was meant to write, "15M" as 15360; None where its text does not tell."""
+    """Return the KiB that a rule was meant to write, "15M" as 15360; None where its text has no value."""
     values = [token.value for piece in meant for token in piece.tokens if _is_value(token)]
     amount = _AMOUNT.fullmatch(values[-1]) if values else None
     if amount is None:
@@ -279,13 +273,13 @@ def _continues(piece: _Piece, following: _Piece) -> bool:
         return False
     if piece.text.rstrip().endswith((",", "\\")) or following.text.startswith(","):
         return True
-    # A rule that is whole but for its mistake ends where the next says for itself what it is about.
+    # A rule that is complete but for its mistake ends where the next names a subsystem of its own.
     if piece.reasons and (
         any(token.key == "SUBSYSTEM" for token in following.tokens)
         or not any(_is_value(token) for token in following.tokens)
     ):
         return False
-    # A rule that runs a program is whole where the next rule asks what the program said.
+    # A rule that runs a program is complete where the next rule asks for the program's output.
     asked = piece.dropped is None and _LOOKS_BACK.search(following.text)
     return piece.asks_only and not asked
 
@@ -299,8 +293,7 @@ def _judge(meant: list[_Piece]) -> Iterator[BrokenRule]:
         kb = _meant_kb(meant) if silent else None
         yield from (replace(rule, last=last, kb=kb) for rule in _judge_one(meant[0]))
     elif any(piece.dropped or piece.asks_only or piece.everywhere is not None for piece in meant):
-        writes = any(ATTRIBUTE in piece.text and not piece.dropped for piece in meant)
-        yield replace(_fallen_apart(meant), last=last, kb=None if writes else _meant_kb(meant))
+        yield _fallen_apart(meant)
 
 
 def _fallen_apart(meant: list[_Piece]) -> BrokenRule:
@@ -309,17 +302,16 @@ def _fallen_apart(meant: list[_Piece]) -> BrokenRule:
         defect, why = "space after the backslash", f"a space after the backslash ends line {spaced.last}"
     else:
         defect, why = "missing backslash", f"line {meant[0].last} ends without a backslash"
-    message = f"{why}, so that udev takes the parts of this rule for rules of their own: {_effect(meant)}"
-    return BrokenRule(meant[0].first, defect, message)
-
-
-def _effect(meant: list[_Piece]) -> str:
-    for piece in meant:
-        if piece.everywhere is not None:
-            return f"what is left in line {piece.first} writes {piece.everywhere} KiB to every bdi, disks too"
-    if any(ATTRIBUTE in piece.text and not piece.dropped for piece in meant):
-        return "what is left of it is asked at the events of other devices, too"
-    return "none of them writes a read-ahead"
+    rest = next((piece for piece in meant if piece.everywhere is not None), None)
+    writes = any(ATTRIBUTE in piece.text and not piece.dropped for piece in meant)
+    effect = "none of them writes a read-ahead"
+    if rest is not None:
+        effect = f"the rest in line {rest.first} writes {rest.everywhere} KiB to every bdi, disks too"
+    elif writes:
+        effect = "the rest of it is asked at the events of other devices, too"
+    message = f"{why}, so that udev takes the parts of this rule for rules of their own: {effect}"
+    kb = None if writes else _meant_kb(meant)
+    return BrokenRule(meant[0].first, defect, message, last=meant[-1].last, kb=kb)
 
 
 def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
@@ -338,10 +330,10 @@ def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
             message = f'udev passes this rule over: "{dropped.message}"'
             yield BrokenRule(piece.first, "rule ignored by udev", message)
     elif piece.everywhere is not None:
-        which = " that has the value it asks for" if _ASKED.search(piece.text) else ""
+        condition = " that has the value it asks for" if _ASKED.search(piece.text) else ""
         message = (
-            f"this rule writes {piece.everywhere} KiB to every device's bdi{which}: nothing in it asks for "
-            "NFS, and disks, FUSE and Lustre get the value as well"
+            f"this rule writes {piece.everywhere} KiB to every device's bdi{condition}: nothing in it asks "
+            "for NFS, and disks, FUSE and Lustre get the value as well"
         )
         yield BrokenRule(piece.first, "unconditional bdi write", message)
     elif _EATEN.search(piece.text):

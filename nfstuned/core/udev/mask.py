@@ -1,7 +1,7 @@
 """The udev rules of distributions that write the read-ahead of every NFS mount, and the files that mask them.
 
 While nfstuned.service runs, a file of the same name in /run/udev/rules.d, without any rule, hides each of
-them (udev(7)). What an administrator has set is his, and stays in force.
+them (udev(7)). Administrators' own settings stay in force.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nfstuned.model.requests import NFSRAHEAD, Setting
-from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, UdevFile, UdevRule, UdevToken
+from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, UdevFile, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 _PACKAGED = ("/usr/lib/udev/rules.d/", "/lib/udev/rules.d/")
 _VENDORS = "/usr/"
 _ADDED = (UdevToken("ACTION", None, "==", "add"), UdevToken("SUBSYSTEM", None, "==", "bdi"))
-_ATTRIBUTE = "read_ahead_kb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +27,18 @@ class Mask:
 
 
 def choose(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask, ...]:
-    """Return what becomes of each name, given the files that count without nfstuned's masks.
+    """Return the mask of each name, given the files that count without nfstuned's masks.
 
-    nfs-utils may be installed later than nfstuned: its name is masked also where there is no such file.
+    nfs-utils may be installed later than nfstuned: its name is masked even where there is no such file.
     """
-    there = {file.path.rpartition("/")[2]: file for file in files}
-    administrators = set_by_administrator(settings)
+    by_name = {file.path.rpartition("/")[2]: file for file in files}
+    setting = set_by_administrator(settings)
     masks: list[Mask] = []
     for name in MASKED_NAMES:
-        file = there.get(name)
+        file = by_name.get(name)
         if file is None and name != NFS_RULES:
             continue
-        if name == NFS_RULES and administrators is not None:
-            setting = administrators
+        if name == NFS_RULES and setting is not None:
             left = f"{setting.file}:{setting.line} sets {setting.name}={setting.value} below [nfsrahead]"
         else:
             left = "" if file is None or is_default(file) else f"{file.path} is not the distribution's own"
@@ -59,12 +57,12 @@ def set_by_administrator(settings: Iterable[Setting]) -> Setting | None:
 
 
 def is_default(file: UdevFile) -> bool:
-    """Return whether a file is a distribution's, with its one known rule and nothing else."""
+    """Whether a file is a distribution's, with its one known rule and nothing else."""
     return file.path.startswith(_PACKAGED) and is_copy(file)
 
 
 def is_copy(file: UdevFile) -> bool:
-    """Return whether a file has, wherever it is, the rule of a distribution's file of its name, and no other.
+    """Whether a file in any folder has only the rule of the distribution's file of its name.
 
     An administrator's copy keeps the rule in force where the service would mask it.
     """
@@ -77,16 +75,11 @@ def is_copy(file: UdevFile) -> bool:
     rule = parsed.rules[0]
     programs = [token.value for token in rule.tokens if token.key == "PROGRAM"]
     if name == NFS_RULES:
-        asks = any(program.split(" ")[0].endswith("/nfsrahead") for program in programs)
-        return asks and _is_writer(rule, "%c")
-    # That of amazon-ec2-utils.
-    asks = any(program.endswith(" /proc/fs/nfsfs/volumes") for program in programs)
-    return asks and _is_writer(rule, "15360")
-
-
-def _is_writer(rule: UdevRule, value: str) -> bool:
-    """Return whether a rule only writes this value to bdis that are added, if a program lets it."""
-    known = {*_ADDED, UdevToken("ATTR", _ATTRIBUTE, "=", value)}
+        value, asks = "%c", any(program.split(" ")[0].endswith("/nfsrahead") for program in programs)
+    else:  # amazon-ec2-utils
+        value, asks = "15360", any(program.endswith(" /proc/fs/nfsfs/volumes") for program in programs)
+    # Such a rule only writes the value to bdis that are added, if its program lets it.
+    known = {*_ADDED, UdevToken("ATTR", "read_ahead_kb", "=", value)}
     others = [token for token in rule.tokens if token not in known]
     plain = rule.goto is None and rule.label is None and known <= set(rule.tokens)
-    return plain and all(token.is_match and token.key in {"KERNEL", "PROGRAM"} for token in others)
+    return asks and plain and all(token.is_match and token.key in {"KERNEL", "PROGRAM"} for token in others)

@@ -1,7 +1,7 @@
-"""Which udev rules write the read-ahead of an NFS superblock, and which have the last word.
+"""The udev rules that write the read-ahead of an NFS superblock, and the rules that decide its value.
 
-Read from the rules alone: what a program says, what a file holds and what the host is stay unknown. A rule
-that hangs on such may write.
+They are read from the rules alone: the output of programs, the content of files and the host stay unknown. A
+rule that depends on them may write.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NFS_ADDED = UdevEvent()
 NFSRAHEAD = "nfsrahead"
 _PATH = r"(?:/[\w./+-]*/)?"
 _PIECE = r"[^;&|()<>`\n]*"
-"""What is within one command of a shell, and starts no other."""
+"""A part of one command of a shell."""
 _TO = rf"(?:>>?|\|\s*{_PATH}tee\b){_PIECE}"
 _ECHO = re.compile(rf"""\becho\s+(?:-n\s+)?["']?([0-9]+)["']?\s*{_TO}(?:{ATTRIBUTE}|\$\w+["']?\s*;)""")
-"""What writes a number to the attribute, or in a loop to a variable."""
+"""A command that writes a number to the attribute, or in a loop to a variable."""
 _ALWAYS = re.compile(
     rf"""{_PATH}(?:ba|da|k)?sh\s+-\w*c\s+["']?\s*"""
     rf"(?:{_PATH}(?:echo|sleep|true)\b[^;&|\n]*(?:;|&&)\s*)*{_PIECE}{_TO}{ATTRIBUTE}"
@@ -39,8 +39,8 @@ _ALWAYS = re.compile(
 def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
     """Return the rules that write read_ahead_kb at an event, the last writer last.
 
-    `files` are paths and texts in udev's order, without what is masked. Commands of RUN come after all rules.
-    The last four results are kept: a contest asks again and again about the same files, at three events.
+    `files` are paths and texts in udev's order, without masked files. Commands of RUN come after all rules.
+    The last four results are cached: a contest asks often about the same files, at three events.
     """
     device = Device(event)
     written: list[RuleWriter] = []
@@ -52,12 +52,12 @@ def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDE
 
 
 def find_culprit(writers: tuple[RuleWriter, ...], kb: int, page_kb: int) -> RuleWriter | None:
-    """Return the last of the rules that may be why `kb` stands there; None where none of them writes it."""
+    """Return the last rule that may have written `kb`; None where no rule writes it."""
     return next((writer for writer in reversed(writers) if writer.may_write(kb, page_kb)), None)
 
 
 def describe(writer: RuleWriter) -> str:
-    """Return where a person changes what a rule writes."""
+    """Return the file in which a person changes a rule's value."""
     program = (writer.program or "").split(" ")[0].rpartition("/")[2]
     return f"{writer.file}, set by [nfsrahead] of /etc/nfs.conf" if program == NFSRAHEAD else writer.file
 
@@ -65,9 +65,7 @@ def describe(writer: RuleWriter) -> str:
 def reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevRule, bool, bool]]:
     """Yield the rules that may apply, whether they do, and whether a jump may pass over them.
 
-    After udev_rules_apply_to_event() and its jumps.
-
-    A jump that may be taken leaves two ways to what lies before its label, where the ways meet again.
+    After udev_rules_apply_to_event() and its jumps. A jump that may be taken leaves two ways up to its label.
     """
     jumped: set[str] = set()
     falls = True
@@ -87,15 +85,18 @@ def reached(device: Device, rules: tuple[UdevRule, ...]) -> Iterator[tuple[UdevR
 
 
 def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWriter]:
-    """Yield what a rule writes itself, and note what it leaves behind for later ones."""
+    """Yield a rule's own writes, and note its effect on later rules."""
     for token in rule.tokens:
-        command = token.value if token.key in {"PROGRAM", "IMPORT"} else ""
-        if _writes_itself(command):
-            yield _command_writer(base, command)
+        writer = None
+        if token.key in {"PROGRAM", "IMPORT", "RUN"} and _writes_itself(token.value):
+            value = _ECHO.search(token.value)
+            number = value[1] if value else ""
+            writer = replace(base, value=number, program=token.value, certain=False)
+        if writer is not None and token.key != "RUN":
+            yield writer
         if token.is_match:
             continue
         if token.key == "RUN":
-            writer = _command_writer(base, token.value) if _writes_itself(token.value) else None
             device.run(token, writer, certain=base.certain)
             continue
         if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
@@ -103,11 +104,6 @@ def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWr
                 continue
             yield replace(base, value=token.value, program=device.program_of(token))
         device.assign(token, certain=base.certain)
-
-
-def _command_writer(writer: RuleWriter, command: str) -> RuleWriter:
-    value = _ECHO.search(command)
-    return replace(writer, value=value[1] if value else "", program=command, certain=False)
 
 
 def _writes_itself(command: str) -> bool:
@@ -121,7 +117,7 @@ def aims_at_attribute(command: str) -> bool:
 
 
 _ROWS = "/nfsfs/volumes"
-"""The kernel's list of NFS superblocks: a program that reads it is taken for one that finds them."""
+"""The kernel's list of NFS superblocks: a program that reads it is assumed to find them."""
 _STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
 _BDIS = re.compile(r"\bbdi\b")
 _BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
@@ -136,7 +132,7 @@ def rule_writers(facts: Facts, event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter
 def _counting(facts: Facts) -> tuple[UdevFile, ...]:
     """Return the rules files that count once the service runs, where it starts at boot and does not run yet.
 
-    Where it runs, the files are what they are: a mask is among them, or could not be made.
+    Where it runs, its masks are among the files, or could not be made.
     """
     daemon = facts.system.daemon
     if not (daemon.masks_rules and daemon.enabled and not daemon.active):
@@ -150,7 +146,7 @@ def _counting(facts: Facts) -> tuple[UdevFile, ...]:
 
 
 def in_force(facts: Facts) -> tuple[RuleWriter, ...]:
-    """Return those of them that no later rule overrules for every NFS superblock."""
+    """Return the rule writers that no later rule overrules for every NFS superblock."""
     return last_words(facts.udev, rule_writers(facts))
 
 
@@ -165,8 +161,8 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
     """Return the rules of files that may write the read-ahead of a new superblock, in their order."""
     everything = tuple((file.path, file.text) for file in files if file.text)
     about = tuple((path, text) for path, text in everything if ATTRIBUTE in text)
-    # To read all of a host's rules takes its time. Files that are not about a read-ahead matter where a rule
-    # that is looks at what earlier ones left behind, or runs commands in the end.
+    # Reading all rules of a host takes its time. Files that are not about a read-ahead matter where a rule
+    # about it looks at results of earlier rules, or runs commands in the end.
     looks_back = any(
         _BEHIND.search(text) or ("PROGRAM" not in text and _SAID.search(text)) for _, text in about
     )
@@ -174,7 +170,7 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
 
 
 def runs_unknown(files: Iterable[UdevFile]) -> bool:
-    """Whether a file about bdis has something run for a new superblock; no file tells what that does."""
+    """Whether a file about bdis runs a program for a new superblock, with an unknown effect."""
     about = (file.text for file in files if _BDIS.search(file.text))
     return any(
         _is_unknown(token)
@@ -197,8 +193,8 @@ def _is_unknown(token: UdevToken) -> bool:
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
     """Whether a rule writes for every NFS superblock of the host's own namespaces.
 
-    So does a rule, or its command, that asks the kernel's list of them, and nfs-utils' own. Whether another
-    program's answer, or a jump on that, lets a rule through is not known.
+    A rule, or its command, that asks the kernel's list of superblocks does, and nfs-utils' own rule does. The
+    effect of another program's answer, or of a jump on it, is not known.
     """
     known = tuple(files)
     programs = [token for token in _asked(known, writer) if token.key == "PROGRAM"]

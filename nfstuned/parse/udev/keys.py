@@ -96,7 +96,7 @@ KEYS: Mapping[str, _Key] = {
 
 
 def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
-    """Return a token as udev takes it, None where udev passes it over, and udev's messages about it.
+    """Return a token in udev's reading, None where udev passes it over, and udev's messages about it.
 
     Raises ValueError where udev drops the rule. SYMLINK-= is new since systemd 252, and so is CONST{cvm}:
     252 drops the rule. OPTIONS="dump" is new too: 252 passes that over.
