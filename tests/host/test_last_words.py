@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Says:
             clock[0] += seconds
             return Done(text, "")
 
-        monkeypatch.setattr(systemd, "run", run)
+        monkeypatch.setattr(systemd, "run_tool", run)
         monkeypatch.setattr(time, "monotonic", lambda: clock[0])
         return calls
 
