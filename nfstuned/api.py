@@ -41,12 +41,12 @@ from nfstuned.host.policy import configuration as read_configuration
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, demand_folder, read_proposal
 from nfstuned.host.system import observe_image
-from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
-from nfstuned.model.finding import Diagnosis, Finding, Severity
+from nfstuned.model.facts import Diagnosis, Finding, Severity
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, Options
 from nfstuned.model.mounts import Action, Maker, Outcome, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Look, OpRate, Sample, TransportRate
+from nfstuned.model.system import Answer, Interface, Network, Reach, Reachable, Route
 from nfstuned.parse.tree import FSTAB
 
 __all__ = [

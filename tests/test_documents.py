@@ -10,8 +10,8 @@ import click
 import pytest
 
 from nfstuned.cli.app import app, children
+from nfstuned.core.mounts.status import StatusRules
 from nfstuned.host.policy import builtin_tables
-from nfstuned.model.status import StatusRules
 from nfstuned.parse.config.policy import parse_config
 from nfstuned.view.status import rule_lines
 

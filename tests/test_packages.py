@@ -23,7 +23,7 @@ from dev.package.about import Release
 from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
 from dev.package.wheels import libraries, unpack
-from nfstuned.model.files import FILES, IDENTITY, RULE
+from nfstuned.model.change import FILES, IDENTITY, RULE
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "dev/package"

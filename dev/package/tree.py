@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dev.package.run import PROJECT
-from nfstuned.model.files import FILES
+from nfstuned.model.change import FILES
 
 HOME = "usr/lib/nfstuned"
 DOC = "usr/share/doc/nfstuned"

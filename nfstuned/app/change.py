@@ -12,9 +12,9 @@ from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import deciding
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, settled
-from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
+from nfstuned.model.system import Network
 
 ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
 _CHANGED = "the host has changed since this was shown: nothing was done; try again"

@@ -16,11 +16,11 @@ from nfstuned.host.observe import observe, observe_entries, observe_modes, obser
 from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.host.telemetry.stalls import read_stalls
-from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Network, Target
-from nfstuned.model.finding import Need
+from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
 from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.status import Stalled
+from nfstuned.model.samples import Stalled
+from nfstuned.model.system import Network
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.etc.writers import read_writers
 from nfstuned.parse.proc.cifs import (

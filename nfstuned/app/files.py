@@ -22,8 +22,8 @@ from nfstuned.host.files.replace import LOCK, LinkError, Original, read_original
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.observe import observe
 from nfstuned.model.change import Change, ChangeKind, settled
-from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result, Snapshot
+from nfstuned.model.system import Network
 from nfstuned.parse.etc.nfsmount import PERSISTED, read_nfs_utils
 from nfstuned.parse.tree import FSTAB
 from nfstuned.view.change import diff_lines

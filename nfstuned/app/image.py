@@ -39,12 +39,11 @@ from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
-from nfstuned.model.change import ImageUnit, Wanted
-from nfstuned.model.facts import Facts, Network
-from nfstuned.model.files import IDENTITY, RULE, Installed, Placement, Step, Work
+from nfstuned.model.change import IDENTITY, RULE, ImageUnit, Installed, Placement, Step, Wanted, Work
+from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
-from nfstuned.model.system import IDENTITY_UNIT
+from nfstuned.model.system import IDENTITY_UNIT, Network
 from nfstuned.parse.etc.installed import digest, encoded, is_file
 from nfstuned.parse.etc.services import read_unit, unit_file
 

@@ -17,11 +17,10 @@ from nfstuned.host.network.outside import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.host.observe import observe
 from nfstuned.model.change import Change, ChangeKind, settled
-from nfstuned.model.connections import Hands, Left, RemountPlan, Sight
-from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Need
+from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result
+from nfstuned.model.remount import Hands, Left, RemountPlan, Sight
 from nfstuned.view.change import finish_lines, remount_lines
 
 _READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"

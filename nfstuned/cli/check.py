@@ -18,8 +18,7 @@ from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
-from nfstuned.model.facts import BROKEN, Report
-from nfstuned.model.finding import Need, Rule, Severity
+from nfstuned.model.facts import BROKEN, Need, Report, Rule, Severity
 from nfstuned.model.policy import Policy
 from nfstuned.parse.tree import FSTAB
 from nfstuned.view.check import check_document, findings_counts, report_lines

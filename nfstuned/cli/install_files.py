@@ -15,7 +15,7 @@ from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.installed import contents, own_command
 from nfstuned.host.root import Root
-from nfstuned.model.files import Placement, Step, Work
+from nfstuned.model.change import Placement, Step, Work
 from nfstuned.view.words import printable
 
 COMMAND = "install-files"

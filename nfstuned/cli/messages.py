@@ -14,9 +14,9 @@ from nfstuned.view.words import printable
 
 if TYPE_CHECKING:
     from nfstuned.host.network.outside import Outside, Questions
-    from nfstuned.model.facts import Network
+    from nfstuned.model.mounts import UnitState
     from nfstuned.model.policy import Policy
-    from nfstuned.model.requests import UnitState
+    from nfstuned.model.system import Network
 
 
 def terminal_width() -> int:

@@ -8,12 +8,11 @@ import click
 
 from nfstuned.cli import messages
 from nfstuned.cli.options import format_option
-from nfstuned.core.mounts.status import hidden, status, status_rules
+from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import read_stalls
-from nfstuned.model.status import StatusRow, StatusRules
 from nfstuned.parse.udev.rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,

@@ -11,7 +11,7 @@ import click
 from nfstuned.cli import messages
 from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.model.change import Change
-from nfstuned.model.facts import Network
+from nfstuned.model.system import Network
 from nfstuned.view.change import apply_document, cells, summary
 from nfstuned.view.words import Document, to_json
 

@@ -15,8 +15,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal
 from nfstuned.host.telemetry.metrics_file import EXPORTED, MetricsFile
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Look
-from nfstuned.model.totals import Service, Totals
+from nfstuned.model.samples import Look, Service, Totals
 from nfstuned.view.metrics import exposition, families, findings_lines
 
 FINDINGS = "run/nfstuned/findings.prom"

@@ -11,8 +11,7 @@ from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Counted, Look
-from nfstuned.model.status import Stall
+from nfstuned.model.samples import Counted, Look, Stall
 from nfstuned.model.udev import RuleWriter
 
 REMEMBERED = 200

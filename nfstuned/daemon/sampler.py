@@ -33,8 +33,16 @@ from nfstuned.host.telemetry.stalls import LATE_S, write_stalls
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Counted, Look, Sample, SampleFile
-from nfstuned.model.status import NOTHING_UNDER_WAY, Requests, Stall, Stalled
+from nfstuned.model.samples import (
+    NOTHING_UNDER_WAY,
+    Counted,
+    Look,
+    Requests,
+    Sample,
+    SampleFile,
+    Stall,
+    Stalled,
+)
 from nfstuned.parse.proc.sunrpc import read_requests
 
 RECOVERY_S = 30.0

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from nfstuned.host.root import Root
-from nfstuned.model.connections import BusyUse, PathUse, Space
 from nfstuned.model.kernel import MountNode
+from nfstuned.model.remount import BusyUse, PathUse, Space
 from nfstuned.parse.fields import below
 from nfstuned.parse.proc.mountinfo import node_at, parse_nodes
 from nfstuned.parse.proc.processes import (

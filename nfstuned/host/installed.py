@@ -11,7 +11,7 @@ import sysconfig
 
 import nfstuned
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.model.files import FILES, IDENTITY, SERVICES
+from nfstuned.model.change import FILES, IDENTITY, SERVICES
 
 _PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
 _PAGES = os.path.join(_PACKAGE, "data", "rules")

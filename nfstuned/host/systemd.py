@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nfstuned.host.command import run_tool
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.services import PROPERTIES, parse_units
 
 SYSTEMCTL_S = 30.0

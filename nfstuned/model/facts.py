@@ -1,23 +1,135 @@
-"""The facts about a host or an image, and the report of a check on them."""
+"""The facts about a host or an image, the rules that judge them, and the report of a check."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.errors import ParseError
-from nfstuned.model.finding import Diagnosis, Finding, Need, Rule, Severity
 from nfstuned.model.kernel import Mount, MountStats, Options
-from nfstuned.model.mounts import FSTAB, Decision, Endpoint, Request, Snapshot, Superblock
+from nfstuned.model.mounts import (
+    FSTAB,
+    Asked,
+    Decision,
+    Endpoint,
+    Request,
+    Setting,
+    Snapshot,
+    Superblock,
+    UnitState,
+)
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.requests import Asked, Setting, UnitState
-from nfstuned.model.samples import Sample
-from nfstuned.model.status import Stalled
-from nfstuned.model.system import System
+from nfstuned.model.samples import Sample, Stalled
+from nfstuned.model.system import Answer, Interface, Network, SmbOps, SmbSession, System
 from nfstuned.model.udev import UdevFile
+
+
+class Severity(str, Enum):
+    """The severities of findings, the worst first."""
+
+    ERROR = "error"
+    """It will not work, or the vendor does not support it."""
+    WARNING = "warning"
+    """It loses performance, or is not guaranteed."""
+    ADVICE = "advice"
+    """Better for most."""
+    INFO = "info"
+    """Worth knowing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return list(Severity).index(self)
+
+
+class Need(Enum):
+    """The conditions of rules. A rule without them is skipped and counted."""
+
+    LIVE = "a running kernel"
+    NETWORK = "the network"
+    SAMPLE = "two looks: --sample SECONDS"
+    IMAGE = "an image: --root"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A mistake that a rule sees; the runner adds the rule's own fields."""
+
+    subject: str
+    """The mount point of a live mount, `/etc/fstab:7` of a mount only asked for, or an interface."""
+    message: str
+    """A sentence with the mistake and its consequence."""
+    observed: str = ""
+    expected: str = ""
+    remedy: str = ""
+    """A command, or a change to a named file."""
+    source: str = ""
+    """The source, where it is not the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of the catalogue; its id and name never change their meaning."""
+
+    id: str
+    name: str
+    severity: Severity
+    judge: Callable[[Facts], Iterator[Fault]]
+    source: str
+    """The page, kernel file or manual on which it is based."""
+    needs: frozenset[Need] = frozenset()
+
+    def __call__(self, facts: Facts) -> Iterator[Fault]:
+        """Yield the faults of a host or an image."""
+        return self.judge(facts)
+
+    @property
+    def family(self) -> str:
+        """The ids' common start: "NFS1" for read-ahead."""
+        return self.id[:4]
+
+
+def rule(
+    id_: str, name: str, severity: Severity, *, source: str, needs: tuple[Need, ...] = ()
+) -> Callable[[Callable[[Facts], Iterator[Fault]]], Rule]:
+    """Make a Rule of the function that yields its faults.
+
+    An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel
+    file or the manual on which the rule is based. Without its `needs` a rule is skipped.
+    """
+    return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding, with the fields of `nfstuned.check/1` in docs/json.md."""
+
+    rule: str
+    name: str
+    severity: Severity
+    subject: str
+    message: str
+    observed: str
+    expected: str
+    remedy: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The results of all rules."""
+
+    findings: tuple[Finding, ...]
+    skipped: tuple[str, ...]
+    """The ids of the rules that were skipped, because the facts lack their needs."""
+    crashed: bool = False
+    """A rule raised: the verdict is not complete."""
+    doubts: tuple[str, ...] = ()
+    """Unanswered questions and texts that were not understood, for people, each once."""
+
 
 NO_MODES: Mapping[str, int] = MappingProxyType({})
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
@@ -103,114 +215,6 @@ class Missing(NamedTuple):
     state: UnitState
     entries: int | None = None
     """The number of names in the folder of its mount point; None where the folder must not be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The resolver's answer about a host name."""
-
-    host: str
-    addresses: tuple[str, ...] = ()
-    chain: tuple[str, ...] = ()
-    """The names that its CNAME records lead through, in order, without the name itself."""
-    error: str = ""
-    """Why there is no address: "NXDOMAIN", "no answer within 3 s"; "" where there are addresses."""
-    final: bool = True
-    """Whether the error is the resolver's verdict, and not only a failure to ask it."""
-
-
-class Reachable(str, Enum):
-    """The result of a TCP connection to a server."""
-
-    OPEN = "open"
-    REFUSED = "refused"
-    TIMEOUT = "no answer"
-    UNREACHABLE = "unreachable"
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """An attempt to connect to a server, and its result."""
-
-    address: str
-    port: int
-    state: Reachable
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """A network interface; `None` means that the kernel did not say."""
-
-    name: str
-    driver: str | None = None
-    """Of the device behind it: "hv_netvsc", "mlx5_core", "mana", "virtio_net"; None without a device."""
-    master: str | None = None
-    """The interface that it is enslaved to: an Azure VF's is the hv_netvsc interface."""
-    mtu: int | None = None
-    rx_queues: int | None = None
-    spread: bool = False
-    """Receive packet steering hands the packets of some queue to other CPUs."""
-    rx_bytes: int | None = None
-    tx_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How packets to an address leave this host."""
-
-    address: str
-    interface: str
-    local: bool = False
-    """The address is this host's own."""
-    mtu: int | None = None
-    """The MTU of a route or of path MTU discovery; it counts before the interface's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """The network's answers, and the kernel's facts about it."""
-
-    answers: tuple[Answer, ...] = ()
-    reaches: tuple[Reach, ...] = ()
-    routes: tuple[Route, ...] = ()
-    interfaces: tuple[Interface, ...] = ()
-    vm_size: str | None = None
-    """As Azure's metadata service calls it: "Standard_D16_v4"; None off Azure, or without an answer."""
-
-    @property
-    def by_name(self) -> dict[str, Answer]:
-        """The answers by name, for rules that ask for many."""
-        return {answer.host: answer for answer in self.answers}
-
-
-@dataclass(frozen=True, slots=True)
-class SmbSession:
-    """An SMB session of /proc/fs/cifs/DebugData."""
-
-    server: str
-    """The host name, or the address where there is none."""
-    address: str
-    dialect: int | None
-    """0x311 for 3.1.1."""
-    channels: int
-    """The number of its channels, the first included."""
-    shares: tuple[str, ...] = ()
-    """The names in the file: r"\\\\server\\share"."""
-    signed: bool | None = None
-    encrypted: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SmbOps:
-    """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
-
-    share: str
-    """The name in the file: r"\\\\server\\share"."""
-    metadata: int
-    """Creates (opens), closes, listings, and queries and changes of attributes."""
-    data: int
-    """Reads and writes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""The facts of a host or an image that concern no single mount: services, settings, the TLS helper."""
+"""The facts of a host or an image that concern no single mount: services, settings, TLS, the network."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
@@ -276,3 +277,111 @@ class System:
     """The problems of nfstuned's own configuration; the built-in profiles count then."""
     kernels: tuple[ImageKernel, ...] = ()
     """Of an image, the newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The resolver's answer about a host name."""
+
+    host: str
+    addresses: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
+    """The names that its CNAME records lead through, in order, without the name itself."""
+    error: str = ""
+    """Why there is no address: "NXDOMAIN", "no answer within 3 s"; "" where there are addresses."""
+    final: bool = True
+    """Whether the error is the resolver's verdict, and not only a failure to ask it."""
+
+
+class Reachable(str, Enum):
+    """The result of a TCP connection to a server."""
+
+    OPEN = "open"
+    REFUSED = "refused"
+    TIMEOUT = "no answer"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """An attempt to connect to a server, and its result."""
+
+    address: str
+    port: int
+    state: Reachable
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface; `None` means that the kernel did not say."""
+
+    name: str
+    driver: str | None = None
+    """Of the device behind it: "hv_netvsc", "mlx5_core", "mana", "virtio_net"; None without a device."""
+    master: str | None = None
+    """The interface that it is enslaved to: an Azure VF's is the hv_netvsc interface."""
+    mtu: int | None = None
+    rx_queues: int | None = None
+    spread: bool = False
+    """Receive packet steering hands the packets of some queue to other CPUs."""
+    rx_bytes: int | None = None
+    tx_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How packets to an address leave this host."""
+
+    address: str
+    interface: str
+    local: bool = False
+    """The address is this host's own."""
+    mtu: int | None = None
+    """The MTU of a route or of path MTU discovery; it counts before the interface's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The network's answers, and the kernel's facts about it."""
+
+    answers: tuple[Answer, ...] = ()
+    reaches: tuple[Reach, ...] = ()
+    routes: tuple[Route, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
+    vm_size: str | None = None
+    """As Azure's metadata service calls it: "Standard_D16_v4"; None off Azure, or without an answer."""
+
+    @property
+    def by_name(self) -> dict[str, Answer]:
+        """The answers by name, for rules that ask for many."""
+        return {answer.host: answer for answer in self.answers}
+
+
+@dataclass(frozen=True, slots=True)
+class SmbSession:
+    """An SMB session of /proc/fs/cifs/DebugData."""
+
+    server: str
+    """The host name, or the address where there is none."""
+    address: str
+    dialect: int | None
+    """0x311 for 3.1.1."""
+    channels: int
+    """The number of its channels, the first included."""
+    shares: tuple[str, ...] = ()
+    """The names in the file: r"\\\\server\\share"."""
+    signed: bool | None = None
+    encrypted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmbOps:
+    """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
+
+    share: str
+    """The name in the file: r"\\\\server\\share"."""
+    metadata: int
+    """Creates (opens), closes, listings, and queries and changes of attributes."""
+    data: int
+    """Reads and writes."""

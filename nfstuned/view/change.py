@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
 from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, ShellCommand
-from nfstuned.model.connections import RemountPlan
 from nfstuned.model.mounts import Result
+from nfstuned.model.remount import RemountPlan
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
 

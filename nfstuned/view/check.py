@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nfstuned import __version__
-from nfstuned.model.facts import Report
-from nfstuned.model.finding import Need, Rule, Severity
+from nfstuned.model.facts import Need, Report, Rule, Severity
 from nfstuned.parse.fields import count
 from nfstuned.view.words import Document, printable
 
@@ -89,7 +88,7 @@ _MARGIN = 2
 _HANG = " " * (_MARGIN + _SEVERITY + _RULE)
 _LEAST = 30
 _QUOTED = r"""\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'(?:"'"'[^']*')*"""
-"""A word as nfstuned.model.shell.quote writes it; a quote behind a letter is an apostrophe."""
+"""A word as nfstuned.model.change.quote writes it; a quote behind a letter is an apostrophe."""
 _HELD = "\u00a0"
 """A blank at which no line ends; `printable` leaves none of these."""
 _LACKS = {

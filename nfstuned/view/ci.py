@@ -10,8 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from nfstuned import __version__
 from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED
-from nfstuned.model.facts import BROKEN, Report
-from nfstuned.model.finding import Finding, Rule, Severity
+from nfstuned.model.facts import BROKEN, Finding, Report, Rule, Severity
 from nfstuned.view.words import Document, printable
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from nfstuned.core.mounts.status import StatusRow
 from nfstuned.core.samples.sample import ALL_KINDS
-from nfstuned.model.status import StatusRow
-from nfstuned.model.totals import (
+from nfstuned.model.samples import (
     CountedPlace,
     MetricFamily,
     OpTotals,

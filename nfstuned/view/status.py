@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nfstuned.model.status import StatusRow, StatusRules
+from nfstuned.core.mounts.status import StatusRow, StatusRules
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, duration, printable, text
 

@@ -21,7 +21,7 @@ from nfstuned import api
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.root import LARGEST
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.requests import AutoMap, MapEntry
+from nfstuned.model.mounts import AutoMap, MapEntry
 from nfstuned.parse.config.toml import parse_toml
 from nfstuned.parse.etc import (
     autofs,

@@ -12,7 +12,7 @@ from nfstuned.core.mounts.status import status
 from nfstuned.core.samples.rates import look
 from nfstuned.core.samples.totals import count
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.totals import Service, Totals
+from nfstuned.model.samples import Service, Totals
 from nfstuned.parse.proc.mountstats import parse_stanzas
 from nfstuned.view.metrics import exposition, families
 from tests.bench.bench_mountstats import SECONDS, busy, placed, snapshot, stanza

@@ -47,8 +47,8 @@ from pathlib import Path
 from typing import Any
 
 from nfstuned.host.network.outside import Questions
-from nfstuned.model.facts import Answer, Interface, Network, Reach, Reachable, Route
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
+from nfstuned.model.system import Answer, Interface, Network, Reach, Reachable, Route
 from tests.host_file import File, HostFile, HostFileError, parse_host
 
 HOSTS = Path(__file__).parents[1] / "hosts"

@@ -13,7 +13,7 @@ import pytest
 from nfstuned.app.facts import Scope
 from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED, RULES
 from nfstuned.host.installed import page
-from nfstuned.model.finding import Need, Rule
+from nfstuned.model.facts import Need, Rule
 from tests.check import hosts
 
 PAGES = Path(__file__).parents[2] / "docs/rules"

@@ -12,13 +12,13 @@ from nfstuned.core.rules.catalogue import RULES, diagnose
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.policy import image_policy, load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.finding import Severity
+from nfstuned.model.facts import Severity
 from tests.check import hosts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nfstuned.model.finding import Finding
+    from nfstuned.model.facts import Finding
 
 
 @pytest.mark.parametrize("name", hosts.names())

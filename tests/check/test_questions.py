@@ -11,7 +11,7 @@ from nfstuned.app.facts import Scope, examine
 from nfstuned.host.network.outside import LiveOutside
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Network
+from nfstuned.model.system import Network
 from tests.check import hosts
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nfstuned.host.network.outside import Questions
-    from nfstuned.model.requests import UnitState
+    from nfstuned.model.mounts import UnitState
 
 
 @dataclass

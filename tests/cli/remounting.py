@@ -15,11 +15,10 @@ from nfstuned.app.change import Wish
 from nfstuned.app.remount import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, change, normalised_point
 from nfstuned.host.root import Root
-from nfstuned.model.connections import BusyUse, Hands, Sight
-from nfstuned.model.facts import Network
 from nfstuned.model.kernel import Mount, MountNode
-from nfstuned.model.mounts import Request
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import Request, UnitState
+from nfstuned.model.remount import BusyUse, Hands, Sight
+from nfstuned.model.system import Network
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from tests.check.hosts import World, load

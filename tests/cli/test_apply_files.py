@@ -15,7 +15,7 @@ from nfstuned.app.change import Way, Wish
 from nfstuned.app.files import FstabWay, PersistWay
 from nfstuned.cli.apply import change
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer, Network
+from nfstuned.model.system import Answer, Network
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.check.hosts import World
 from tests.cli.conftest import Host, Run

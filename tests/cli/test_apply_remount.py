@@ -14,8 +14,8 @@ import pytest
 
 from nfstuned.host.change.remount import LOCK
 from nfstuned.host.files.replace import locked
-from nfstuned.model.connections import BusyUse
-from nfstuned.model.facts import Network, Reach, Reachable
+from nfstuned.model.remount import BusyUse
+from nfstuned.model.system import Network, Reach, Reachable
 from tests.cli import remounting
 from tests.cli.conftest import REPOSITORY, Host
 from tests.cli.remounting import Remounting, existing, prepare

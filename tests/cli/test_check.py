@@ -24,9 +24,9 @@ from nfstuned.cli.messages import OutsideWithProgress
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Network
-from nfstuned.model.finding import Fault, Need, Rule, Severity
-from nfstuned.model.requests import UnitState
+from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity
+from nfstuned.model.mounts import UnitState
+from nfstuned.model.system import Network
 from tests.check import hosts
 from tests.cli.conftest import Host, Run
 

@@ -17,7 +17,7 @@ from nfstuned.cli.install_files import LIST
 from nfstuned.host import installed
 from nfstuned.host.files.write import NewFile
 from nfstuned.host.installed import contents
-from nfstuned.model.files import FILES
+from nfstuned.model.change import FILES
 from tests.cli.conftest import REPOSITORY, Host
 from tests.users import NOBODY, rights_of
 

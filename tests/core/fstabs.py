@@ -10,10 +10,10 @@ from nfstuned.core.nconnect.fstab import fstab_users, plan_fstab, with_counts
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change
-from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy
+from nfstuned.model.system import Answer, Network
 from tests.host_file import parse_files
 
 FOLDER = Path(__file__).parents[1] / "data/fstab"

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.facts import Answer, Facts, Network, Target
-from nfstuned.model.finding import Fault, Need
+from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import (
     Distribution,
     KernelRelease,
@@ -21,6 +20,7 @@ from nfstuned.model.kernel import (
 )
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
+from nfstuned.model.system import Answer, Network
 
 AZURE = "sa1.file.core.windows.net"
 NAS, NAS_ADDRESS = "nas", "10.0.0.5"

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nfstuned.core.nconnect.persist import DropIn, PersistPlan, plan_persist, section_uses
-from nfstuned.model.facts import Network
-from nfstuned.model.mounts import FSTAB, Request, Result, Snapshot
+from nfstuned.model.mounts import FSTAB, Request, Result, Setting, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.requests import Setting
-from nfstuned.model.system import NfsUtils
+from nfstuned.model.system import Network, NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.core.fstabs import NETWORK, POLICY, SNAPSHOT
 

@@ -16,8 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import Change, ChangeKind, ImageUnit, Wanted
-from nfstuned.model.files import Link, Placement, Step
+from nfstuned.model.change import Change, ChangeKind, ImageUnit, Link, Placement, Step, Wanted
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.nfsmount import PERSISTED

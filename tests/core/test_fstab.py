@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.nconnect.fstab import fstab_users
-from nfstuned.model.facts import Answer, Network
 from nfstuned.model.kernel import (
     Distribution,
     KernelRelease,
@@ -17,9 +16,9 @@ from nfstuned.model.kernel import (
     Volume,
     parse_options,
 )
-from nfstuned.model.mounts import UTAB, Maker, Request, Result, Snapshot, Superblock, Tunnel
+from nfstuned.model.mounts import UTAB, Maker, Request, Result, Setting, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.model.requests import Setting
+from nfstuned.model.system import Answer, Network
 from tests.core.fstabs import BUILTIN, NETWORK, POLICY, SNAPSHOT, edited
 
 SA1 = "sa1.file.core.windows.net"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.image.files import plan_files, plan_removal
-from nfstuned.model.files import Installed, Link, Step
+from nfstuned.model.change import Installed, Link, Step
 from nfstuned.parse.etc.installed import digest
 
 TEXT, BEFORE = b"new", "before"

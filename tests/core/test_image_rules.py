@@ -8,8 +8,7 @@ import pytest
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Need
+from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import Distribution
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit

@@ -6,13 +6,12 @@ import pytest
 
 from nfstuned.core.rules.catalogue import RULES
 from nfstuned.core.rules.nfs5_host import egress, is_old
-from nfstuned.model.facts import Answer, Facts, Interface, Measured, Network, Route, Target, Traffic
-from nfstuned.model.finding import Fault, Need
+from nfstuned.model.facts import Facts, Fault, Measured, Need, Target, Traffic
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Endpoint, Snapshot
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Sample, TransportRate
-from nfstuned.model.system import System
+from nfstuned.model.system import Answer, Interface, Network, Route, System
 
 ADDRESS = "10.10.10.10"
 ETH0 = Interface("eth0", driver="hv_netvsc", mtu=1500, rx_queues=8)

@@ -11,7 +11,7 @@ from nfstuned.core.samples.totals import count
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
-from nfstuned.model.totals import MetricFamily, Service, Totals
+from nfstuned.model.samples import MetricFamily, Service, Totals
 from nfstuned.view.metrics import MOST_SERIES, families, findings_families
 from tests.check import hosts
 from tests.core.test_rates import moved, op, stats

@@ -19,8 +19,7 @@ from nfstuned.core.mounts.requests import (
     wants_stand_in,
 )
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import UTAB, Request, Snapshot, Tunnel
-from nfstuned.model.requests import Asked, Setting
+from nfstuned.model.mounts import UTAB, Asked, Request, Setting, Snapshot, Tunnel
 from nfstuned.parse.etc.nfsmount import parse_nfsmount
 from tests.parse.damage import TOKENS, any_text
 

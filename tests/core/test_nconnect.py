@@ -16,10 +16,10 @@ from nfstuned.core.nconnect.transport import (
     requested_nconnect,
     version,
 )
-from nfstuned.model.facts import Answer, Facts, Network
+from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.requests import Asked, Setting
+from nfstuned.model.mounts import Asked, Maker, Request, Setting
+from nfstuned.model.system import Answer, Network
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,

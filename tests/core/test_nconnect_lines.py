@@ -6,10 +6,10 @@ import pytest
 
 from nfstuned.core.nconnect.server import servers, united
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
-from nfstuned.model.facts import Answer, Facts, Network
+from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.requests import Setting
+from nfstuned.model.mounts import Maker, Request, Setting
+from nfstuned.model.system import Answer, Network
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.model.finding import Fault
+from nfstuned.model.facts import Fault
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import Request, Tunnel
+from nfstuned.model.mounts import Request, Setting, Tunnel
 from nfstuned.model.policy import Assignment, Match
-from nfstuned.model.requests import Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, POLICY, Made, answered, facts, faults, on_host
 

@@ -17,12 +17,10 @@ from nfstuned.core.rules.remedies import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import configuration
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Measured
-from nfstuned.model.finding import Fault, Need
+from nfstuned.model.facts import Facts, Fault, Measured, Need
 from nfstuned.model.kernel import KernelRelease, Mount, Options
-from nfstuned.model.mounts import Request, Snapshot, Superblock
+from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
-from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
 from nfstuned.model.udev import UdevFile

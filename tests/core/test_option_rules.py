@@ -11,12 +11,10 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Measured
-from nfstuned.model.finding import Need
+from nfstuned.model.facts import Facts, Measured, Need
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, Options, parse_options
-from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
+from nfstuned.model.mounts import UTAB, Maker, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match
-from nfstuned.model.requests import Setting, Unread, UnreadMap
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.fstab import parse_fstab

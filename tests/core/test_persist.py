@@ -9,9 +9,9 @@ from types import MappingProxyType
 import pytest
 
 from nfstuned.core.nconnect.persist import section_uses
-from nfstuned.model.facts import Answer, Network
 from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy
+from nfstuned.model.system import Answer, Network
 from tests.core.fstabs import BUILTIN, NETAPP, NETWORK, POLICY, private
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.persisted import ANF, PUBLIC, SA1, SA2, after, conf, fstab, host, planned, said, told

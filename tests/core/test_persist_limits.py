@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.model.facts import Network
 from nfstuned.model.mounts import Result
-from nfstuned.model.system import NfsUtils
+from nfstuned.model.system import Network, NfsUtils
 from tests.core.fstabs import private
 from tests.core.persisted import ANF, ANF2, NEW, OLD, OLDEST, SA1, SA2, after, conf, host, planned, said, told
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.persist import sections, with_sections
 from nfstuned.errors import ParseError
-from nfstuned.model.requests import Setting
+from nfstuned.model.mounts import Setting
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
 NAMES = st.from_regex(r"[a-z0-9_](?:[a-z0-9._-]{0,20}[a-z0-9_])?", fullmatch=True)

@@ -9,7 +9,7 @@ import pytest
 from nfstuned.app.facts import Scope, examine
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Network
+from nfstuned.model.system import Network
 from nfstuned.parse.tree import FSTAB
 from tests.check import hosts
 from tests.core.nconnect_hosts import faults

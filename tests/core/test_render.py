@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.core.mounts.status import StatusRow
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
-from nfstuned.model.status import StatusRow
 from nfstuned.parse.fields import count
 from nfstuned.view.change import cells, summary
 from nfstuned.view.policy import policy_document, policy_text

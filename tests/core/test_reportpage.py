@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from nfstuned import __version__
 from nfstuned.core.samples.history import Series
 from nfstuned.core.samples.sample import amount
-from nfstuned.model.facts import Facts, Report
-from nfstuned.model.finding import Diagnosis, Finding, Severity
+from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample

@@ -11,13 +11,22 @@ from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import diagnose, select
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.facts import Answer, Facts, Measured, Network, Reach, Reachable, Target
-from nfstuned.model.finding import Fault, Need
+from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
 from nfstuned.model.kernel import Mount, Options, parse_options
-from nfstuned.model.mounts import Endpoint, Maker, Request, Snapshot, Superblock
+from nfstuned.model.mounts import Asked, Endpoint, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.requests import Asked
-from nfstuned.model.system import AUTOFS, LOGINS, Override, System, Tls, Unit
+from nfstuned.model.system import (
+    AUTOFS,
+    LOGINS,
+    Answer,
+    Network,
+    Override,
+    Reach,
+    Reachable,
+    System,
+    Tls,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

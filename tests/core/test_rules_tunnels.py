@@ -14,8 +14,7 @@ from nfstuned.core.rules.nfs4_tunnels import (
     unusable_ca,
     unverified,
 )
-from nfstuned.model.facts import Facts, Measured, Target
-from nfstuned.model.finding import Fault, Need
+from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
 from nfstuned.model.kernel import Mount, Options, Volume
 from nfstuned.model.mounts import Endpoint, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile

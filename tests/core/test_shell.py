@@ -6,12 +6,10 @@ import subprocess
 
 import pytest
 
-from nfstuned.model.change import ShellCommand
-from nfstuned.model.facts import Facts, Report
-from nfstuned.model.finding import Diagnosis, Finding, Severity
+from nfstuned.model.change import ShellCommand, quote
+from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.shell import quote
 from nfstuned.view.check import report_lines
 from nfstuned.view.words import printable
 

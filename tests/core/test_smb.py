@@ -14,12 +14,11 @@ from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_co
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Measured, SmbOps, SmbSession, Target
-from nfstuned.model.finding import Need
+from nfstuned.model.facts import Facts, Measured, Need, Target
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, parse_options
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
-from nfstuned.model.system import System
+from nfstuned.model.system import SmbOps, SmbSession, System
 from nfstuned.parse.proc.machine import parse_release
 
 RULES = select(catalogue.RULES, ("SMB6",), ())

@@ -25,8 +25,7 @@ from nfstuned.core.samples.stalls import (
 )
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.samples import Counted, Look, Sample
-from nfstuned.model.status import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
+from nfstuned.model.samples import NOTHING_UNDER_WAY, Counted, Look, Requests, RpcRequest, Sample, Stall
 from nfstuned.view.history import history_lines
 from nfstuned.view.report.page import mount_charts
 from tests.core.test_rates import stanza, tunnelled

@@ -10,9 +10,8 @@ import pytest
 from nfstuned.core.mounts.status import hidden, status
 from nfstuned.core.readahead.plan import forget_undo, name_targets
 from nfstuned.model.kernel import Mount, MountStats, Transport, parse_options
-from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Snapshot, Superblock
+from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Setting, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
-from nfstuned.model.requests import Setting
 from nfstuned.view.status import hints, nconnect_mark
 
 POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))

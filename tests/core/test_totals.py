@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from nfstuned.core.samples.rates import look as look_at
 from nfstuned.core.samples.totals import MOST_GONE, count
 from nfstuned.model.kernel import ByteCounters, MountStats
-from nfstuned.model.samples import Counted, Look
-from nfstuned.model.totals import CountedPlace, OpTotals, Totals
+from nfstuned.model.samples import Counted, CountedPlace, Look, OpTotals, Totals
 from nfstuned.parse.proc.mountstats import parse_stanzas
 from tests.core.test_delta import REAL, data, host, unhurried
 from tests.core.test_rates import GROUP, line, moved, op, stats

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.targets import targets
-from nfstuned.model.facts import Facts, Measured
-from nfstuned.model.finding import Need
-from nfstuned.model.mounts import Snapshot
-from nfstuned.model.requests import Setting
+from nfstuned.model.facts import Facts, Measured, Need
+from nfstuned.model.mounts import Setting, Snapshot
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from tests.core.nconnect_hosts import AZURE, LIVE, NAS, POLICY, Made, facts, faults, subjects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.udev.mask import choose, is_default, set_by_administrator
-from nfstuned.model.requests import NFSRAHEAD, Setting
+from nfstuned.model.mounts import NFSRAHEAD, Setting
 from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
 from nfstuned.parse.udev.rules import parse_udev_rules
 

@@ -12,8 +12,7 @@ from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import StallWatch
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import LATE_S, read_stalls
-from nfstuned.model.samples import Counted
-from nfstuned.model.status import Stall
+from nfstuned.model.samples import Counted, Stall
 from tests.core.test_stalls import at, superblock, xprt
 from tests.host.entries import Entries
 from tests.parse.test_sunrpc import WAITS, asked

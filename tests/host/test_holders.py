@@ -14,8 +14,8 @@ import pytest
 
 from nfstuned.host.holders import Holders, path_uses
 from nfstuned.host.root import Root
-from nfstuned.model.connections import PathUse
 from nfstuned.model.kernel import MountNode
+from nfstuned.model.remount import PathUse
 from nfstuned.parse.proc.mountinfo import parse_nodes
 
 SHM = Path("/dev/shm")  # noqa: S108 - a file system that every machine has

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nfstuned.host.installed import baked_text, contents
-from nfstuned.model.files import FILES, RULE
+from nfstuned.model.change import FILES, RULE
 from tests.check.hosts import text
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.requests import Unread
+from nfstuned.model.mounts import Maker, Request, Unread
 
 Write = Callable[[str, str], None]
 UNIT = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=nconnect=4\n"

@@ -9,7 +9,7 @@ import pytest
 
 from nfstuned.host import systemd
 from nfstuned.host.command import Done
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
 
 SMB = """\
 mount error(13): Permission denied

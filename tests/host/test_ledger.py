@@ -9,7 +9,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.files.ledger import Ledger, digest_at, missing_folders, put, take, take_folders
 from nfstuned.host.files.write import NEW
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.model.files import Content, Installed, Link, Placement, Step, Work
+from nfstuned.model.change import Content, Installed, Link, Placement, Step, Work
 from nfstuned.parse.etc.installed import digest
 
 LIST = "etc/list.json"

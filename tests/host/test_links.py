@@ -8,7 +8,8 @@ import pytest
 
 from nfstuned.host.network.links import Links, observe_links, observe_traffic, traffic_between
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Interface, Route, Traffic
+from nfstuned.model.facts import Traffic
+from nfstuned.model.system import Interface, Route
 
 OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c"]
 ROUTED = """

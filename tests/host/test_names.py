@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.host.network.names import from_hosts, resolve
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer
+from nfstuned.model.system import Answer
 from tests.host.servers import Zone, dns_server
 
 SHARE = "sa1.file.core.windows.net"

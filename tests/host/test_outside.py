@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.host.network.outside import LiveOutside, Questions, vm_size
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer, Network, Reach, Reachable, Route
+from nfstuned.model.system import Answer, Network, Reach, Reachable, Route
 from tests.host.servers import Zone, dns_server, http_server, silent_port
 
 ZONE: Zone = {

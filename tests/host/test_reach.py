@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from nfstuned.host.network.reach import ping, reach
-from nfstuned.model.facts import Reach, Reachable
+from nfstuned.model.system import Reach, Reachable
 from tests.host.servers import silent_port
 
 HERE = "127.0.0.1"

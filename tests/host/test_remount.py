@@ -16,8 +16,8 @@ from nfstuned.host.change import remount
 from nfstuned.host.change.remount import MountGround, MountHands, uninterrupted
 from nfstuned.host.root import Root
 from nfstuned.model.change import ShellCommand
-from nfstuned.model.connections import Connections, Part, RemountPlan
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
+from nfstuned.model.remount import Connections, Part, RemountPlan
 from tests.users import NOBODY, ROOT, rights_of
 
 LINE = "{id} 27 0:50 / {point} rw shared:9 - nfs4 nas:/srv rw,vers=4.1{more},addr=127.0.0.1\n"

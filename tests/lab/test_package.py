@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dev.package.tree import DOCUMENTS
-from nfstuned.model.files import FILES
+from nfstuned.model.change import FILES
 from tests.lab import package
 
 ROOT = Path(__file__).parents[2]

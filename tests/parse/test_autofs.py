@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.requests import AutoMap, MapEntry, MapInclude
+from nfstuned.model.mounts import AutoMap, Maker, MapEntry, MapInclude, Request
 from nfstuned.parse.etc.autofs import mount_requests, parse_map, parse_master, parse_master_name
 from tests.parse.damage import any_text, damaged, tokens_damaged
 

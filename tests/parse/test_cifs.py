@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import SmbOps, SmbSession
+from nfstuned.model.system import SmbOps, SmbSession
 from nfstuned.parse.proc.cifs import (
     added_smb_operations,
     parse_debug_data,

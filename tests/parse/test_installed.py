@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.model.files import Installed, Link
+from nfstuned.model.change import Installed, Link
 from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
 
 DIGEST = "a" * 64

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.requests import ConfInclude, Setting
+from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import drop_ins, included, parse_mount_nfs, parse_nfsmount, read_nfs_utils
 from tests.parse.damage import any_text, damaged, tokens_damaged

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.requests import MapSource
+from nfstuned.model.mounts import MapSource
 from nfstuned.parse.etc.automaps import STATUSES, parse_automount, starts_autofs
 from tests.parse.damage import any_text, damaged
 

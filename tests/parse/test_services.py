@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.services import parse_units, preset_enables
 
 TEXT = """\

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.status import Requests, RpcRequest
+from nfstuned.model.samples import Requests, RpcRequest
 from nfstuned.parse.proc.sunrpc import (
     parse_endpoint,
     parse_requests,

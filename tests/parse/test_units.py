@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Misnamed, Request
-from nfstuned.model.requests import UnitSetting
+from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting
 from nfstuned.parse.etc.units import drop_in_folders, mount_request, parse_unit, unit_name, unit_path
 from nfstuned.parse.fields import clean_path
 from tests.parse.damage import any_text, damaged, tokens_damaged

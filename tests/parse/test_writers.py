@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nfstuned.host.root import Root
-from nfstuned.model.requests import Setting
+from nfstuned.model.mounts import Setting
 from nfstuned.parse.etc.writers import parse_aznfs, parse_ini, read_writers
 from tests.parse.damage import any_text, damaged
 

@@ -11,11 +11,9 @@ from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crow
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.remedies import lasting, new_file
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import Change, ChangeKind, ImageUnit, Wanted
+from nfstuned.model.change import Change, ChangeKind, Content, ImageUnit, Link, Placement, Step, Wanted
 from nfstuned.model.facts import Facts
-from nfstuned.model.files import Content, Link, Placement, Step
-from nfstuned.model.mounts import Result
-from nfstuned.model.requests import UnitSetting
+from nfstuned.model.mounts import Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 from nfstuned.model.udev import BAKED, NFS_RULES
 from nfstuned.parse.etc.installed import encoded

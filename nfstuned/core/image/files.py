@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nfstuned.model.files import Content, Installed, Placement, Step
+from nfstuned.model.change import Content, Installed, Placement, Step
 from nfstuned.parse.etc.installed import digest, encoded
 
 _FOREIGN = "it was not written by {}: move it away, or remove the package that has it"

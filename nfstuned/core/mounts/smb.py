@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
-from nfstuned.model.facts import SmbSession, Target
+from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Options, decimal
 from nfstuned.model.mounts import Snapshot
+from nfstuned.model.system import SmbSession
 
 DEFAULT_CACHE_S = 1
 """CIFS_DEF_ACTIMEO in fs/smb/client/fs_context.h."""

@@ -12,8 +12,59 @@ from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.status import Stalled, StatusRow, StatusRules
+from nfstuned.model.samples import Stalled
 from nfstuned.model.udev import UdevFile, is_mask
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """A visible mount: its values, those that it asked for, and those of its profile.
+
+    `None` means not known or, for a target, no opinion. Read-aheads are in KiB.
+    """
+
+    mount_point: str
+    source: str
+    fstype: str
+    device: str
+    provider: str
+    profile: str | None
+    """None when the configuration is invalid: then there are no targets either."""
+    read_ahead_kb: int | None
+    read_ahead_target_kb: int | None
+    nconnect_requested: int | None
+    nconnect: int
+    nconnect_target: int | None
+    connections: int | None
+    """Transports that the kernel lists; `nconnect` is only how many it meant to make."""
+    nconnect_depends: str | None = None
+    """The condition of the number where the vendor names several; `nconnect_target` is None then."""
+    nconnect_max: int | None = None
+    lower: bool = False
+    """Whether a read-ahead above the target counts as wrong."""
+    nconnect_requested_by: str | None = None
+    """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
+    nconnect_carrying: int | None = None
+    """How many carry requests: more than `nconnect` where some were added while it was mounted."""
+    nconnect_coming: int | None = None
+    """The number that the next mount asks for, by the files; only where `nconnect` is below its target."""
+    undone: bool = False
+    """The administrator took nfstuned's value back."""
+    stalled_s: float | None = None
+    """For how long its users have waited for the server, 0 where they do not; None: nobody knows."""
+    recovering: bool = False
+    """The server answers again, and serves nobody yet."""
+    stalled_operations: tuple[str, ...] = ()
+    """The operations that they wait for, the most frequent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRules:
+    """A file of udev rules that writes the read-ahead of NFS mounts."""
+
+    file: str
+    masked_by: str | None = None
+    """The file of the service that keeps it from writing; None where it writes."""
 
 
 def status(

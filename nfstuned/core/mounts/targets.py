@@ -19,9 +19,8 @@ from nfstuned.core.policy.endpoint import (
 from nfstuned.core.policy.match import matcher
 from nfstuned.model.facts import NFS_TYPES, SMB_TYPES, Target
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock
+from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock, UnitState
 from nfstuned.model.policy import WITH, Policy, Profile
-from nfstuned.model.requests import UnitState
 
 SMB_SUFFIX = "-smb"
 _OF_SMB = ("actimeo_min", "max_channels")

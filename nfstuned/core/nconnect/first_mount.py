@@ -19,10 +19,9 @@ from nfstuned.core.nconnect.transport import (
     version,
     was_recorded,
 )
+from nfstuned.model.change import RELOAD_UNITS, quote
 from nfstuned.model.facts import Facts, Identity, Target
-from nfstuned.model.mounts import FSTAB, Maker
-from nfstuned.model.requests import Asked
-from nfstuned.model.shell import RELOAD_UNITS, quote
+from nfstuned.model.mounts import FSTAB, Asked, Maker
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 

@@ -29,10 +29,11 @@ from nfstuned.core.nconnect.server import (
 )
 from nfstuned.core.nconnect.transport import allowed, limit, requested_nconnect
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.facts import NFS_TYPES, Facts, Network, Target
+from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.model.system import Network
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import clean_path

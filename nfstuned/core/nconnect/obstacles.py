@@ -11,10 +11,11 @@ from nfstuned.core.nconnect.first_mount import unseen_superblocks
 from nfstuned.core.nconnect.server import unfit
 from nfstuned.core.nconnect.transport import is_azure_files, is_tunnel, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback
-from nfstuned.model.connections import Sight
-from nfstuned.model.facts import Facts, Network, Reachable, Target
+from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Maker
+from nfstuned.model.remount import Sight
+from nfstuned.model.system import Network, Reachable
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 from nfstuned.parse.proc.mountinfo import node_at

@@ -39,12 +39,11 @@ from nfstuned.core.nconnect.server import (
 from nfstuned.core.nconnect.transport import addresses, allowed
 from nfstuned.core.policy.endpoint import as_address, no_section, section_name
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.facts import Facts, Network, Target
+from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import decimal
-from nfstuned.model.mounts import Maker, Request, Result, Snapshot
+from nfstuned.model.mounts import Asked, Maker, Request, Result, Setting, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.requests import Asked, Setting
-from nfstuned.model.system import NfsUtils
+from nfstuned.model.system import Network, NfsUtils
 from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
 MOUNTPOINT = "mountpoint"

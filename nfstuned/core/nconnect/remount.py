@@ -18,9 +18,9 @@ from nfstuned.core.nconnect.obstacles import Case, Goal, is_in_sight, obstacle, 
 from nfstuned.core.nconnect.server import Member, server_of
 from nfstuned.core.nconnect.transport import busy_connections, groups, pending_kerberos, was_recorded
 from nfstuned.model.change import Change, ChangeKind, ShellCommand
-from nfstuned.model.connections import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
+from nfstuned.model.remount import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 

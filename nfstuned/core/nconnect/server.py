@@ -42,10 +42,11 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.core.policy.match import matcher
-from nfstuned.model.facts import Answer, Facts, Identity, Network, Target
+from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options
 from nfstuned.model.mounts import Maker, Request, Result, Snapshot
 from nfstuned.model.policy import Policy
+from nfstuned.model.system import Answer, Network
 
 Id = Hashable
 """Something that two mounts of one server have in common."""

@@ -13,10 +13,10 @@ from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
 from nfstuned.core.udev.mask import is_default
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
+from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Target
+from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.policy import Profile
-from nfstuned.model.requests import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
-from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
 
 NFSRAHEAD_KB = 128
 """nfsrahead's value where nfs.conf has none (nfs-utils, tools/nfsrahead/main.c)."""

@@ -21,8 +21,7 @@ from nfstuned.core.rules import (
     nfs7_image,
     smb6,
 )
-from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Diagnosis, Fault, Finding, Need, Rule, Severity
+from nfstuned.model.facts import Diagnosis, Facts, Fault, Finding, Need, Rule, Severity
 
 _FAMILIES = (
     nfs1_read_ahead,

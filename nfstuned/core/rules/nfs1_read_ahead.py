@@ -11,8 +11,7 @@ from nfstuned.core.rules.nfs1_udev import SERVICE, contests, has_lost, lost_kbs,
 from nfstuned.core.rules.remedies import enable, give_workload, name_others, source_of, unmask
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
-from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages
 from nfstuned.model.policy import MOST_KB, RANDOM, WITH
 from nfstuned.parse.fields import some

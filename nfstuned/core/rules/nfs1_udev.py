@@ -11,10 +11,9 @@ from nfstuned.core.rules.rule import ERROR, WARNING, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.mask import is_copy, set_by_administrator
 from nfstuned.core.udev.writers import file_writers, is_nfsrahead, reaches_all, rule_writers, unsure
-from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault
-from nfstuned.model.requests import NFSRAHEAD
-from nfstuned.model.shell import RELOAD_UDEV, sudo, then_sudo
+from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
+from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.mounts import NFSRAHEAD
 from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, is_mask
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev.rules import parse_udev_rules

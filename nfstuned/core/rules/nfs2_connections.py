@@ -11,13 +11,11 @@ from nfstuned.core.nconnect.transport import groups, is_azure_files, is_netapp, 
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
-from nfstuned.model.facts import NFS_TYPES, Facts, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.change import quote
+from nfstuned.model.facts import NFS_TYPES, Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
-from nfstuned.model.mounts import UTAB
-from nfstuned.model.requests import Setting
+from nfstuned.model.mounts import UTAB, Setting
 from nfstuned.model.samples import Sample
-from nfstuned.model.shell import quote
 from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path, count
 

@@ -32,8 +32,7 @@ from nfstuned.core.policy.endpoint import AZURE_FILES, no_section, plain, sectio
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import name_others, source_of
 from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
-from nfstuned.model.facts import Facts, Identity, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.parse.fields import some
 

@@ -32,12 +32,10 @@ from nfstuned.core.policy.endpoint import (
 from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, INFO, WARNING, rule
-from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import KernelRelease, Options, decimal, parse_options
-from nfstuned.model.mounts import UTAB, Maker, Request
-from nfstuned.model.requests import Unread, UnreadMap
-from nfstuned.model.shell import RELOAD_UNITS, sudo, then_sudo
+from nfstuned.model.mounts import UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import MASK, holds_secret, quoted

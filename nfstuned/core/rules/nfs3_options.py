@@ -26,8 +26,7 @@ from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import name_others, out_of_conf, place_to_change, then_remount, where
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, WARNING, rule
 from nfstuned.core.samples.sample import LEASE_OPS
-from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Options, parse_options
 
 _WITHOUT_UDP = (5, 6, 0)

@@ -23,10 +23,10 @@ from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import name_others, unmount
 from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, rule
-from nfstuned.model.facts import Answer, Facts, Reach, Reachable, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.change import quote
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import Maker
-from nfstuned.model.shell import quote
+from nfstuned.model.system import Answer, Reach, Reachable
 from nfstuned.parse.fields import count, some
 
 _LINK = "privatelink"

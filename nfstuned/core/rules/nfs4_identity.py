@@ -8,9 +8,8 @@ from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import name_others, out_of_files, parameter
 from nfstuned.core.rules.rule import ERROR, LIVE, SAMPLE, WARNING, rule
-from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Fault
-from nfstuned.model.shell import IN_IMAGE, sudo
+from nfstuned.model.change import IN_IMAGE, sudo
+from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 
 _NAMES_OF_IMAGES = frozenset({

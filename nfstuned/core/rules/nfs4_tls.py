@@ -24,12 +24,11 @@ from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import WATCHDOG, enable, name_after, unmask, unmount
 from nfstuned.core.rules.rule import ERROR, WARNING, rule
-from nfstuned.model.facts import Answer, Facts, Identity, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
+from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.shell import RELOAD_UNITS, quote, then_sudo
-from nfstuned.model.system import AUTOFS, LOGINS, Override
+from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"

@@ -17,10 +17,9 @@ from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs2_nconnect import too_few
 from nfstuned.core.rules.remedies import WATCHDOG, enable
 from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, rule
-from nfstuned.model.facts import Facts, Target
-from nfstuned.model.finding import Fault
+from nfstuned.model.change import quote
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Mount, bracketed
-from nfstuned.model.shell import quote
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
 

@@ -13,9 +13,9 @@ from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.core.rules.rule import ERROR, INFO, LIVE, NETWORK, SAMPLE, WARNING, rule
-from nfstuned.model.facts import Facts, Interface, Route, Target
-from nfstuned.model.finding import Fault
-from nfstuned.model.shell import quote
+from nfstuned.model.change import quote
+from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.system import Interface, Route
 from nfstuned.parse.fields import some
 
 _KERNEL = "kernel"

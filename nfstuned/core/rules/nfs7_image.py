@@ -12,9 +12,8 @@ from nfstuned.core.rules.remedies import unmask
 from nfstuned.core.rules.rule import ERROR, IMAGE, INFO, WARNING, rule
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import Facts
-from nfstuned.model.finding import Fault
-from nfstuned.model.shell import IN_IMAGE
+from nfstuned.model.change import IN_IMAGE
+from nfstuned.model.facts import Facts, Fault
 from nfstuned.parse.proc.machine import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})

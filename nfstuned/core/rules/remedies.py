@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from nfstuned.core.mounts.requests import last_asked
 from nfstuned.core.policy.match import as_glob
+from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import Profile
-from nfstuned.model.shell import quote
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nfstuned.model.finding import Need, Severity, rule
+from nfstuned.model.facts import Need, Severity, rule
 
 __all__ = ["ADVICE", "ERROR", "IMAGE", "INFO", "LIVE", "NETWORK", "SAMPLE", "WARNING", "rule"]
 

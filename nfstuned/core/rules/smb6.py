@@ -30,9 +30,8 @@ from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs3_entries import is_refused
 from nfstuned.core.rules.remedies import place_to_change, source_of, where
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
-from nfstuned.model.facts import SMB_TYPES, Facts, Target
-from nfstuned.model.finding import Fault
-from nfstuned.model.shell import sudo
+from nfstuned.model.change import sudo
+from nfstuned.model.facts import SMB_TYPES, Facts, Fault, Target
 from nfstuned.parse.fields import count, holds_secret, some
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"

@@ -21,8 +21,7 @@ from nfstuned.core.samples.delta import GROUP_OPS, UNBOUNDED, OpDelta, delta
 from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
-from nfstuned.model.samples import Counted, Look, Sample
-from nfstuned.model.status import Requests, RpcRequest, Stall
+from nfstuned.model.samples import Counted, Look, Requests, RpcRequest, Sample, Stall
 from nfstuned.parse.proc.mountstats import parse_transports
 
 Identity = tuple[str, int | None]

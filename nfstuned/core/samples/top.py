@@ -15,8 +15,7 @@ from nfstuned.core.samples.sample import is_idle, kinds, label, together
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.samples import Counted, Look, OpRate, Sample
-from nfstuned.model.status import Stalled
+from nfstuned.model.samples import Counted, Look, OpRate, Sample, Stalled
 from nfstuned.parse.proc.mountstats import parse_transports
 
 Identity = tuple[str, int | None]

@@ -29,8 +29,15 @@ from nfstuned.core.samples.delta import (
 from nfstuned.core.samples.sample import kind_of
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
-from nfstuned.model.samples import Counted, Look
-from nfstuned.model.totals import CountedPlace, GroupTotals, OpTotals, SuperblockTotals, Totals
+from nfstuned.model.samples import (
+    Counted,
+    CountedPlace,
+    GroupTotals,
+    Look,
+    OpTotals,
+    SuperblockTotals,
+    Totals,
+)
 from nfstuned.parse.proc.mountstats import parse_transports
 
 _MOST_SUM = 2.0**63

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nfstuned.model.requests import NFSRAHEAD, Setting
+from nfstuned.model.mounts import NFSRAHEAD, Setting
 from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, UdevFile, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
 

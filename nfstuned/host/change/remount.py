@@ -20,10 +20,10 @@ from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.host.systemd import SYSTEMCTL_S, observe_states
 from nfstuned.model.change import ShellCommand
-from nfstuned.model.connections import RELOAD, Connections, Hands, Part, RemountPlan, Sight
-from nfstuned.model.facts import Reachable
 from nfstuned.model.kernel import Mount, MountNode, Volume
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
+from nfstuned.model.remount import RELOAD, Connections, Hands, Part, RemountPlan, Sight
+from nfstuned.model.system import Reachable
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from nfstuned.parse.proc.superblocks import parse_volumes
 

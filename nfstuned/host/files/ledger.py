@@ -22,7 +22,7 @@ from nfstuned.host.files.write import (
 )
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
-from nfstuned.model.files import Content, Installed, Link, Placement, Step, Work
+from nfstuned.model.change import Content, Installed, Link, Placement, Step, Work
 from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
 
-from nfstuned.model.files import Content, Link
+from nfstuned.model.change import Content, Link
 
 NEW = ".nfstuned-new"
 """The end of a new file's name until it has its own."""

@@ -25,8 +25,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Interface, Route, Traffic
+from nfstuned.model.facts import Traffic
 from nfstuned.model.kernel import decimal
+from nfstuned.model.system import Interface, Route
 
 _HEADER = struct.Struct("=IHHII")
 """struct nlmsghdr: length, type, flags, sequence number, port."""

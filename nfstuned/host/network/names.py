@@ -14,7 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Answer
+from nfstuned.model.system import Answer
 from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_name_servers, parse_sources
 
 if TYPE_CHECKING:

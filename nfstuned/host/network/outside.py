@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from nfstuned.host.root import Root
 from nfstuned.host.systemd import kernel_words, observe_states, with_last_words
-from nfstuned.model.facts import Answer, Network, Reach
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
+from nfstuned.model.system import Answer, Network, Reach
 from nfstuned.parse.etc.resolver import is_address
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from nfstuned.model.facts import Reach, Reachable
+from nfstuned.model.system import Reach, Reachable
 
 DEADLINE_S = 2.0
 AT_ONCE = 512

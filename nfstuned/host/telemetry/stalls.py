@@ -11,7 +11,7 @@ import time
 from nfstuned.host.files.output import refresh
 from nfstuned.host.files.write import make_folders
 from nfstuned.host.root import Root
-from nfstuned.model.status import Stall, Stalled
+from nfstuned.model.samples import Stall, Stalled
 
 _FOLDER, _NAME = "run/nfstuned", "stalled.json"
 LATE_S = 30.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from nfstuned.errors import ParseError
-from nfstuned.model.requests import AutoMap, MapEntry, MapInclude, MapSource, Unread, UnreadMap
+from nfstuned.model.mounts import AutoMap, MapEntry, MapInclude, MapSource, Unread, UnreadMap
 from nfstuned.parse.etc.autofs import (
     CONF,
     DIRECT,

@@ -7,7 +7,7 @@ import json
 import re
 
 from nfstuned.errors import ParseError
-from nfstuned.model.files import Content, Installed, Link
+from nfstuned.model.change import Content, Installed, Link
 
 SCHEMA = "nfstuned.installed/1"
 _LINK = "-> "

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Misnamed, Request
-from nfstuned.model.requests import Setting, UnreadMap
+from nfstuned.model.mounts import Misnamed, Request, Setting, UnreadMap
 
 SECTIONS_WITH_NAMES = ("server", "mountpoint")
 """Sections of nfsmount.conf that need a name: mount.nfs hands it to strcasecmp, which crashes without."""

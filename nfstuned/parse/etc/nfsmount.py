@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 
 from nfstuned.errors import ParseError
-from nfstuned.model.requests import ConfInclude, Setting
+from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.intent import SECTIONS_WITH_NAMES, Intent
 from nfstuned.parse.fields import below, clean_path, quoted

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.units import UNIT_FOLDERS
 from nfstuned.parse.tree import FileTree

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Misnamed, Request
-from nfstuned.model.requests import UnitSetting
+from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting
 from nfstuned.parse.etc.fstab import TYPES, mounted_type, parse_fstab
 from nfstuned.parse.etc.intent import Intent
 from nfstuned.parse.fields import clean_path, quoted

@@ -28,8 +28,8 @@ import re
 from dataclasses import dataclass, replace
 
 from nfstuned.errors import ParseError
-from nfstuned.model.facts import SmbOps, SmbSession
 from nfstuned.model.kernel import Mount
+from nfstuned.model.system import SmbOps, SmbSession
 from nfstuned.parse.proc.mountinfo import SMB, parse_mountinfo
 from nfstuned.parse.tree import FileTree
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned.model.kernel import Mount
-from nfstuned.model.requests import Setting
+from nfstuned.model.mounts import Setting
 from nfstuned.model.udev import MASKED_NAMES, UdevDefect, UdevFile, UdevRule, UdevRules, UdevToken, is_mask
 from nfstuned.parse.etc.intent import Intent
 from nfstuned.parse.etc.nfsmount import NFS_CONF, MountConf

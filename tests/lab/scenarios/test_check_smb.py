@@ -16,7 +16,7 @@ from tests.lab.kit.shell import becomes, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nfstuned.model.facts import SmbOps, SmbSession
+    from nfstuned.model.system import SmbOps, SmbSession
     from tests.lab.kit.mounts import Mounted, Mounts
     from tests.lab.kit.server import Server
 

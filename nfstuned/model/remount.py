@@ -10,8 +10,7 @@ from typing import Protocol
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.facts import Target
 from nfstuned.model.kernel import MountNode
-from nfstuned.model.mounts import Result
-from nfstuned.model.requests import UnitState
+from nfstuned.model.mounts import Result, UnitState
 
 
 @dataclass(frozen=True, slots=True)
