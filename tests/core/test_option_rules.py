@@ -11,10 +11,10 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, diagnose, select
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Measured, Need
-from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, Options, parse_options
+from nfstuned.model.facts import Facts, Finding, Measured, Need
+from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
-from nfstuned.model.policy import Assignment, Match
+from nfstuned.model.policy import Assignment, Match, Policy
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.fstab import parse_fstab
@@ -29,18 +29,36 @@ HELPERS = frozenset({"mount.nfs", "mount.aznfs"})
 NEW = parse_release("6.12.1")
 
 
+CONF = "/etc/nfsmount.conf"
+NETAPP = replace(POLICY, assignments=(Assignment(Match(server=("nas",)), "azure-netapp-files", "policy 1"),))
+
+
+def host(snapshot: Snapshot, policy: Policy = POLICY, system: System | None = None) -> Facts:
+    known = system or System(helpers=HELPERS)
+    return Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy), system=known)
+
+
+def requested(*requests: Request, settings: tuple[Setting, ...] = (), policy: Policy = POLICY) -> Facts:
+    return host(Snapshot(requests=requests, settings=settings, kernel=NEW), policy)
+
+
 def facts(
     text: str, *, kernel: KernelRelease | None = NEW, system: System | None = None, image: bool = False
 ) -> Facts:
     requests = tuple(item for item in parse_fstab(text) if isinstance(item, Request))
-    snapshot = Snapshot(requests=requests, kernel=kernel)
-    return Facts(
-        has=frozenset({Need.IMAGE if image else Need.LIVE}),
-        snapshot=snapshot,
-        policy=POLICY,
-        targets=targets(snapshot, POLICY),
-        system=system or System(helpers=HELPERS),
-    )
+    known = host(Snapshot(requests=requests, kernel=kernel), system=system)
+    return replace(known, has=frozenset({Need.IMAGE})) if image else known
+
+
+def live(point: str, options: str, policy: Policy = POLICY, *, foreign: bool = False) -> Facts:
+    """Return a host with a mount of nas:/a."""
+    mount = Mount(60, 27, "0:46", "/", point, "nfs4", "nas:/a", parse_options(options), foreign=foreign)
+    return host(Snapshot(superblocks=(Superblock("0:46", 1, 128, (mount,)),), kernel=NEW), policy)
+
+
+def conf(name: str, value: str, line: int = 2) -> Setting:
+    """Return an option for all mounts of nfsmount.conf."""
+    return Setting("nfsmount_global_options", None, name, value, CONF, line)
 
 
 def found(seen: Facts) -> list[str]:
@@ -49,6 +67,17 @@ def found(seen: Facts) -> list[str]:
 
 def rules(fields: str) -> list[str]:
     return [line.split()[0] for line in found(facts(fields))]
+
+
+def only(rule: str, seen: Facts) -> Finding:
+    """Return the single finding of a rule."""
+    (finding,) = (one for one in diagnose(seen, (*OPTIONS, *MACHINE)).findings if one.rule == rule)
+    return finding
+
+
+def refused(seen: Facts) -> bool:
+    """Whether NFS309 refuses the first line."""
+    return "NFS309 /etc/fstab:1" in found(seen)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +114,7 @@ def test_only_a_version_that_cannot_come_to_4_1_is_wrong(fields: str, wrong: lis
     ],
 )
 def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read: str, remedy: str) -> None:
-    line = f"{AZURE} aznfs {version}sec=sys,actimeo=30,_netdev,nofail"
-    (fault,) = diagnose(facts(line), OPTIONS).findings
+    fault = only("NFS301", facts(f"{AZURE} aznfs {version}sec=sys,actimeo=30,_netdev,nofail"))
     assert fault.message.startswith(f"mount.aznfs reads {read} in these options, ")
     assert fault.remedy == f"write vers=4,minorversion=1 {remedy} the options in /etc/fstab:1"
 
@@ -133,9 +161,7 @@ def mounted(options: str, asked: str | None, beside: str = "", stats: MountStats
         for number, mount in enumerate(mounts[: 2 if beside else 1])
     )
     utab = () if asked is None else (Request(source, point, asked or "rw", UTAB, 1),)
-    snapshot = Snapshot(superblocks, requests=utab, kernel=NEW, stats=() if stats is None else (stats,))
-    mounted_targets = targets(snapshot, POLICY)
-    return Facts(frozenset({Need.LIVE}), snapshot, POLICY, mounted_targets, system=System(helpers=HELPERS))
+    return host(Snapshot(superblocks, requests=utab, kernel=NEW, stats=() if stats is None else (stats,)))
 
 
 CACHED, SMALL = "actimeo=30", "rsize=262144,wsize=1048576,actimeo=30"
@@ -201,19 +227,17 @@ def test_what_two_looks_show_counts_before_all_that_was_since_the_mount() -> Non
     )
     idle = mounted("rsize=1048576", "rw", stats=counted(1, 1, 600))
     busy = replace(idle, measured=Measured(10.0, (sample,)))
-    assert (found(idle), found(busy)) == ([], ["NFS306 /a"])
-    (finding,) = diagnose(busy, OPTIONS).findings
-    assert "(75 % of its requests, 60 a second)" in finding.message
+    assert found(idle) == []
+    assert "(75 % of its requests, 60 a second)" in only("NFS306", busy).message
 
 
 def test_binds_of_a_superblock_are_one_finding() -> None:
-    host = mounted(f"{SMALL.replace('30', '5')}", SMALL.replace("30", "5"))
-    (shared,) = host.snapshot.superblocks
+    known = mounted(f"{SMALL.replace('30', '5')}", SMALL.replace("30", "5")).snapshot
+    (shared,) = known.superblocks
     binds = tuple(replace(shared.mounts[0], mount_id=n, point=f"/pod{n}") for n in range(11))
-    snapshot = replace(host.snapshot, superblocks=(replace(shared, mounts=(*shared.mounts, *binds)),))
-    host = replace(host, snapshot=snapshot, targets=targets(snapshot, POLICY))
-    assert found(host) == ["NFS303 /a", "NFS306 /a"]
-    assert all("/pod0, /pod1, /pod10 and 8 more" in one.message for one in diagnose(host, OPTIONS).findings)
+    seen = host(replace(known, superblocks=(replace(shared, mounts=(*shared.mounts, *binds)),)))
+    assert found(seen) == ["NFS303 /a", "NFS306 /a"]
+    assert all("/pod0, /pod1, /pod10 and 8 more" in one.message for one in diagnose(seen, OPTIONS).findings)
 
 
 @pytest.mark.parametrize(
@@ -313,49 +337,34 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
     ],
 )
 def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str, says: str) -> None:
-    (fault,) = (
-        one for one in diagnose(facts(f"nas:/a /a {fields},nofail"), OPTIONS).findings if one.rule == "NFS309"
-    )
-    assert says in fault.message
+    assert says in only("NFS309", facts(f"nas:/a /a {fields},nofail")).message
 
 
 def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
-    live = Mount(60, 27, "0:46", "/", "/mnt/a b", "nfs4", "nas:/a", Options((("soft", None),)))
-    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
-    seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
-    (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS307")
-    assert fault.remedy.endswith("then sudo umount '/mnt/a b' and mount it again")
+    remedy = only("NFS307", live("/mnt/a b", "soft")).remedy
+    assert remedy.endswith("then sudo umount '/mnt/a b' and mount it again")
 
 
 def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
     """The host may have something else at the same mount point."""
-    live = Mount(60, 27, "0:46", "/", "/data", "nfs4", "nas:/a", Options((("soft", None),)), foreign=True)
-    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
-    seen = Facts(frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY))
-    (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS307")
-    assert fault.remedy.endswith("then unmount /data in its own mount namespace and mount it again")
+    remedy = only("NFS307", live("/data", "soft", foreign=True)).remedy
+    assert remedy.endswith("then unmount /data in its own mount namespace and mount it again")
 
 
-CONF = "/etc/nfsmount.conf"
 TIMES_TAKEN_OUT = (
     f"take acregmin out of {CONF}:2, acdirmax out of {CONF}:3, and write actimeo=30 instead of noac in"
 )
 
 
-def configured(line: str, *conf: tuple[str, str]) -> dict[str, str]:
+def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
     """Return the remedies for a line of fstab to which nfsmount.conf adds options, from line 2 on."""
-    settings = tuple(
-        Setting("nfsmount_global_options", None, name, value, CONF, number)
-        for number, (name, value) in enumerate(conf, 2)
-    )
-    seen = facts(line)
-    snapshot = replace(seen.snapshot, settings=settings)
-    seen = replace(seen, snapshot=snapshot, targets=targets(snapshot, POLICY))
+    settings = tuple(conf(*pair, number) for number, pair in enumerate(added, 2))
+    seen = requested(*facts(line).snapshot.requests, settings=settings)
     return {one.rule: one.remedy for one in diagnose(seen, OPTIONS).findings}
 
 
 @pytest.mark.parametrize(
-    ("given", "conf", "remedy"),
+    ("given", "added", "remedy"),
     [
         ("", [("Ac", "False")], f"take noac out of {CONF}:2, and add actimeo=30 at the end of"),
         ("", [("acregmin", "5")], f"take acregmin out of {CONF}:2, and add actimeo=30 at the end of"),
@@ -369,9 +378,9 @@ def configured(line: str, *conf: tuple[str, str]) -> dict[str, str]:
     ],
 )
 def test_a_cache_time_that_nfsmount_conf_adds_is_taken_out_there(
-    given: str, conf: list[tuple[str, str]], remedy: str
+    given: str, added: list[tuple[str, str]], remedy: str
 ) -> None:
-    (found,) = configured(f"{AZURE} nfs {GOOD}{given}", *conf).values()
+    (found,) = configured(f"{AZURE} nfs {GOOD}{given}", *added).values()
     assert found.partition(";")[0] == f"{remedy} the options in /etc/fstab:1"
 
 
@@ -393,75 +402,44 @@ def test_what_keeps_a_setting_of_nfsmount_conf_away_is_written_into_the_mounts_o
 def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:
     request = Request("nas:/a", "/a", "rw", "/home/me/systemd/fstab.mount", 2)
     unit = Request("nas:/b", "/b", "rw", "/etc/systemd/system/b.mount", 4, maker=Maker.UNIT)
-    snapshot = Snapshot(requests=(request, unit), kernel=NEW)
-    seen = Facts(
-        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
-    )
-    assert found(seen) == ["NFS308 /home/me/systemd/fstab.mount:2"]
+    assert found(requested(request, unit)) == ["NFS308 /home/me/systemd/fstab.mount:2"]
+
+
+ANY_KEY = Request("nas:/&", "/home/*", "rw", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS)
 
 
 def test_a_mount_of_the_automounter_is_sloppy_and_waits_for_nobody() -> None:
-    request = Request(
-        "nas:/&", "/home/*", "nconect=4", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS
-    )
-    snapshot = Snapshot(requests=(request,), kernel=NEW)
-    seen = Facts(
-        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
-    )
-    assert found(seen) == ["NFS310 /etc/auto.home:2"]
+    assert found(requested(replace(ANY_KEY, options="nconect=4"))) == ["NFS310 /etc/auto.home:2"]
 
 
 def test_an_entry_for_any_key_is_named_also_while_a_key_is_in_use() -> None:
-    request = Request("nas:/&", "/home/*", "rw", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS)
-    live = Mount(60, 27, "0:46", "/", "/home/ann", "nfs4", "nas:/ann", Options())
-    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 1024, (live,)),), requests=(request,), kernel=NEW)
-    seen = Facts(
-        frozenset({Need.LIVE}), snapshot, POLICY, targets(snapshot, POLICY), system=System(helpers=HELPERS)
-    )
+    seen = host(replace(live("/home/ann", "rw").snapshot, requests=(ANY_KEY,)))
     assert found(seen) == ["NFS310 /etc/auto.home:2"]
 
 
-@pytest.mark.parametrize("flavour", ["ntlm", "ntlmi"])
 @pytest.mark.parametrize(
-    ("release", "wrong"),
-    [("5.14.0-503.el9", []), ("5.15.0-1001-azure", ["NFS309 /etc/fstab:1"]), ("", [])],
-)
-def test_a_login_that_linux_5_15_dropped_is_refused_from_there_on(
-    flavour: str, release: str, wrong: list[str]
-) -> None:
-    kernel = parse_release(release) if release else None
-    line = f"//nas/a /a cifs vers=3.0,cred=/c,sec={flavour},_netdev,nofail"
-    seen = facts(line, kernel=kernel)
-    assert [name for name in found(seen) if name.startswith("NFS309")] == wrong
-
-
-@pytest.mark.parametrize("fstype", ["cifs", "smb3"])
-@pytest.mark.parametrize(
-    ("release", "refused"),
+    ("option", "release", "wrong"),
     [
-        ("4.18.0-553.el8_10.x86_64", False),
-        ("5.4.0-216-generic", False),
-        ("5.10.0-35-amd64", False),
-        ("5.11.0-49-generic", True),
-        ("5.14.0-503.el9", True),
-        ("", False),
+        *[(f"sec={flavour}", "5.14.0-503.el9", False) for flavour in ("ntlm", "ntlmi")],
+        *[(f"sec={flavour}", "5.15.0-1001-azure", True) for flavour in ("ntlm", "ntlmi")],
+        ("sec=ntlm", "", False),
+        ("nolock", "4.18.0-553.el8_10.x86_64", False),
+        ("nolock", "5.10.0-35-amd64", False),
+        ("nolock", "5.11.0-49-generic", True),
+        ("nolock", "", False),
     ],
 )
-def test_nolock_of_smb_is_refused_from_linux_5_11_on(release: str, fstype: str, *, refused: bool) -> None:
+def test_an_option_of_smb_is_refused_from_the_kernel_on_that_dropped_it(
+    option: str, release: str, *, wrong: bool
+) -> None:
     kernel = parse_release(release) if release else None
-    seen = facts(f"//nas/a /a {fstype} vers=3.0,cred=/c,nolock,_netdev,nofail", kernel=kernel)
-    faults = [one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS309"]
-    assert [one.observed for one in faults] == ["nolock"] * refused
-    assert [one.remedy for one in faults] == ["write nobrl instead of nolock in /etc/fstab:1"] * refused
-    assert all("Linux 5.11 and later have no 'nolock' of SMB: a mount of" in one.message for one in faults)
+    for fstype in ("cifs", "smb3"):
+        line = f"//nas/a /a {fstype} vers=3.0,cred=/c,{option},_netdev,nofail"
+        assert refused(facts(line, kernel=kernel)) is wrong
 
 
 def test_what_is_renamed_and_what_is_foreign_are_told_apart() -> None:
-    (fault,) = (
-        one
-        for one in diagnose(facts("//nas/a /a cifs cred=/c,nolock,lock,_netdev,nofail"), OPTIONS).findings
-        if one.rule == "NFS309"
-    )
+    fault = only("NFS309", facts("//nas/a /a cifs cred=/c,nolock,lock,_netdev,nofail"))
     assert fault.message.startswith(
         "only NFS knows 'lock', and Linux 5.11 and later have no 'nolock' of SMB: "
     )
@@ -472,31 +450,20 @@ def test_what_is_renamed_and_what_is_foreign_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "refused"),
+    ("option", "wrong"),
     [
         *[(option, False) for option in ("cache=loose", "cache=strict", "cache=singleclient", "noperm")],
         *[(option, True) for option in ("cache=strct", "Cache=strict", "NoPerm", "directio", "strictcache")],
-    ],
-)
-def test_smb_options_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
-    seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
-    assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
-
-
-@pytest.mark.parametrize(
-    ("option", "refused"),
-    [
         *[(f"max_channels={number}", False) for number in ("1", "4", "16", "0x10")],
         *[(f"max_channels{value}", True) for value in ("=0", "=17", "=x", "=", "")],
     ],
 )
-def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: bool) -> None:
-    seen = facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")
-    assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * refused
+def test_smb_options_that_the_kernel_refuses(option: str, *, wrong: bool) -> None:
+    assert refused(facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")) is wrong
 
 
 @pytest.mark.parametrize(
-    ("options", "refused"),
+    ("options", "wrong"),
     [
         *[(text, False) for text in ("vers=4.1", "v4.1,minorversion=1", "vers=3,mountvers=3")],
         *[
@@ -505,16 +472,11 @@ def test_a_number_of_channels_that_the_kernel_refuses(option: str, *, refused: b
         ],
     ],
 )
-def test_mount_nfs_takes_one_version_only(options: str, *, refused: bool) -> None:
+def test_mount_nfs_takes_one_version_only(options: str, *, wrong: bool) -> None:
     line = f"nas:/a /a nfs {options},_netdev,nofail"
-    for utils, wrong in (
-        (None, refused),
-        (NfsUtils(), refused),
-        (NfsUtils((2, 5, 3)), refused),
-        (NfsUtils((2, 3, 3)), False),
-    ):
-        seen = facts(line, system=System(helpers=HELPERS, nfs_utils=utils))
-        assert [name for name in found(seen) if name.startswith("NFS309")] == ["NFS309 /etc/fstab:1"] * wrong
+    for utils in (None, NfsUtils(), NfsUtils((2, 5, 3))):
+        assert refused(facts(line, system=System(helpers=HELPERS, nfs_utils=utils))) is wrong
+    assert not refused(facts(line, system=System(helpers=HELPERS, nfs_utils=NfsUtils((2, 3, 3)))))
 
 
 @pytest.mark.parametrize(
@@ -535,14 +497,12 @@ def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -
 
 
 def test_a_version_takes_the_place_of_what_only_version_3_has() -> None:
-    (fault,) = diagnose(facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail"), OPTIONS).findings
-    assert fault.remedy == (
-        "write vers=4,minorversion=1 instead of mountproto=tcp in the options in /etc/fstab:1"
-    )
+    remedy = only("NFS301", facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail")).remedy
+    assert remedy == ("write vers=4,minorversion=1 instead of mountproto=tcp in the options in /etc/fstab:1")
 
 
 def test_the_versions_of_which_one_may_stay_are_named() -> None:
-    (fault,) = (one for one in diagnose(facts("nas:/a /a nfs vers=3,v4.1,nofail"), OPTIONS).findings)
+    fault = only("NFS309", facts("nas:/a /a nfs vers=3,v4.1,nofail"))
     assert fault.message == (
         "mount.nfs takes one option that names a version, not 'vers=3', 'v4.1': "
         "a mount of type nfs is refused as a whole for it"
@@ -573,18 +533,15 @@ def test_the_versions_of_which_one_may_stay_are_named() -> None:
 def test_an_open_version_of_netapp_is_named_where_mount_nfs_begins_with_4_2(
     entry: str, default: str | None, *, finds: bool
 ) -> None:
-    requests = tuple(item for item in parse_fstab(f"nas:/a /a {entry}") if isinstance(item, Request))
-    setting = Setting("nfsmount_global_options", None, "Defaultvers", default or "", CONF, 2)
-    snapshot = Snapshot(requests=requests, settings=(setting,) if default else (), kernel=NEW)
-    given = Assignment(Match(server=("nas",)), "azure-netapp-files", "policy 1")
-    policy = replace(POLICY, assignments=(given,))
-    seen = Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
-    assert ("NFS301" in [one.rule for one in diagnose(seen, OPTIONS).findings]) is finds
+    lines = facts(f"nas:/a /a {entry}").snapshot.requests
+    settings = (conf("Defaultvers", default),) if default else ()
+    seen = requested(*lines, settings=settings, policy=NETAPP)
+    assert ("NFS301 /etc/fstab:1" in found(seen)) is finds
 
 
 def test_a_default_version_counts_for_the_mount_points_and_servers_of_its_section() -> None:
     line = Request("nas:/a", "/a", "", "/etc/fstab", 3)
-    everywhere = Setting("nfsmount_global_options", None, "Defaultvers", "4.2", CONF, 2)
+    everywhere = conf("Defaultvers", "4.2")
     here = Setting("mountpoint", "/a", "defaultVers", "4.1", CONF, 4)
     assert Intents((), (everywhere, here)).default_version(line) == "4.1"
     assert Intents((), (everywhere, here)).default_version(replace(line, point="/b")) == "4.2"
@@ -592,13 +549,8 @@ def test_a_default_version_counts_for_the_mount_points_and_servers_of_its_sectio
 
 
 def test_why_large_requests_are_named() -> None:
-    live = Mount(60, 27, "0:46", "/", "/a", "nfs4", "nas:/a", Options((("rsize", "1048576"),)))
-    snapshot = Snapshot(superblocks=(Superblock("0:46", 1, 128, (live,)),), kernel=NEW)
-    given = Assignment(Match(server=("nas",)), "azure-netapp-files", "policy 1")
-    policy = replace(POLICY, assignments=(given,))
-    seen = Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
-    (fault,) = (one for one in diagnose(seen, OPTIONS).findings if one.rule == "NFS304")
-    assert "can raise the latency and lower the throughput" in fault.message
+    message = only("NFS304", live("/a", "rsize=1048576", NETAPP)).message
+    assert "can raise the latency and lower the throughput" in message
 
 
 @pytest.mark.parametrize(
@@ -652,8 +604,8 @@ def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -
 
 @pytest.mark.parametrize("kernel", [None, parse_release("5.4.0"), NEW])
 def test_only_a_kernel_that_may_have_udp_is_not_said_to_refuse_it(kernel: KernelRelease | None) -> None:
-    (fault,) = diagnose(facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel), OPTIONS).findings
-    assert ("refuses the mount" in fault.message) is (kernel is None or kernel is NEW)
+    message = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel)).message
+    assert ("refuses the mount" in message) is (kernel is None or kernel is NEW)
 
 
 @pytest.mark.parametrize(
@@ -721,18 +673,12 @@ def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong
 
 
 def test_the_protocol_of_an_address_is_mended_where_it_stands() -> None:
-    own = facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail")
-    (fault,) = diagnose(own, OPTIONS).findings
+    fault = only("NFS311", facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail"))
     assert "has an IPv6 address, and proto=tcp takes the other kind only" in fault.message
     assert fault.remedy == "write proto=tcp6 instead of proto=tcp in the options in /etc/fstab:1"
-    setting = Setting("nfsmount_global_options", None, "Proto", "rdma", CONF, 2)
-    line = "[fd00::10]:/a /a nfs vers=4.1,nofail"
-    snapshot = replace(facts(line).snapshot, settings=(setting,))
-    (fault,) = diagnose(
-        replace(own, snapshot=snapshot, targets=targets(snapshot, POLICY)), OPTIONS
-    ).findings  # fmt: skip
-    assert fault.remedy == "write proto=rdma6 into the options in /etc/fstab:1"
-    (fault,) = diagnose(facts("[fd00::10]:/a /a nfs vers=3,proto=udp6,nofail"), OPTIONS).findings
+    added = configured("[fd00::10]:/a /a nfs vers=4.1,nofail", ("Proto", "rdma"))
+    assert added == {"NFS311": "write proto=rdma6 into the options in /etc/fstab:1"}
+    fault = only("NFS312", facts("[fd00::10]:/a /a nfs vers=3,proto=udp6,nofail"))
     assert fault.remedy == "write proto=tcp6 instead of udp in the options in /etc/fstab:1"
 
 
@@ -839,9 +785,8 @@ def test_a_map_that_was_not_read_is_named_with_the_reason(
     why: Unread, point: str, kind: str, local: str, message: str
 ) -> None:
     item = UnreadMap(why, point, kind, "x", "/etc/auto.master", 3, local)
-    snapshot, system = Snapshot(maps=(item,), kernel=NEW), System(helpers=HELPERS)
-    (finding,) = diagnose(Facts(frozenset({Need.LIVE}), snapshot, POLICY, system=system), OPTIONS).findings
-    assert (finding.rule, finding.subject) == ("NFS310", "/etc/auto.master:3")
+    finding = only("NFS310", host(Snapshot(maps=(item,), kernel=NEW)))
+    assert finding.subject == "/etc/auto.master:3"
     assert finding.message == message.format(
         "none of its mounts was checked",
         "(automount in /etc/nsswitch.conf): entries from there were not checked",

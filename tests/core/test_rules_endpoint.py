@@ -78,14 +78,13 @@ def tunnelled(real: str, port: int = 20049, point: str = "/mnt/tls") -> Target:
     return replace(target, endpoint=Endpoint(real, address, 2049, "azure-files"))
 
 
-def found(
+def facts(
     targets: Iterable[Target],
     answers: Iterable[Answer] = (),
     reaches: Iterable[Reach] = (),
     tls: Tls = NO_TLS,
-) -> list[str]:
-    """Return rule and subject of each finding."""
-    facts = Facts(
+) -> Facts:
+    return Facts(
         has=frozenset({Need.LIVE, Need.NETWORK}),
         snapshot=Snapshot(),
         policy=POLICY,
@@ -93,9 +92,30 @@ def found(
         network=Network(answers=tuple(answers), reaches=tuple(reaches)),
         system=System(tls=tls),
     )
-    diagnosis = diagnose(facts, RULES)
+
+
+def found(
+    targets: Iterable[Target],
+    answers: Iterable[Answer] = (),
+    reaches: Iterable[Reach] = (),
+    tls: Tls = NO_TLS,
+) -> list[str]:
+    """Return rule and subject of each finding."""
+    diagnosis = diagnose(facts(targets, answers, reaches, tls), RULES)
     assert not diagnosis.crashed, diagnosis
     return [f"{one.rule} {one.subject}" for one in diagnosis.findings]
+
+
+def foreign(target: Target) -> Target:
+    """Return a live mount as another mount namespace has it."""
+    assert target.live is not None
+    return replace(target, live=replace(target.live, foreign=True))
+
+
+def made_by(target: Target, maker: Maker) -> Target:
+    """Return a line with another maker."""
+    assert target.request is not None
+    return replace(target, request=replace(target.request, maker=maker))
 
 
 def test_the_rules_are_in_the_order_of_their_ids() -> None:
@@ -105,8 +125,7 @@ def test_the_rules_are_in_the_order_of_their_ids() -> None:
 def test_what_this_host_resolves_and_reaches_is_nothing_to_a_mount_of_another_namespace() -> None:
     answers, dead = [Answer("nas", error="NXDOMAIN")], [Reach(PRIVATE, 2049, Reachable.UNREACHABLE)]
     own = live("nas:/e", PRIVATE)
-    assert own.live is not None
-    away = replace(own, live=replace(own.live, foreign=True))
+    away = foreign(own)
     assert found([own], answers, dead) == ["NFS405 /mnt/a", "NFS408 /mnt/a"]
     assert found([away], answers, dead) == []
     moved = [Answer("nas", ("10.10.10.11",))]
@@ -115,9 +134,7 @@ def test_what_this_host_resolves_and_reaches_is_nothing_to_a_mount_of_another_na
 
 
 def test_a_line_of_this_host_is_judged_also_where_only_a_container_has_its_mount() -> None:
-    line, own = asked("nas:/e"), live("nas:/e", PRIVATE)
-    assert own.live is not None
-    away = replace(own, live=replace(own.live, foreign=True), request=line.request)
+    away = replace(foreign(live("nas:/e", PRIVATE)), request=asked("nas:/e").request)
     assert found([away], [Answer("nas", error="NXDOMAIN")]) == ["NFS408 /mnt/a"]
 
 
@@ -187,16 +204,9 @@ def test_a_name_is_public_when_all_its_addresses_are(answer: Answer, expected: l
 
 
 def faults(rule: str, target: Target, *answers: Answer) -> list[Fault]:
-    """Return what a rule says of a mount."""
-    facts = Facts(
-        has=frozenset({Need.LIVE, Need.NETWORK}),
-        snapshot=Snapshot(),
-        policy=POLICY,
-        targets=(target,),
-        network=Network(answers=answers),
-    )
+    """Return the faults of a mount by one rule."""
     (judge,) = (one.judge for one in RULES if one.id == rule)
-    return list(judge(facts))
+    return list(judge(facts([target], answers)))
 
 
 def test_a_name_of_the_privatelink_zone_that_ends_in_public_is_not_linked() -> None:
@@ -257,26 +267,16 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
         replace(live("nas:/e", PRIVATE, f"/{device}"), superblock=Superblock(device, 7, 128))
         for device in ("0:43", "0:44")
     ]
-    facts = Facts(
-        has=frozenset({Need.LIVE, Need.SAMPLE}),
-        snapshot=Snapshot(),
-        policy=POLICY,
-        targets=tuple(mounts[::order]),
-        measured=Measured(10, sessions={"0:43": 7}),  # the other is of NFSv3
-    )
-    (fault,) = diagnose(facts, select(RULES, ("NFS414",), ())).findings
+    measured = Measured(10, sessions={"0:43": 7})  # the other is of NFSv3
+    seen = replace(facts(mounts[::order]), has=frozenset({Need.LIVE, Need.SAMPLE}), measured=measured)
+    (fault,) = diagnose(seen, select(RULES, ("NFS414",), ())).findings
     assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 
 
 def test_an_address_is_told_once_for_all_its_mounts() -> None:
     mounts = [live(f"{PRIVATE}:/sa1/{share}", PRIVATE, f"/{share}", host=SA1) for share in "ab"]
-    facts = Facts(
-        has=frozenset({Need.LIVE}),
-        snapshot=Snapshot(),
-        policy=POLICY,
-        targets=(*mounts, asked(f"{PRIVATE}:/export")),
-    )
-    (fault,) = diagnose(facts, select(RULES, ("NFS403",), ())).findings
+    seen = facts([*mounts, asked(f"{PRIVATE}:/export")])
+    (fault,) = diagnose(seen, select(RULES, ("NFS403",), ())).findings
     assert fault.subject == "/a"
     assert fault.message.endswith("; the same holds for /b")
 
@@ -351,19 +351,13 @@ def test_two_mounts_that_drifted_do_not_excuse_each_other() -> None:
 
 
 def test_a_mount_point_is_quoted_in_a_command() -> None:
-    facts = Facts(
-        has=frozenset({Need.LIVE, Need.NETWORK}),
-        snapshot=Snapshot(),
-        policy=POLICY,
-        targets=(
-            live(f"{SA1}:/sa1/s", PRIVATE, "/mnt/my $HOME"),
-            live("127.0.0.1:/sa1/t", "10.10.10.20", "/mnt/a;b", port="20049"),
-            tunnelled("10.10.10.12", point="/mnt/it's"),
-        ),
-        network=Network(answers=(Answer(SA1, ("10.10.10.11",)),), reaches=(OPEN,)),
-        system=System(tls=Tls(listening=frozenset())),
+    mounts = (
+        live(f"{SA1}:/sa1/s", PRIVATE, "/mnt/my $HOME"),
+        live("127.0.0.1:/sa1/t", "10.10.10.20", "/mnt/a;b", port="20049"),
+        tunnelled("10.10.10.12", point="/mnt/it's"),
     )
-    remedies = {one.rule: one.remedy for one in diagnose(facts, RULES).findings}
+    seen = facts(mounts, [Answer(SA1, ("10.10.10.11",))], [OPEN], Tls(listening=frozenset()))
+    remedies = {one.rule: one.remedy for one in diagnose(seen, RULES).findings}
     assert "umount '/mnt/my $HOME' " in remedies["NFS404"]
     assert "umount '/mnt/a;b'," in remedies["NFS407"]
     assert """umount '/mnt/it'"'"'s' and""" in remedies["NFS406"]
@@ -371,6 +365,9 @@ def test_a_mount_point_is_quoted_in_a_command() -> None:
 
 def test_a_tunnels_own_end_does_not_drift() -> None:
     assert found([live("localhost:/e", "127.0.0.1")], [Answer("localhost", ("::1",))]) == []
+
+
+CHINA = "sa1.file.core.chinacloudapi.cn"
 
 
 @pytest.mark.parametrize("state", [Reachable.REFUSED, Reachable.TIMEOUT, Reachable.UNREACHABLE])
@@ -467,8 +464,7 @@ def test_a_tunnel_needs_a_listener_and_an_installed_watchdog_that_runs(
 def test_a_watchdog_that_is_masked_is_unmasked_before_it_is_started(listening: frozenset[int]) -> None:
     for masked in (True, False):
         tls = Tls(replace(STOPPED, masked=masked), listening)
-        facts = Facts(frozenset(), Snapshot(), POLICY, (tunnelled(PRIVATE),), system=System(tls=tls))
-        (fault,) = helper_down(facts)
+        (fault,) = helper_down(facts([tunnelled(PRIVATE)], tls=tls))
         assert fault.remedy.startswith("sudo systemctl unmask aznfswatchdogv4 && sudo") is masked
 
 
@@ -577,9 +573,7 @@ def test_another_cloud_or_a_name_of_ones_own_needs_the_override(
 def test_an_override_of_another_mount_does_not_count(
     maker: Maker, scopes: dict[str, str], *, expected: bool
 ) -> None:
-    target = asked("sa1.file.core.chinacloudapi.cn:/sa1/s", fstype="aznfs")
-    assert target.request is not None
-    target = replace(target, request=replace(target.request, maker=maker))
+    target = made_by(asked(f"{CHINA}:/sa1/s", fstype="aznfs"), maker)
     overrides = tuple(Override(value, f"/etc/{scope}", scope) for scope, value in scopes.items())
     assert found([target], tls=Tls(overrides=overrides)) == (["NFS409 /etc/fstab:4"] if expected else [])
 
@@ -628,23 +622,19 @@ def test_a_drop_in_hides_weaker_ones_of_its_name(
 def test_what_logins_have_counts_for_what_somebody_mounts(
     options: str, maker: Maker, *, expected: bool
 ) -> None:
-    target = asked(f"{CHINA}:/sa1/s", options, fstype="aznfs")
-    assert target.request is not None
-    target = replace(target, request=replace(target.request, maker=maker))
+    target = made_by(asked(f"{CHINA}:/sa1/s", options, fstype="aznfs"), maker)
     tls = Tls(overrides=(Override("chinacloudapi.cn", "/etc/environment", LOGINS),))
     assert found([target], tls=tls) == (["NFS409 /etc/fstab:4"] if expected else [])
     if expected:
         assert "OVERRIDE is not set outside of logins (/etc/environment): " in corrected(target, tls).message
 
 
-CHINA = "sa1.file.core.chinacloudapi.cn"
 WANTED = "AZURE_ENDPOINT_OVERRIDE=chinacloudapi.cn"
 UNITS = "/etc/systemd/system"
 
 
 def corrected(target: Target, tls: Tls) -> Fault:
-    facts = Facts(frozenset(), Snapshot(), POLICY, (target,), system=System(tls=tls))
-    (fault,) = wrong_cloud(facts)
+    (fault,) = wrong_cloud(facts([target], tls=tls))
     return fault
 
 
@@ -676,9 +666,7 @@ def test_only_what_is_the_mounts_own_is_changed_in_its_place(
 
 @pytest.mark.parametrize("scope", [None, "", AUTOFS])
 def test_the_automounter_has_an_environment_of_its_own(scope: str | None) -> None:
-    target = asked(f"{CHINA}:/sa1/s", fstype="aznfs")
-    assert target.request is not None
-    target = replace(target, request=replace(target.request, maker=Maker.AUTOFS))
+    target = made_by(asked(f"{CHINA}:/sa1/s", fstype="aznfs"), Maker.AUTOFS)
     overrides = () if scope is None else (Override("windows.net", "/etc/x.conf", scope),)
     reload = "sudo systemctl daemon-reload and sudo systemctl restart autofs"
     own = f"set {WANTED} in /etc/x.conf, then {reload}"

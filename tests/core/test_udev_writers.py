@@ -1,4 +1,4 @@
-"""What is promised of udev was held against udevadm test of systemd 252, for a bdi that was there."""
+"""Writers of a read-ahead among udev rules; the effects were compared with udevadm test of systemd 252."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def writers(text: str) -> tuple[RuleWriter, ...]:
     return find_writers((("r", text),))
 
 
-def certainty(condition: str) -> bool | None:
-    """Tell whether a rule under a condition writes; None: it may."""
-    found = writers(f'{condition}, ATTR{{read_ahead_kb}}="1"')
+def certainty(condition: str, first: str = "") -> bool | None:
+    """Return whether a rule with a condition writes, after a first rule; None: it may."""
+    found = writers(f"{first}\n{condition}, {SECOND}")
     return found[0].certain or None if found else False
 
 
@@ -126,11 +126,6 @@ HOLDS = [
 ]
 
 
-@pytest.mark.parametrize("condition", HOLDS)
-def test_what_holds_for_every_nfs_bdi_is_known(condition: str) -> None:
-    assert certainty(condition) is True
-
-
 FAILS = [
     'SUBSYSTEM=="block"',
     'SUBSYSTEM=="class"',
@@ -147,11 +142,6 @@ FAILS = [
     'RESULT=="x"',
     'IMPORT{parent}=="X*"',
 ]
-
-
-@pytest.mark.parametrize("condition", FAILS)
-def test_what_fails_for_every_nfs_bdi_is_known(condition: str) -> None:
-    assert certainty(condition) is False
 
 
 UNKNOWN = [
@@ -174,15 +164,14 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize("condition", UNKNOWN)
-def test_what_only_the_host_knows_stays_unknown(condition: str) -> None:
-    assert certainty(condition) is None
-
-
-def second(first: str, condition: str) -> bool | None:
-    """Tell whether a rule under a condition writes after another rule."""
-    found = writers(f"{first}\n{condition}, {SECOND}")
-    return found[0].certain or None if found else False
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [(each, known) for known, group in ((True, HOLDS), (False, FAILS), (None, UNKNOWN)) for each in group],
+)
+def test_a_condition_holds_or_fails_for_every_nfs_bdi_or_depends_on_the_host(
+    condition: str, *, expected: bool | None
+) -> None:
+    assert certainty(condition) is expected
 
 
 @pytest.mark.parametrize(
@@ -206,10 +195,10 @@ def second(first: str, condition: str) -> bool | None:
         ('OPTIONS="watch", OWNER="root"', 'ACTION=="add"', True),
     ],
 )
-def test_what_a_rule_leaves_behind_counts_for_the_next(
+def test_the_results_of_a_rule_count_for_the_next(
     first: str, condition: str, *, expected: bool | None
 ) -> None:
-    assert second(first, condition) is expected
+    assert certainty(condition, first) is expected
 
 
 def lines(text: str) -> list[tuple[int, bool]]:
@@ -306,19 +295,23 @@ def test_a_command_that_asks_something_reaches_all_where_it_asks_for_nfs(
 AZURE = RuleWriter("/etc/udev/rules.d/90-azure.rules", 1, "15381", None, certain=False)
 
 
-@pytest.mark.parametrize(("kb", "culprit"), [(128, NFSRAHEAD), (15380, NFSRAHEAD), (15381, NFSRAHEAD)])
-def test_the_last_rule_that_may_have_written_a_value_is_the_culprit(kb: int, culprit: RuleWriter) -> None:
-    assert find_culprit((AZURE, NFSRAHEAD), kb, 4) is culprit
+REFUSED = tuple(RuleWriter("r", 1, value, None, certain=True) for value in ("15M", "", "9" * 5000, "²"))
 
 
-@pytest.mark.parametrize(("kb", "culprit"), [(15380, AZURE), (15381, None), (128, None)])
-def test_a_rule_with_another_value_is_not_accused(kb: int, culprit: RuleWriter | None) -> None:
-    assert find_culprit((AZURE,), kb, 4) is culprit
-
-
-def test_what_is_no_number_is_never_written() -> None:
-    refused = [RuleWriter("r", 1, value, None, certain=True) for value in ("15M", "", "9" * 5000, "²")]
-    assert find_culprit(tuple(refused), 15, 4) is None
+@pytest.mark.parametrize(
+    ("rules", "kb", "culprit"),
+    [
+        *[((AZURE, NFSRAHEAD), kb, NFSRAHEAD) for kb in (128, 15380, 15381)],
+        ((AZURE,), 15380, AZURE),
+        ((AZURE,), 15381, None),
+        ((AZURE,), 128, None),
+        (REFUSED, 15, None),
+    ],
+)
+def test_the_last_rule_that_may_have_written_a_value_is_the_culprit(
+    rules: tuple[RuleWriter, ...], kb: int, culprit: RuleWriter | None
+) -> None:
+    assert find_culprit(rules, kb, 4) is culprit
 
 
 def test_nfsraheads_value_is_changed_in_its_own_configuration() -> None:
