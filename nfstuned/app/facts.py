@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.smb import credentials
@@ -19,7 +18,6 @@ from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
 from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Stalled
 from nfstuned.model.system import Network
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.etc.writers import read_writers
@@ -91,7 +89,10 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
             now_s=outside.now(),
             measured=measured,
             stalled=stalled,
-            waiters=_waiters(root, stalled),
+            # Only root may see the programs that wait.
+            waiters=read_waiters(root, frozenset(device for device, _ in stalled.stalls))
+            if stalled is not None and stalled.stalls and os.geteuid() == 0
+            else NO_NAMES,
             kernel_words=outside.kernel_words() if stalled is not None and stalled.stalls else "",
             missing=missing,
         )
@@ -123,13 +124,6 @@ def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) ->
         Missing(wanted[unit][0], unit, state, observe_entries(root, wanted[unit][1]))
         for unit, state in outside.last_words(gone).items()
     )
-
-
-def _waiters(root: Root, stalled: Stalled | None) -> Mapping[str, tuple[str, ...]]:
-    """Return the programs that wait for stalled superblocks; only root may see them."""
-    if stalled is None or not stalled.stalls or os.geteuid() != 0:
-        return NO_NAMES
-    return read_waiters(root, frozenset(device for device, _ in stalled.stalls))
 
 
 def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:

@@ -70,7 +70,9 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             findings.append(_finding(CRASHED, Fault(rule.id, message)))
     return Diagnosis(
         # A proposed line and its live mount may have the same finding.
-        findings=tuple(sorted(dict.fromkeys(findings), key=_order)),
+        findings=tuple(
+            sorted(dict.fromkeys(findings), key=lambda f: (f.subject, f.severity.rank, f.rule, f.message))
+        ),
         skipped=tuple(skipped),
         crashed=crashed,
         doubts=tuple(dict.fromkeys((*facts.unknown, *map(str, facts.snapshot.problems)))),
@@ -103,10 +105,6 @@ def _finding(rule: Rule, fault: Fault) -> Finding:
         remedy=fault.remedy,
         source=fault.source or rule.source,
     )
-
-
-def _order(finding: Finding) -> tuple[str, int, str, str]:
-    return finding.subject, finding.severity.rank, finding.rule, finding.message
 
 
 CATALOGUE: tuple[Rule, ...] = (CRASHED, *RULES)

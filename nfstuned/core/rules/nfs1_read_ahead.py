@@ -130,6 +130,12 @@ def wasted(facts: Facts) -> Iterator[Fault]:
         target = first.get(sample.device)
         if reads is None or target is None or judge(reads) is not Use.WASTED:
             continue
+        # All mounts of a superblock share its value, and so they all need the workload.
+        mounts = target.superblock.mounts if target.superblock else ()
+        points = dict.fromkeys([target.point, *(mount.point for mount in mounts if not mount.foreign)])
+        profile = target.profile.name.partition(WITH)[0]
+        own = profile if profile != target.endpoint.provider else ""
+        command = give_workload(tuple(points), own, RANDOM)
         yield Fault(
             target.subject,
             f"in {sample.interval_s:.0f} s the server sent {reads.fetched_bytes / (1 << 20):.0f} MiB, "
@@ -138,16 +144,8 @@ def wasted(facts: Facts) -> Iterator[Fault]:
             "does not count those reads)",
             observed=f"{reads.ratio:.1f} bytes fetched for each that was read",
             expected=f"below {WASTE_RATIO:.0f}",
-            remedy=f"{_give_random(target)}; then {reload}sudo nfstuned apply, and measure again",
+            remedy=f"{command}; then {reload}sudo nfstuned apply, and measure again",
         )
-
-
-def _give_random(target: Target) -> str:
-    """Return the command that gives all mounts of a superblock, which share a value, workload `random`."""
-    mounts = target.superblock.mounts if target.superblock else ()
-    points = dict.fromkeys([target.point, *(mount.point for mount in mounts if not mount.foreign)])
-    profile = target.profile.name.partition(WITH)[0]
-    return give_workload(tuple(points), profile if profile != target.endpoint.provider else "", RANDOM)
 
 
 @rule(

@@ -105,8 +105,14 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
     """
     for _, request in _requests(facts.targets):
         strange, misused = _wrong(request, facts.snapshot.kernel)
-        versions = _versions(request, facts.system.nfs_utils)
-        stale = _only_of_version_3(request)
+        versions: tuple[str, ...] = ()
+        stale: tuple[str, ...] = ()
+        if request.fstype not in SMB:
+            options = parse_options(request.options)
+            versions = _versions(options, facts.system.nfs_utils)
+            asked = nfs_version(request.fstype, options)
+            if asked is not None and asked[0] == 4:  # noqa: PLR2004 - nfs_do_mount_v4
+                stale = tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
         if strange or misused or versions or stale:
             yield _refused(request, strange, misused, versions, stale)
 
@@ -132,27 +138,17 @@ def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, .
     return strange, tuple(dict.fromkeys(misused))
 
 
-def _versions(request: Request, utils: NfsUtils | None) -> tuple[str, ...]:
+def _versions(options: Options, utils: NfsUtils | None) -> tuple[str, ...]:
     """Return the options that name a version where there are several; () where an old mount.nfs takes them.
 
     It refuses them since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
     utils/mount/network.c).
     """
-    old = utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE
-    if request.fstype in SMB or old:
+    if utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE:
         return ()
-    pairs = [pair for pair in parse_options(request.options).pairs if _VERSION.match(pair[0])]
+    pairs = [pair for pair in options.pairs if _VERSION.match(pair[0])]
     texts = tuple(name if value is None else f"{name}={value}" for name, value in pairs)
     return texts if len(texts) > 1 else ()
-
-
-def _only_of_version_3(request: Request) -> tuple[str, ...]:
-    """Return a line's options that only version 3 has where it asks for version 4 (nfs_do_mount_v4)."""
-    options = parse_options(request.options)
-    asked = None if request.fstype in SMB else nfs_version(request.fstype, options)
-    if asked is None or asked[0] != 4:  # noqa: PLR2004 - the version
-        return ()
-    return tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
 
 
 def _refused(

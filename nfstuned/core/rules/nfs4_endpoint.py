@@ -130,7 +130,13 @@ def drifted(facts: Facts) -> Iterator[Fault]:
     """
     answers = facts.network.by_name
     reaches = _by_address(facts)
-    current = {as_address(address) for target in facts.nfs if (address := _current(answers, target))}
+    # The addresses of live mounts that their sources have too, in writing or by their names now.
+    current = set()
+    for target in facts.nfs:
+        address, host = _shown_address(target), plain(split_source(target.source)[0])
+        named = (host, *answers.get(host, _NOTHING).addresses)
+        if address is not None and any(same(address, place) for place in named):
+            current.add(as_address(address))
     for target in facts.nfs:
         address, host = _shown_address(target), plain(split_source(target.source)[0])
         answer = _answer(answers, target, host)
@@ -240,13 +246,6 @@ def _shown_address(target: Target) -> str | None:
     if has_stand_in(target):
         return target.endpoint.address
     return target.live.options.get("addr") if target.live is not None else None
-
-
-def _current(answers: dict[str, Answer], target: Target) -> str | None:
-    """Return the address of a live mount if its source has it too, in writing or by its name now."""
-    address, host = _shown_address(target), plain(split_source(target.source)[0])
-    named = (host, *answers.get(host, _NOTHING).addresses)
-    return address if address is not None and any(same(address, place) for place in named) else None
 
 
 def _ordinary(facts: Facts, target: Target, host: str) -> str:

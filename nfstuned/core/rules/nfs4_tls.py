@@ -79,7 +79,12 @@ def mixed(facts: Facts) -> Iterator[Fault]:
         if _tunnel_port(facts, target) is not None or _asks_tls(target):
             for place in _places(answers, target):
                 encrypted.setdefault(place, []).append(target)
-        elif not _asked_for_tunnel(target) and not _is_refused(target) and _may_share(target):
+        # The kernel may send a clear mount over a tunnel's connections only with NFS 4.1.
+        elif (
+            not _asked_for_tunnel(target)
+            and not _is_refused(target)
+            and nfs_version(target.fstype, target.options) in {None, (4, None), (4, 1)}
+        ):
             clear.append(target)
     for target in clear:
         both = (
@@ -141,11 +146,6 @@ def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
     return mount.point != other.point and not before_and_after
 
 
-def _may_share(target: Target) -> bool:
-    """Whether the kernel may send a clear mount over a tunnel's connections, which are of NFS 4.1."""
-    return nfs_version(target.fstype, target.options) in {None, (4, None), (4, 1)}
-
-
 @rule("NFS409", "tls-wrong-cloud", WARNING, source=sources.TLS)
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts for which the helper's endpoint override is missing, or is another cloud's."""
@@ -154,7 +154,9 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
             continue
         host, override = plain(split_source(target.request.source)[0]), _override(facts, target.request)
         value = override.value if override else ""
-        suffix = _cloud(facts, host)
+        suffix = ""
+        if provider_by_name(facts.policy, host) == AZURE_FILES:
+            suffix = host.partition(".core.")[2] or _PUBLIC_CLOUD
         fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
         # The effect of an override on the public cloud's zones and previews is not known.
         special = suffix == _PUBLIC_CLOUD and not host.endswith(f".file.core.{_PUBLIC_CLOUD}")
@@ -252,11 +254,3 @@ def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:
     known = (place.address,) if place.address is not None else answer.addresses if answer else ()
     addresses = (str(as_address(text) or text) for text in (*known, place.host))
     return tuple(text for text in addresses if not is_loopback(text))
-
-
-def _cloud(facts: Facts, host: str) -> str:
-    """Return the suffix of the cloud that a name of Azure Files belongs to; "" for any other name."""
-    if provider_by_name(facts.policy, host) != AZURE_FILES:
-        return ""
-    _, mark, suffix = host.partition(".core.")
-    return suffix if mark else _PUBLIC_CLOUD

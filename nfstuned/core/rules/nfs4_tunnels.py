@@ -18,7 +18,7 @@ from nfstuned.core.rules.nfs2_nconnect import too_few
 from nfstuned.core.rules.remedies import WATCHDOG, enable
 from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.change import quote
-from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import Mount, bracketed
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
@@ -179,7 +179,19 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
         connections = max(busy_connections(target) or 1 for target in through)
         if len(threads) < connections:
             continue
-        least, most = threads[connections - 1], _wanted(through, facts)
+        least = threads[connections - 1]
+        ids = {target.identity for target in through}
+        few = (pair for server in servers(facts) for pair in too_few(server, facts))
+        most = max((number for number, target in few if target.identity in ids), default=0)
+        more = (
+            "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
+            f"{quote(through[0].point)} shows the limit"
+        )
+        if most:
+            more = (
+                f"{_unmount(service.port)}, and mount again with nconnect={most}: each connection has a "
+                "thread of its own"
+            )
         if connections == 1:
             busy = (
                 f"a thread of the tunnel had {least:.0%} of a processor, and it carries the only connection: "
@@ -196,26 +208,8 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             f"{some([target.point for target in through])}{' together' if len(through) > 1 else ''}",
             observed=f"{least:.0%} of a processor",
             expected=f"below {TUNNEL_FULL:.0%}",
-            remedy=f"{_more(service, through[0], most)} (nfstuned explain NFS421)",
+            remedy=f"{more} (nfstuned explain NFS421)",
         )
-
-
-def _wanted(through: list[Target], facts: Facts) -> int:
-    """Return the largest nconnect of mounts that have too few connections; 0 where each has enough."""
-    ids = {target.identity for target in through}
-    few = (pair for server in servers(facts) for pair in too_few(server, facts))
-    return max((most for most, target in few if target.identity in ids), default=0)
-
-
-def _more(service: TunnelService, target: Target, most: int) -> str:
-    """Return how mounts get more throughput; `most` is the nconnect that they should have, or 0."""
-    if most:
-        unmount = _unmount(service.port)
-        return f"{unmount}, and mount again with nconnect={most}: each connection has a thread of its own"
-    return (
-        "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
-        f"{quote(target.point)} shows the limit"
-    )
 
 
 def _accepted(service: TunnelService, refusal: Refusal) -> str:

@@ -61,7 +61,10 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
 @rule("NFS702", "module-missing", ERROR, needs=(IMAGE,), source="fs/nfs/Makefile")
 def module_missing(facts: Facts) -> Iterator[Fault]:
     """Yield kernels without a module that the image's mounts need, and modprobe.d's lines against it."""
-    needed, system = _needed(facts), facts.snapshot.distribution
+    asked, system = _needed_by_mounts(facts), facts.snapshot.distribution
+    needed = asked
+    if "nfs" not in asked and _uses_nfs(facts):
+        needed = {**dict.fromkeys(("nfs", "nfsv4"), "every NFS mount"), **asked}
     names = (system.id, *system.like) if system else ()
     everywhere = "install the package with all modules of this kernel"
     package = next((_PACKAGES[name] for name in names if name in _PACKAGES), everywhere)
@@ -77,7 +80,6 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 remedy=package.format(release=kernel.release),
             )
     # An image in which modules were disabled on purpose has no mounts that need them.
-    asked = _needed_by_mounts(facts)
     for refused in facts.system.refused_modules:
         if refused.name in asked:
             place = f"{refused.file}:{refused.line}"
@@ -129,15 +131,8 @@ def _uses_nfs(facts: Facts) -> bool:
     return bool(facts.nfs) or bool(facts.system.helpers & _NFS_HELPERS)
 
 
-def _needed(facts: Facts) -> dict[str, str]:
-    """Return the modules that the image's mounts need, each with the mounts that fail without it."""
-    needed = _needed_by_mounts(facts)
-    if "nfs" not in needed and _uses_nfs(facts):
-        return {**dict.fromkeys(("nfs", "nfsv4"), "every NFS mount"), **needed}
-    return needed
-
-
 def _needed_by_mounts(facts: Facts) -> dict[str, str]:
+    """Return the modules that the image's mounts need, each with a mount that fails without it."""
     needed: dict[str, str] = {}
     for target in facts.nfs:
         for name in ("nfs", "nfsv3" if is_v3(target.fstype, target.wanted) else "nfsv4"):

@@ -120,16 +120,11 @@ def _pieces(text: str, everywhere: Mapping[int, str]) -> Iterator[_Piece]:
         source = item.text if isinstance(item, JoinedLine) else "".join(lines[first - 1 : last])
         defects = tuple(reported.get((first, last), ()))
         useless = any(defect.dropped and defect.message.startswith(_NO_EFFECT) for defect in defects)
-        tokens = tuple(_tokens(source)) if useless or not any(defect.dropped for defect in defects) else ()
+        tokens: tuple[UdevToken, ...] = ()
+        if useless or not any(defect.dropped for defect in defects):
+            checked = (check_token(written)[0] for written in split_tokens(source))
+            tokens = tuple(token for token in checked if token is not None)
         yield _Piece(first, last, source, defects, useless or first in asking, everywhere.get(first), tokens)
-
-
-def _tokens(text: str) -> Iterator[UdevToken]:
-    """Yield the tokens of a rule that udev can read, in udev's reading."""
-    for written in split_tokens(text):
-        token, _ = check_token(written)
-        if token is not None:
-            yield token
 
 
 def _explained(pieces: list[_Piece], late: frozenset[int] | None) -> Iterator[_Piece]:
@@ -170,7 +165,14 @@ def _reasons(piece: _Piece, late: frozenset[int] | None) -> Iterator[_Reason]:
     """Yield why a rule that is about a read-ahead never acts on an NFS mount."""
     assigned = [token for token in piece.tokens if not token.is_match and _is_value(token)]
     commands = [token for token in piece.tokens if token.key == "RUN" and aims_at_attribute(token.value)]
-    asked = [token for token in piece.tokens if _should_assign(token)]
+    # Questions about the read-ahead with an amount, which their author meant as assignments.
+    asked = [
+        token
+        for token in piece.tokens
+        if _is_value(token)
+        and token.operator == "=="
+        and (_AMOUNT.fullmatch(token.value) or uses_result(token.value))
+    ]
     if not assigned and not commands and asked and _does_nothing_else(piece):
         written = f'ATTR{{{asked[0].attribute}}}=="{asked[0].value}"'
         yield _Reason("== for =", f"{written} asks for the value, and only = writes it")
@@ -195,7 +197,11 @@ def _of_values(piece: _Piece, assigned: list[UdevToken]) -> Iterator[_Reason]:
         why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
         yield _Reason("value with a unit" if _AMOUNT.fullmatch(value) else "value that is no number", why)
     lost = [token.attribute or "" for token in assigned if not _is_on_bdi(token)]
-    if lost and len(lost) == len(assigned) and _is_for_bdis(piece):
+    # A rule for bdis alone: disks have folders bdi and queue of their own.
+    subsystems = [token for token in piece.tokens if token.operator == "==" and token.key == "SUBSYSTEM"]
+    for_bdis = any(matches(token, "bdi") for token in subsystems)
+    for_disks = any(matches(token, "block") for token in subsystems)
+    if lost and len(lost) == len(assigned) and for_bdis and not for_disks:
         yield _Reason("attribute that no bdi has", f"a bdi has no {lost[-1]}, but {ATTRIBUTE}")
 
 
@@ -228,20 +234,6 @@ def _is_on_bdi(token: UdevToken) -> bool:
     """Whether a bdi may have the attribute."""
     parts = [part for part in (token.attribute or "").split("/") if part not in {"", "."}]
     return parts == [ATTRIBUTE] or not (len(parts) == 1 or parts[0] in _DISK_FOLDERS)
-
-
-def _is_for_bdis(piece: _Piece) -> bool:
-    """Whether a rule asks for bdis, which have no bdi or queue of their own as disks have."""
-    asks = [token for token in piece.tokens if token.operator == "=="]
-    return any(token.key == "SUBSYSTEM" and matches(token, "bdi") for token in asks) and not any(
-        token.key == "SUBSYSTEM" and matches(token, "block") for token in asks
-    )
-
-
-def _should_assign(token: UdevToken) -> bool:
-    """Whether a question about the read-ahead has the form of an assignment's value."""
-    amount = _AMOUNT.fullmatch(token.value) is not None or uses_result(token.value)
-    return _is_value(token) and token.operator == "==" and amount
 
 
 def _does_nothing_else(piece: _Piece) -> bool:

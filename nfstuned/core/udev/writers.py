@@ -224,11 +224,11 @@ def unsure(files: Iterable[UdevFile], writer: RuleWriter) -> set[str]:
 def _asked(files: Iterable[UdevFile], writer: RuleWriter) -> list[UdevToken]:
     """Return the matches of the rule that writes."""
     text = next(file.text for file in files if file.path == writer.file)
-    return [token for token in _rules_of(text)[writer.line].tokens if token.is_match]
+    return [token for token in _rules_by_line(text)[writer.line].tokens if token.is_match]
 
 
 @lru_cache(maxsize=8)
-def _rules_of(text: str) -> dict[int, UdevRule]:
+def _rules_by_line(text: str) -> dict[int, UdevRule]:
     """Return the rules of a file by their first lines."""
     return {rule.line: rule for rule in parse_udev_rules(text).rules}
 
