@@ -50,7 +50,7 @@ _INODES = "nfs_inode_cache"
 
 def observe_system(root: Root, *, image: bool) -> System:
     """Return the parameters, helpers and services; of an image nothing that only a running kernel knows."""
-    helpers = (name for name in _HELPERS if any(root.executable(f"{folder}/{name}") for folder in _PROGRAMS))
+    helpers = {name for name in _HELPERS for folder in _PROGRAMS if root.executable(f"{folder}/{name}")}
     last = root.read_or_empty(_SYSCTL_CONF)
     written = System(
         # The settings at the load of modules, then those of sysctl. sysctl.conf comes last: nfs-utils runs

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Mount, MountStats, Options
+from nfstuned.model.kernel import Mount, MountStats, Options, nfs_protocol, nfs_version, version_text
 from nfstuned.model.mounts import (
     FSTAB,
     Asked,
@@ -21,7 +21,7 @@ from nfstuned.model.mounts import (
     Superblock,
     UnitState,
 )
-from nfstuned.model.policy import Policy, Profile
+from nfstuned.model.policy import AZURE_FILES, NETAPP, Policy, Profile
 from nfstuned.model.samples import Sample, Stalled
 from nfstuned.model.system import Answer, Interface, Network, SmbOps, SmbSession, System
 from nfstuned.model.udev import UdevFile
@@ -165,6 +165,23 @@ class Target:
     """The options that are asked for."""
     options: Options = field(init=False, repr=False, compare=False)
     """The options in effect where it is mounted, else those that are asked for."""
+    asked_nconnect: int | None = field(init=False, repr=False, compare=False)
+    """The nconnect that was or will be asked for, 1 where the option is absent; None if unknown."""
+    version: str | None = field(init=False, repr=False, compare=False)
+    """The NFS version, "3" or "4.1"; "4" where the minor one is negotiated, None where all is.
+
+    Azure Files has 4.1 only, so that negotiation ends there.
+    """
+    protocol: str = field(init=False, repr=False, compare=False)
+    """"tcp", "udp" or "rdma", for IPv6 as for IPv4."""
+    is_azure_files: bool = field(init=False, repr=False, compare=False)
+    """Whether it is of Azure Files, by its server or by the administrator's policy."""
+    is_netapp: bool = field(init=False, repr=False, compare=False)
+    """Whether it is of Azure NetApp Files, by the administrator's policy or else by its server.
+
+    No server's name shows it. A server that calls itself NetApp on an Azure VM may be another ONTAP: a policy
+    then gives it the profile of another provider. A profile of the administrator's own leaves it open.
+    """
     identity: Identity = field(init=False, repr=False, compare=False)
     """The mount's key in dictionaries: its place in the mount table, or the line that asks for it."""
 
@@ -172,11 +189,27 @@ class Target:
         wanted = Options(tuple((option.name, option.value) for option in self.asked))
         object.__setattr__(self, "wanted", wanted)
         object.__setattr__(self, "options", wanted if self.live is None else self.live.options)
+        self._set_requested_values()
+        base, provider = self.profile.base, self.endpoint.provider
+        own = not self.profile.builtin and not self.profile.inherits
+        object.__setattr__(self, "is_azure_files", AZURE_FILES in {provider, base})
+        object.__setattr__(self, "is_netapp", base == NETAPP or (provider == NETAPP and own))
         if self.live is not None:
             place: tuple[str, int] = (self.live.device, self.live.mount_id)
         else:
             place = (self.request.file, self.request.line) if self.request else (self.subject, 0)
         object.__setattr__(self, "identity", (*place, self.point, self.source))
+
+    def _set_requested_values(self) -> None:
+        asked = None if not self.asked and self.request is None else 1
+        if "nconnect" in self.wanted:
+            asked = self.wanted.number("nconnect")
+        named = nfs_version(self.fstype, self.options)
+        if named in {None, (4, None)} and self.endpoint.provider == AZURE_FILES:
+            named = (4, 1)
+        object.__setattr__(self, "asked_nconnect", asked)
+        object.__setattr__(self, "version", version_text(named) if named is not None else None)
+        object.__setattr__(self, "protocol", nfs_protocol(self.options))
 
     @property
     def foreign(self) -> bool:
@@ -286,6 +319,8 @@ class Facts:
     """The existing files and folders that could not be read: their content is not known."""
     nfs: tuple[Target, ...] = field(init=False, repr=False)
     """The NFS mounts."""
+    azure_files: tuple[Target, ...] = field(init=False, repr=False)
+    """The NFS mounts of Azure Files."""
     smb_mounts: tuple[Target, ...] = field(init=False, repr=False)
     """The SMB mounts."""
     answers: Mapping[str, Answer] = field(init=False, repr=False)
@@ -295,7 +330,9 @@ class Facts:
     __hash__ = object.__hash__
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nfs", tuple(target for target in self.targets if target.is_nfs))
+        nfs = tuple(target for target in self.targets if target.is_nfs)
+        object.__setattr__(self, "nfs", nfs)
+        object.__setattr__(self, "azure_files", tuple(target for target in nfs if target.is_azure_files))
         object.__setattr__(self, "answers", self.network.by_name)
         object.__setattr__(self, "smb_mounts", tuple(target for target in self.targets if target.is_smb))
 

@@ -295,3 +295,53 @@ def parse_options(text: str) -> Options:
     options = re.findall(_OPTION, text) if '"' in text else text.split(",")
     parts = (option.partition("=") for option in options if option)
     return Options(tuple((name, value if separator else None) for name, separator, value in parts))
+
+
+Version = tuple[int, int | None]
+"""Major and minor version; the minor one is None where mount.nfs negotiates it."""
+
+_VERSION_NUMBER = re.compile(r"([234])(?:\.([0-2]))?")
+_VERSION_NAMES = ("vers", "nfsvers")
+ONLY_V3 = ("mountaddr", "mounthost", "mountport", "mountproto", "mountvers")
+"""Options of the protocol that only version 3 has beside it."""
+
+
+def nfs_version(fstype: str, options: Options) -> Version | None:
+    """Return the version that options name, the last of several; None where they name none.
+
+    `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. An
+    option that only version 3 has names it where nothing else does (nfs_set_version in
+    utils/mount/stropts.c).
+    """
+    asked: Version | None = (4, None) if fstype == "nfs4" else None
+    minor: int | None = None
+    for name, value in options.pairs:
+        text = value or "" if name in _VERSION_NAMES else name[1:] if name.startswith("v") else ""
+        match = _VERSION_NUMBER.fullmatch(text)
+        if match and (name in _VERSION_NAMES or value is None):
+            asked = (int(match[1]), int(match[2]) if match[2] else None)
+        elif name == "minorversion":
+            minor = decimal(value)
+    if asked is not None and asked[0] == 4 and asked[1] is None:  # noqa: PLR2004 - NFS 4 has minor versions
+        return 4, minor
+    if asked is None and fstype == "nfs" and any(name in ONLY_V3 for name, _ in options.pairs):
+        return 3, None
+    return asked
+
+
+def version_text(numbers: Version) -> str:
+    """Return a version as people write it."""
+    return f"{numbers[0]}" if numbers[1] is None else f"{numbers[0]}.{numbers[1]}"
+
+
+def nfs_protocol(options: Options) -> str:
+    """Return "tcp", "udp" or "rdma", for IPv6 as for IPv4.
+
+    The last one counts, as `proto=` or as a name alone (nfs_nfs_protocol in utils/mount/network.c).
+    """
+    named = [
+        value or "" if name == "proto" else name
+        for name, value in options.pairs
+        if name in {"proto", "tcp", "udp", "rdma"}
+    ]
+    return next(filter(None, reversed(named)), "tcp").removesuffix("6")

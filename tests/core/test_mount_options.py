@@ -2,15 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.mounts.options import (
-    Version,
-    cache_times,
-    has_kerberos,
-    last_of,
-    nfs_version,
-    version_text,
-)
-from nfstuned.model.kernel import parse_options
+from nfstuned.core.mounts.options import cache_times, has_kerberos, last_of
+from nfstuned.model.kernel import Version, nfs_version, parse_options, version_text
 
 
 @pytest.mark.parametrize(

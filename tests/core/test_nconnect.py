@@ -12,9 +12,6 @@ from nfstuned.core.nconnect.transport import (
     groups,
     is_private,
     members,
-    protocol,
-    requested_nconnect,
-    version,
 )
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
@@ -48,10 +45,10 @@ OLD = KernelRelease((4, 19, 0), "4.19.0")
     ],
 )
 def test_the_version_of_a_mount_is_told_by_its_options(options: str, told: str | None) -> None:
-    assert version(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
+    assert only(facts(lines=(f"{NAS}:/srv /mnt {options}",))).version == told
     # Azure Files has one version, at which negotiation ends.
     negotiated = "4.1" if told in {None, "4"} else told
-    assert version(only(facts(lines=(f"{AZURE}:/sa1/share /mnt {options}",)))) == negotiated
+    assert only(facts(lines=(f"{AZURE}:/sa1/share /mnt {options}",))).version == negotiated
 
 
 @pytest.mark.parametrize(
@@ -69,7 +66,7 @@ def test_the_version_of_a_mount_is_told_by_its_options(options: str, told: str |
     ],
 )
 def test_the_protocol_of_a_mount_is_the_last_that_is_named(options: str, told: str) -> None:
-    assert protocol(only(facts(lines=(f"{NAS}:/srv /mnt {options}",)))) == told
+    assert only(facts(lines=(f"{NAS}:/srv /mnt {options}",))).protocol == told
 
 
 @pytest.mark.parametrize(
@@ -113,11 +110,10 @@ def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible
 
 def test_what_was_asked_is_unknown_where_neither_utab_nor_a_file_tells() -> None:
     asked = [
-        requested_nconnect(one)
-        for one in facts(Made("/a", None), Made("/b"), Made("/c", "nconnect=9")).targets
+        one.asked_nconnect for one in facts(Made("/a", None), Made("/b"), Made("/c", "nconnect=9")).targets
     ]
     assert asked == [None, 1, 9]
-    assert requested_nconnect(only(facts(Made("/a", "nconnect=many")))) is None
+    assert only(facts(Made("/a", "nconnect=many"))).asked_nconnect is None
 
 
 def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> None:

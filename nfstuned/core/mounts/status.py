@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nfstuned.core.mounts.options import carried, nfs_version, version_text
+from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
 from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
-from nfstuned.model.kernel import Mount, whole_pages
+from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Stalled

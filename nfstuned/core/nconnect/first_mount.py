@@ -13,10 +13,7 @@ from nfstuned.core.nconnect.transport import (
     effective_nconnect,
     groups,
     members,
-    protocol,
-    requested_nconnect,
     rivals,
-    version,
     was_recorded,
 )
 from nfstuned.model.change import RELOAD_UNITS, quote
@@ -75,12 +72,12 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
     the files may be newer than the mount: then another mount must be there that asked for the number that
     both have. A proposal is newer than every mount that it has a line for.
     """
-    asked, wanted = last_asked(target.asked, "nconnect"), requested_nconnect(target)
+    asked, wanted = last_asked(target.asked, "nconnect"), target.asked_nconnect
     got = effective_nconnect(target, facts)
     release = facts.snapshot.kernel
     old = release is None or release.version < V4_0_SINCE
     # The kernel may ignore the option for this version or protocol: then nobody came first.
-    ignored = protocol(target) != "tcp" or (old and version(target) in {None, "4", "4.0"})
+    ignored = target.protocol != "tcp" or (old and target.version in {None, "4", "4.0"})
     if asked is None or wanted is None or got in {None, wanted} or ignored:
         return None
     if (got or 1) < wanted <= (busy_connections(target) or 0):
@@ -91,7 +88,7 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
     if target.identity in after:
         return None
     others = (other for other in rivals(target, facts) if other.identity not in after)
-    return asked if any(requested_nconnect(other) == got for other in others) else None
+    return asked if any(other.asked_nconnect == got for other in others) else None
 
 
 def decider(target: Target, facts: Facts) -> str:
@@ -108,9 +105,9 @@ def decider(target: Target, facts: Facts) -> str:
     oldest = [mount for age, mount in ages if age == most]
     if len(ages) == len(mounts) and len(oldest) == 1 and oldest[0] is not target:
         first = oldest[0]
-        if requested_nconnect(first) in {None, got}:
+        if first.asked_nconnect in {None, got}:
             return f"{first.point} came first and decided it"
-    likely = [other.point for other in others if requested_nconnect(other) == got]
+    likely = [other.point for other in others if other.asked_nconnect == got]
     return (
         f"another mount of the same server decided it ({some(likely or [other.point for other in others])})"
     )

@@ -27,7 +27,7 @@ from nfstuned.core.nconnect.server import (
     with_answers,
     with_provider,
 )
-from nfstuned.core.nconnect.transport import allowed, limit, requested_nconnect
+from nfstuned.core.nconnect.transport import allowed, limit
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.kernel import parse_options
@@ -239,7 +239,7 @@ def _objection_to_other(target: Target, count: int, facts: Facts) -> Objection |
 
     A mount that was made by hand, with options that are not known, is no reason.
     """
-    why, asked = objection(target, facts), requested_nconnect(target)
+    why, asked = objection(target, facts), target.asked_nconnect
     if why is not None or asked in {None, count}:
         return why
     return Objection(f"it asks for {f'nconnect={asked}' if 'nconnect' in target.wanted else 'no nconnect'}")

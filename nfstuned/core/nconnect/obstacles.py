@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.nconnect.first_mount import unseen_superblocks
 from nfstuned.core.nconnect.server import unfit
-from nfstuned.core.nconnect.transport import is_azure_files, is_tunnel, was_recorded
+from nfstuned.core.nconnect.transport import is_tunnel, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
@@ -164,7 +164,7 @@ def servers_of(case: Case) -> tuple[Server, ...]:
 def host_names(case: Case) -> tuple[str, ...]:
     """Return the host names whose addresses matter: to reach it, or to recognise a private endpoint."""
     hosts = [host for host, _ in servers_of(case)]
-    hosts += [target.endpoint.host for target in case.parts if is_azure_files(target)]
+    hosts += [target.endpoint.host for target in case.parts if target.is_azure_files]
     return tuple(dict.fromkeys(host for host in hosts if host and as_address(host) is None))
 
 

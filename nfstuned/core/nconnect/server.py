@@ -22,30 +22,18 @@ from nfstuned.core.nconnect.transport import (
     addresses,
     groups,
     has_private_endpoint,
-    is_azure_files,
     is_private,
     limit,
     live_group,
-    protocol,
-    requested_nconnect,
     usable,
-    version,
 )
 from nfstuned.core.policy.decision import choose
-from nfstuned.core.policy.endpoint import (
-    AZURE_FILES,
-    GENERIC,
-    as_address,
-    asked_port,
-    is_loopback,
-    plain,
-    split_source,
-)
+from nfstuned.core.policy.endpoint import GENERIC, as_address, asked_port, is_loopback, plain, split_source
 from nfstuned.core.policy.match import matcher
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options
 from nfstuned.model.mounts import Maker, Request, Result, Snapshot
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import AZURE_FILES, Policy
 from nfstuned.model.system import Answer, Network
 
 Id = Hashable
@@ -158,7 +146,7 @@ def objection(target: Target, facts: Facts) -> Objection | None:
     """Return why a mount should not have several connections, or no other number; None where it may."""
     profile = target.profile
     if limit(target) == 1:
-        number = f" with NFS {version(target)}" if profile.nconnect_max != 1 else ""
+        number = f" with NFS {target.version}" if profile.nconnect_max != 1 else ""
         return Objection(f"its profile {profile.name} allows one connection{number}")
     if profile.nconnect is not None:
         return unfit(target, facts)
@@ -169,7 +157,7 @@ def objection(target: Target, facts: Facts) -> Objection | None:
 
 def unfit(target: Target, facts: Facts) -> Objection | None:
     """Return why a mount should not have several connections, for any profile; None where it may."""
-    transport = protocol(target)
+    transport = target.protocol
     if transport != "tcp":
         return Objection(f"proto={transport}: nconnect is for TCP")
     options = target.wanted if security(target.wanted) else target.options
@@ -177,11 +165,11 @@ def unfit(target: Target, facts: Facts) -> Objection | None:
         return Objection(f"sec={security(options)}: Kerberos and several connections do not go together")
     if why := _old_kernel(target, facts):
         return Objection(why)
-    return _public(target, facts) if is_azure_files(target) else None
+    return _public(target, facts) if target.is_azure_files else None
 
 
 def _old_kernel(target: Target, facts: Facts) -> str:
-    release, asked = facts.snapshot.kernel, version(target)
+    release, asked = facts.snapshot.kernel, target.version
     if release is None:
         return "NFS 4.0 has nconnect only since Linux 5.8" if asked == "4.0" else ""
     if not knows_nconnect(release, facts.snapshot.distribution, asked):
@@ -242,7 +230,7 @@ def servers(facts: Facts) -> tuple[Server[Member], ...]:
     found = []
     for sharing in united((ids(target), target) for target in facts.nfs):
         counting = [target for target in sharing if target.identity not in known.after]
-        mounts = (Member(target, requested_nconnect(target)) for target in sharing)
+        mounts = (Member(target, target.asked_nconnect) for target in sharing)
         found.append(server_of(mounts, limiting=_without_refused(counting) or sharing))
     return tuple(found)
 
@@ -297,7 +285,7 @@ def lines(facts: Facts) -> dict[Identity, Line]:
             )
         clear = (target.origin, target.point) not in replicas
         ids = _line_ids(target, asking, request, facts) if clear else frozenset[Id]()
-        known[target.identity] = Line(asking, requested_nconnect(asking), target, ids)
+        known[target.identity] = Line(asking, asking.asked_nconnect, target, ids)
     return known
 
 
@@ -308,8 +296,8 @@ def _line_ids(target: Target, line: Target, request: Request, facts: Facts) -> f
     # The port of a tunnel's end stands for the server.
     names = {host} if is_loopback(host) else {host, *addresses(line, facts)}
     encryption = "tunnel" if wants_tunnel(request) else line.wanted.get("xprtsec") or "none"
-    rest = (asked_port(request.source, line.wanted), protocol(line), encryption)
-    versions = {version(line)} if target.live is None else {version(line), version(target)}
+    rest = (asked_port(request.source, line.wanted), line.protocol, encryption)
+    versions = {line.version} if target.live is None else {line.version, target.version}
     return frozenset((name, number, *rest) for name in names for number in versions)
 
 
@@ -332,8 +320,8 @@ def _replicas(facts: Facts) -> frozenset[tuple[str, str]]:
 
 def _takes_nconnect(line: Target, facts: Facts) -> bool:
     """Whether the kernel counts the option for a mount; an unknown kernel counts as a present one."""
-    release, number = facts.snapshot.kernel, version(line)
-    if protocol(line) != "tcp":
+    release, number = facts.snapshot.kernel, line.version
+    if line.protocol != "tcp":
         return False
     if release is None:
         return number != "4.0"
@@ -359,7 +347,7 @@ class Users(Generic[M]):
         names: dict[str, None] = {}
         for target in (member.target for member in self.members):
             # A live mount shows its server's address, but not always whether that is a private endpoint.
-            doubtful = is_azure_files(target) and not is_private(target, self.facts)
+            doubtful = target.is_azure_files and not is_private(target, self.facts)
             if target.endpoint.address is None or doubtful:
                 names[target.endpoint.host] = None
         # In the name of an autofs wildcard `&` stands for a key that nobody knows before.
@@ -373,7 +361,7 @@ def server_ids(target: Target, facts: Facts) -> frozenset[Id]:
     connections with the other versions, which may have more.
     """
     names = {target.endpoint.host, *addresses(target, facts)} - {""}
-    number, kind = version(target), protocol(target)
+    number, kind = target.version, target.protocol
     if number in target.profile.nconnect_not_for:
         kind = f"{kind} {number}"
     return frozenset((name, target.endpoint.port, kind) for name in names)

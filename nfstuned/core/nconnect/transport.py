@@ -10,21 +10,12 @@ from functools import lru_cache
 from nfstuned.core.mounts import options as nfsoptions
 from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.policy.decision import most_connections
-from nfstuned.core.policy.endpoint import (
-    AZURE_FILES,
-    NETAPP,
-    NFS_PORT,
-    AddressKind,
-    as_address,
-    is_loopback,
-    kind,
-    split_source,
-)
+from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, kind, split_source
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import NfsClient, Options
 from nfstuned.model.mounts import UTAB
+from nfstuned.model.policy import AZURE_FILES
 
-_PROTOCOLS = ("tcp", "udp", "rdma")
 MOST = 16
 """NFS_MAX_CONNECTIONS."""
 
@@ -171,15 +162,6 @@ def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
     return list(target_groups.values()) if len(target_groups) > 1 else [targets]
 
 
-def requested_nconnect(target: Target) -> int | None:
-    """Return the nconnect that was or will be asked for, 1 where the option is absent; None if unknown."""
-    if "nconnect" in target.wanted:
-        return target.wanted.number("nconnect")
-    if target.asked or target.request is not None:
-        return 1
-    return None
-
-
 def effective_nconnect(target: Target, facts: Facts) -> int | None:
     """Return the nconnect of a live mount, or the number that a mount will get; None if that is unknown.
 
@@ -188,7 +170,7 @@ def effective_nconnect(target: Target, facts: Facts) -> int | None:
     alike = (target,) if target.live is not None else rivals(target, facts)
     if alike:
         return alike[0].options.number("nconnect") or 1
-    return requested_nconnect(target)
+    return target.asked_nconnect
 
 
 def allowed(target: Target) -> int:
@@ -198,7 +180,7 @@ def allowed(target: Target) -> int:
 
 def limit(target: Target) -> int | None:
     """Return the most connections that a mount's profile allows with the mount's version; None: no bound."""
-    return most_connections(target.profile, version(target))
+    return most_connections(target.profile, target.version)
 
 
 def usable(target: Target) -> int:
@@ -209,29 +191,6 @@ def usable(target: Target) -> int:
 def busy_connections(target: Target) -> int | None:
     """Return how many connections carry a live mount's requests; None where nothing is mounted."""
     return None if target.live is None else nfsoptions.carried(target.live.options, target.stats)
-
-
-def version(target: Target) -> str | None:
-    """Return the NFS version, "3" or "4.1"; "4" where the minor one is negotiated, None where all is.
-
-    Azure Files speaks 4.1 only, so that negotiation ends there.
-    """
-    asked = nfsoptions.nfs_version(target.fstype, target.options)
-    if asked in {None, (4, None)} and target.endpoint.provider == AZURE_FILES:
-        return "4.1"
-    return nfsoptions.version_text(asked) if asked is not None else None
-
-
-def protocol(target: Target) -> str:
-    """Return "tcp", "udp" or "rdma": of IPv6 as of IPv4.
-
-    Whichever stands last counts, `proto=` or a name alone (nfs_nfs_protocol in utils/mount/network.c).
-    """
-    named = (
-        value or "" if name == "proto" else name if name in _PROTOCOLS else ""
-        for name, value in reversed(target.options.pairs)
-    )
-    return next(filter(None, named), "tcp").removesuffix("6")
 
 
 def addresses(target: Target, facts: Facts) -> frozenset[str]:
@@ -280,22 +239,6 @@ def share(target: Target) -> str:
     return "/" + "/".join([part for part in export.split("/") if part][:2])
 
 
-def is_azure_files(target: Target) -> bool:
-    """Whether a mount is of Azure Files, by its server or by the administrator's policy."""
-    return AZURE_FILES in {target.endpoint.provider, target.profile.base}
-
-
-def is_netapp(target: Target) -> bool:
-    """Whether a mount is of Azure NetApp Files, by the administrator's policy or else by its server.
-
-    No name of a server shows it. A server that calls itself NetApp on an Azure VM may be another ONTAP: a
-    policy then gives it the profile of another provider. A profile of the administrator's own leaves it open.
-    """
-    profile = target.profile
-    own = not profile.builtin and not profile.inherits
-    return profile.base == NETAPP or (target.endpoint.provider == NETAPP and own)
-
-
 def was_recorded(target: Target, facts: Facts) -> bool:
     """Whether utab has the options of a live mount as they were given; files may have changed since."""
     return any(
@@ -320,20 +263,21 @@ def _live(target: Target) -> Group | None:
         return None
     # A tunnel's mount over another's connections still shows its own port; its client has the other's.
     port = (volume.port if volume else 0) or options.number("port") or NFS_PORT
-    return Group(number, protocol(target), str(server), port, _security(options))
+    return Group(number, target.protocol, str(server), port, _security(options))
 
 
 def _asked(target: Target, facts: Facts) -> Group | None:
     """Return the group that a mount would join; None where that is open, and for a tunnel of a helper."""
-    number, wanted = version(target), target.options
+    number, wanted = target.version, target.options
+    if number is None or number == "4":
+        return None
     # In a line it does not count: mount.nfs takes it out.
     place = (wanted.get("addr") if target.live is not None else None) or address(target, facts)
     parsed = as_address(place) if place else None
-    tunnelled = target.request is not None and wants_tunnel(target.request)
-    if number in {None, "4"} or parsed is None or tunnelled or is_loopback(str(parsed)):
+    if parsed is None or is_loopback(str(parsed)) or (target.request and wants_tunnel(target.request)):
         return None
     port = wanted.number("port") or NFS_PORT
-    return Group(str(number), protocol(target), str(parsed), port, _security(wanted))
+    return Group(number, target.protocol, str(parsed), port, _security(wanted))
 
 
 def is_tunnel(target: Target) -> bool:

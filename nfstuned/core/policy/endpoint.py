@@ -79,7 +79,6 @@ def same(left: str, right: str) -> bool:
     return parsed is not None and parsed == as_address(right)
 
 
-AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
 EFS, GENERIC = "aws-efs", "generic"
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535

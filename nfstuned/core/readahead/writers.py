@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from nfstuned.core.mounts.options import nfs_version
 from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.policy.decision import read_ahead_kb
-from nfstuned.core.policy.endpoint import AZURE_FILES, EFS, is_loopback, split_source
+from nfstuned.core.policy.endpoint import EFS, is_loopback, split_source
 from nfstuned.core.udev.mask import is_default
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
 from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Target
+from nfstuned.model.kernel import nfs_version
 from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
-from nfstuned.model.policy import Profile
+from nfstuned.model.policy import AZURE_FILES, Profile
 
 NFSRAHEAD_KB = 128
 """nfsrahead's value where nfs.conf has none (nfs-utils, tools/nfsrahead/main.c)."""

@@ -53,7 +53,7 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
 
     A rule is skipped where the facts lack its needs. Rules about images are not counted on a running host.
     """
-    findings: list[Finding] = []
+    findings: dict[Finding, None] = {}  # a proposed line and its live mount may cause the same finding
     skipped: list[str] = []
     crashed = False
     for rule in rules:
@@ -63,16 +63,14 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
                 skipped.append(rule.id)
             continue
         try:
-            findings.extend(_finding(rule, fault) for fault in rule.judge(facts))
+            for fault in rule.judge(facts):
+                findings[_finding(rule, fault)] = None
         except Exception as error:  # noqa: BLE001 - one of three places: a broken rule must never look clean
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
-            findings.append(_finding(CRASHED, Fault(rule.id, message)))
+            findings[_finding(CRASHED, Fault(rule.id, message))] = None
     return Diagnosis(
-        # A proposed line and its live mount may have the same finding.
-        findings=tuple(
-            sorted(dict.fromkeys(findings), key=lambda f: (f.subject, f.severity.rank, f.rule, f.message))
-        ),
+        findings=tuple(sorted(findings, key=lambda f: (f.subject, f.severity.rank, f.rule, f.message))),
         skipped=tuple(skipped),
         crashed=crashed,
         doubts=tuple(dict.fromkeys((*facts.unknown, *map(str, facts.snapshot.problems)))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nfstuned.core.readahead.writers import Rival, agrees, fits, fstype_of, nfsrahead_kb, rivals, wanted_kb
 from nfstuned.core.rules import sources
@@ -140,7 +141,8 @@ def has_lost(facts: Facts, target: Target, meant_kb: int | None) -> bool:
     return _has_too_little(target, superblock.read_ahead_kb) and fits(facts, target, meant_kb)
 
 
-def broken_rules(facts: Facts) -> list[tuple[str, BrokenRule]]:
+@lru_cache(maxsize=1)
+def broken_rules(facts: Facts) -> tuple[tuple[str, BrokenRule], ...]:
     """Return the broken rules, each with its file."""
     writers = rule_writers(facts)
     nfs = {(writer.file, writer.line) for writer in writers}
@@ -152,7 +154,7 @@ def broken_rules(facts: Facts) -> list[tuple[str, BrokenRule]]:
     # A rule for other events is right where another rule writes at add; nfs-utils' brings no such pair.
     paired = any(not is_nfsrahead(writer) for writer in writers)
     changing = {(writer.file, writer.line) for writer in rule_writers(facts, _CHANGED)} - nfs
-    return [
+    return tuple(
         (file.path, rule)
         for file in facts.udev
         if is_about_read_ahead(file.text)
@@ -161,7 +163,7 @@ def broken_rules(facts: Facts) -> list[tuple[str, BrokenRule]]:
             everywhere.get(file.path, {}),
             None if paired else frozenset(line for path, line in changing if path == file.path),
         )
-    ]
+    )
 
 
 def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], None]:
@@ -299,22 +301,23 @@ def outrun(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def overtaken_rules(facts: Facts) -> list[tuple[RuleWriter, RuleWriter, list[int]]]:
+@lru_cache(maxsize=1)
+def overtaken_rules(facts: Facts) -> tuple[tuple[RuleWriter, RuleWriter, list[int]], ...]:
     """Return the rules that nfs-utils' rule overwrites, each with that rule and its values in KiB."""
     sure = [writer for writer in rule_writers(facts) if reaches_all(facts.udev, writer)]
     if not sure or not (is_nfsrahead(sure[-1]) or _is_nfs_rules(sure[-1])):
-        return []
+        return ()
     *earlier, winner = sure
     wins = set() if winner.kb is None else {winner.kb}
     if is_nfsrahead(winner):
         # Where nothing is mounted yet, either version may come.
         kinds = {fstype_of(target) for target in facts.nfs} or {"nfs", "nfs4"}
         wins = {nfsrahead_kb(facts, kind)[0] for kind in kinds}
-    return [
+    return tuple(
         (writer, winner, values)
         for writer in earlier
         if writer.kb is not None and (values := sorted(wins - {writer.kb})) and writer.file != winner.file
-    ]
+    )
 
 
 def _rename_remedy(path: str, *, image: bool) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
-from nfstuned.core.nconnect.transport import groups, is_azure_files, is_netapp, version
+from nfstuned.core.nconnect.transport import groups
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
@@ -49,7 +49,7 @@ class Crowd:
 def crowd(facts: Facts, wish: ParameterWish) -> Crowd | None:
     """Return the mounts of Azure NetApp Files that need another value; None for none, or an unknown value."""
     wanted = _VERSIONS[wish.name]
-    users = tuple(target for target in facts.nfs if is_netapp(target) and version(target) == wanted)
+    users = tuple(target for target in facts.nfs if target.is_netapp and target.version == wanted)
     # A loaded module that does not show its parameter has an unknown value.
     loaded = any(target.live is not None for target in facts.nfs)
     default = "" if loaded else str(_KERNEL_DEFAULTS[wish.name])
@@ -108,7 +108,7 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
     """Yield one Azure Files mount of each group with more requests at a time than are of use."""
     for group in _measured(facts):
         depth = group.depth
-        if is_azure_files(group.target) and depth is not None and depth > _DEEPEST:
+        if group.target.is_azure_files and depth is not None and depth > _DEEPEST:
             yield Fault(
                 group.target.subject,
                 f"a mean of {depth:.0f} requests are under way or wait for a slot: beyond {_DEEPEST} nothing "

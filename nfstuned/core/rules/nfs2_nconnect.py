@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from nfstuned.core.mounts.kernels import knows_nconnect
 from nfstuned.core.mounts.options import has_kerberos, security
@@ -18,22 +19,19 @@ from nfstuned.core.nconnect.transport import (
     effective_nconnect,
     groups,
     has_private_endpoint,
-    is_azure_files,
     is_private,
     limit,
-    protocol,
     replaced,
-    requested_nconnect,
     rivals,
     share,
-    version,
 )
-from nfstuned.core.policy.endpoint import AZURE_FILES, no_section, plain, section_name, split_source
+from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import name_others, source_of
 from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
 from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.mounts import UTAB
+from nfstuned.model.policy import AZURE_FILES
 from nfstuned.parse.fields import some
 
 
@@ -74,7 +72,7 @@ def too_few(server: Server[Member], facts: Facts) -> Iterator[tuple[int, Target]
         wanted, got = target.profile.nconnect, _present(target, facts)
         if wanted is None or got is None or got >= wanted or not _may_have_more(target, facts):
             continue
-        if overruled(target, facts) and (requested_nconnect(target) or 0) >= wanted:
+        if overruled(target, facts) and (target.asked_nconnect or 0) >= wanted:
             continue
         if got < min(wanted, server.most):
             yield min(wanted, server.most), target
@@ -105,7 +103,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         chief, *others = high
         most, got = allowed(chief), effective_nconnect(chief, facts)
         wanted = min(chief.profile.nconnect or most, server.most)
-        other_version = version(chief) in chief.profile.nconnect_not_for
+        other_version = chief.version in chief.profile.nconnect_not_for
         limit_key = "nconnect_not_for" if other_version else "nconnect_max"
         written = _without(high, facts) if most == 1 else _written(wanted, server.targets, facts)
         yield Fault(
@@ -120,8 +118,8 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
 
 def _too_many(target: Target, most: int, got: int | None) -> str:
     name = target.profile.name
-    if version(target) in target.profile.nconnect_not_for:
-        return f"nconnect={got} with NFS {version(target)}, for which {name} does not recommend nconnect"
+    if target.version in target.profile.nconnect_not_for:
+        return f"nconnect={got} with NFS {target.version}, for which {name} does not recommend nconnect"
     if most == 1:
         return (
             f"nconnect={got}, and the server does not support nconnect ({name}): more connections are not "
@@ -137,7 +135,7 @@ def _is_above(target: Target, facts: Facts) -> bool:
     most, got = limit(target), effective_nconnect(target, facts)
     if most is None or got is None or got <= most:
         return False
-    return not (overruled(target, facts) and (requested_nconnect(target) or 0) <= most)
+    return not (overruled(target, facts) and (target.asked_nconnect or 0) <= most)
 
 
 @rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=sources.NETAPP)
@@ -151,7 +149,7 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
         (target, asked)
         for target in facts.nfs
         if (asked := last_asked(target.asked, "nconnect")) is not None
-        and not knows_nconnect(release, facts.snapshot.distribution, version(target))
+        and not knows_nconnect(release, facts.snapshot.distribution, target.version)
     ]
     if asking:
         chief, asked = asking[0]
@@ -170,12 +168,9 @@ def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
 @rule("NFS204", "nconnect-inherited", WARNING, source=sources.NETAPP)
 def inherited(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts do not get the nconnect that they ask for, since another came first."""
-    for server in servers(facts):
-        lost = _lost(server, facts)
-        if not lost:
-            continue
+    for server, lost in _overruled(facts):
         chief, *others = lost
-        asked, wanted = last_asked(chief.asked, "nconnect"), requested_nconnect(chief)
+        asked, wanted = last_asked(chief.asked, "nconnect"), chief.asked_nconnect
         got = effective_nconnect(chief, facts)
         gets = "has" if chief.live is not None else "would get"
         by_hand = asked is None or asked.file == UTAB
@@ -192,16 +187,20 @@ def inherited(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def _lost(server: Server[Member], facts: Facts) -> list[Target]:
-    """Return the mounts that did not get their nconnect; a mount that asks for the most comes first."""
-    lost = [target for target in server.targets if overruled(target, facts)]
-    chief = max(lost, key=lambda target: requested_nconnect(target) or 1, default=None)
-    return [] if chief is None else [chief, *(target for target in lost if target is not chief)]
+@lru_cache(maxsize=1)
+def _overruled(facts: Facts) -> tuple[tuple[Server[Member], list[Target]], ...]:
+    """Return the servers of mounts that did not get their nconnect; who asks for the most comes first."""
+    found = []
+    for server in servers(facts):
+        lost = [target for target in server.targets if overruled(target, facts)]
+        if lost:
+            found.append((server, sorted(lost, key=lambda target: -(target.asked_nconnect or 1))))
+    return tuple(found)
 
 
 def _granted(lost: Sequence[Target], server: Server[Member], facts: Facts) -> str:
     """Return how mounts get the number of the first of them, or as many as their server is good for."""
-    wanted, count, strict = requested_nconnect(lost[0]) or 1, _grantable(lost[0], server), server.strictest
+    wanted, count, strict = lost[0].asked_nconnect or 1, _grantable(lost[0], server), server.strictest
     change = _written(count, server.targets, facts)
     if change and count < wanted:
         profile = f"the profile of {strict.point} allows no more"
@@ -210,16 +209,14 @@ def _granted(lost: Sequence[Target], server: Server[Member], facts: Facts) -> st
 
 
 def _grantable(target: Target, server: Server[Member]) -> int:
-    return min(requested_nconnect(target) or 1, server.most)
+    return min(target.asked_nconnect or 1, server.most)
 
 
 def _numbers_of_other_remedies(facts: Facts) -> dict[Identity, int]:
     """Return the connections that mounts get by the remedies of NFS204 to NFS206 and NFS215."""
     numbers = dict[Identity, int]()
-    for server in servers(facts):
-        lost = _lost(server, facts)
-        if lost:
-            numbers.update(dict.fromkeys(_identities(server.targets), _grantable(lost[0], server)))
+    for server, lost in _overruled(facts):
+        numbers.update(dict.fromkeys(_identities(server.targets), _grantable(lost[0], server)))
     for alike in _unsupported(facts):
         numbers.update(dict.fromkeys(_identities(alike), _common_count(alike)))
     for unlike in disagreeing_servers(facts):
@@ -239,9 +236,9 @@ def _agreed(server: Server[Line]) -> int:
 def _may_have_more(target: Target, facts: Facts) -> bool:
     """Whether more connections are possible for a mount, and supported where it is known."""
     release = facts.snapshot.kernel
-    possible = release is None or knows_nconnect(release, facts.snapshot.distribution, version(target))
-    public = is_azure_files(target) and has_private_endpoint(target, facts) is False
-    return possible and protocol(target) == "tcp" and not public
+    possible = release is None or knows_nconnect(release, facts.snapshot.distribution, target.version)
+    public = target.is_azure_files and has_private_endpoint(target, facts) is False
+    return possible and target.protocol == "tcp" and not public
 
 
 def _raise(low: Sequence[Target], possible: int, server: Server[Member], facts: Facts) -> str:
@@ -252,9 +249,7 @@ def _raise(low: Sequence[Target], possible: int, server: Server[Member], facts: 
     # A line may be newer than its mount.
     asked = [next_nconnect(target, facts) or 1 for target in low]
     count = max([possible, *(number for number in asked if number <= server.most)])
-    by_hand = next(
-        (target for target in low if not target.origin and requested_nconnect(target) != count), None
-    )
+    by_hand = next((target for target in low if not target.origin and target.asked_nconnect != count), None)
     change = ""
     if by_hand is not None:
         profiles = count == by_hand.profile.nconnect and not objection(by_hand, facts)
@@ -276,7 +271,7 @@ def _written(count: int, targets: Iterable[Target], facts: Facts) -> str:
     for target in targets:
         line = asking.get(target.identity)
         made = line.target if line is not None else target
-        if requested_nconnect(made) not in {None, count}:
+        if made.asked_nconnect not in {None, count}:
             places[_place_of(made, facts)] = None
     places.pop("", None)
     return f"set nconnect={count} in {', '.join(places)}" if places else ""
@@ -344,20 +339,25 @@ def public_endpoint(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def _unlike_shares(facts: Facts) -> Iterator[tuple[str, Sequence[Target]]]:
-    """Yield the addresses of private endpoints and their mounts, where these ask for different numbers."""
+@lru_cache(maxsize=1)
+def _unlike_shares(facts: Facts) -> tuple[tuple[str, Sequence[Target]], ...]:
+    """Return the addresses of private endpoints and their mounts that ask for different numbers."""
     endpoints: dict[tuple[str, int], list[Target]] = {}
     for target in _azure_files(facts, private=True):
         place = address(target, facts) or target.endpoint.host
         endpoints.setdefault((place, target.endpoint.port), []).append(target)
-    for (place, _), members in endpoints.items():
-        for alike in by_namespace(members):
-            if len({share(target) for target in alike}) > 1 and _differ(alike):
-                yield place, alike
+    return tuple(
+        (place, alike)
+        for (place, _), members in endpoints.items()
+        for alike in by_namespace(members)
+        if len({share(target) for target in alike}) > 1 and _differ(alike)
+    )
 
 
-def _unlike_public(facts: Facts) -> Iterator[Sequence[Target]]:
-    return filter(_differ, by_namespace(_azure_files(facts, private=False)))
+@lru_cache(maxsize=1)
+def _unlike_public(facts: Facts) -> tuple[Sequence[Target], ...]:
+    """Return the mounts over public endpoints of a network namespace that ask for different numbers."""
+    return tuple(filter(_differ, by_namespace(_azure_files(facts, private=False))))
 
 
 def _unsupported(facts: Facts) -> Iterator[Sequence[Target]]:
@@ -378,25 +378,25 @@ def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
         if target.endpoint.provider == AZURE_FILES
         and (target.live is not None or target.request not in mounted)
         and after.get(target.identity, target).request == target.request
-        and requested_nconnect(target) is not None
+        and target.asked_nconnect is not None
         and is_private(target, facts) is private
     ]
 
 
 def _differ(members: Sequence[Target]) -> bool:
-    return len({requested_nconnect(target) for target in members}) > 1
+    return len({target.asked_nconnect for target in members}) > 1
 
 
 def _common_count(members: Sequence[Target]) -> int:
     """Return the number that mounts of Azure Files should all ask for: the most that any does, if allowed."""
-    return min(max(requested_nconnect(target) or 1 for target in members), *map(allowed, members))
+    return min(max(target.asked_nconnect or 1 for target in members), *map(allowed, members))
 
 
 def _list(members: Sequence[Target]) -> str:
     """Name the mounts by their numbers, the most first: "4 on /mnt/a, none on /mnt/b and 2 more"."""
     points: dict[int, list[str]] = {}
     for target in members:
-        points.setdefault(requested_nconnect(target) or 1, []).append(target.point)
+        points.setdefault(target.asked_nconnect or 1, []).append(target.point)
     parts = []
     for count in sorted(points, reverse=True):
         first, *others = points[count]
@@ -409,11 +409,11 @@ def _unlike_fault(members: Sequence[Target], message: str, expected: str) -> Fau
     def place(target: Target) -> tuple[str, int]:
         return (target.request.file, target.request.line) if target.request else (target.point, 0)
 
-    chief, count = max(members, key=lambda target: requested_nconnect(target) or 1), _common_count(members)
+    chief, count = max(members, key=lambda target: target.asked_nconnect or 1), _common_count(members)
     live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
-    others = sorted((member for member in members if requested_nconnect(member) != count), key=place)
+    others = sorted((member for member in members if member.asked_nconnect != count), key=place)
     lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
-    also = "also " if count == (requested_nconnect(chief) or 1) else ""
+    also = "also " if count == (chief.asked_nconnect or 1) else ""
     return Fault(
         chief.subject,
         message,
@@ -430,7 +430,7 @@ def lines_differ(facts: Facts) -> Iterator[Fault]:
     Silent where NFS204 to NFS206 report the same lines.
     """
     reported = [set(_identities(alike)) for alike in _unsupported(facts)]
-    reported += [set(_identities(server.targets)) for server in servers(facts) if _lost(server, facts)]
+    reported += [set(_identities(server.targets)) for server, _ in _overruled(facts)]
     for server in disagreeing_servers(facts):
         mounts = [line.mount for line in server.members]
         if any({mount.identity for mount in mounts} <= members for members in reported):
@@ -521,5 +521,5 @@ def _of_groups(mounts: Iterable[Target], facts: Facts) -> list[Target]:
     return [
         mount
         for mount in {mount.identity: mount for mount in every}.values()
-        if (requested_nconnect(mount) or 1) > 1
+        if (mount.asked_nconnect or 1) > 1
     ]

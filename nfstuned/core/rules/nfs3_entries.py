@@ -11,31 +11,23 @@ from ipaddress import IPv6Address
 from nfstuned.core.mounts.options import (
     DROPPED_FLAVOURS,
     NO_VALUE,
-    ONLY_V3,
     WITHOUT_NTLM,
     WITHOUT_OLD_SMB,
     last_of,
-    nfs_version,
     option_names,
     wanted,
     wanted_by_smb,
     wanted_though_sloppy,
 )
-from nfstuned.core.nconnect.transport import is_azure_files
-from nfstuned.core.policy.endpoint import (
-    AZURE_FILES,
-    MULTIPATH,
-    as_address,
-    plain,
-    split_source,
-)
+from nfstuned.core.policy.endpoint import MULTIPATH, as_address, plain, split_source
 from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, INFO, WARNING, rule
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
-from nfstuned.model.kernel import KernelRelease, Options, decimal, parse_options
+from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_version, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request, Unread, UnreadMap
+from nfstuned.model.policy import AZURE_FILES
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import MASK, holds_secret, quoted
@@ -93,7 +85,7 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
     background = named in _BACKGROUND and last_of(options, "bg", "fg") == "bg"
     if "nofail" in options or background:
         return False
-    return "_netdev" not in options or is_azure_files(target)
+    return "_netdev" not in options or target.is_azure_files
 
 
 @rule("NFS309", "foreign-options", ERROR, source="fs/nfs/fs_context.c, nfs(5), mount.cifs(8)")

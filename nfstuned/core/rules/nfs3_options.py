@@ -9,25 +9,22 @@ from dataclasses import replace
 from nfstuned.core.mounts.options import (
     CACHE_DEFAULTS,
     FLAVOURS,
-    ONLY_V3,
-    Version,
     aznfs_version,
     cache_times,
     is_v3,
     last_of,
-    nfs_version,
     security,
-    version_text,
 )
 from nfstuned.core.mounts.requests import Intents
-from nfstuned.core.nconnect.transport import is_azure_files, is_netapp, members, protocol
-from nfstuned.core.policy.endpoint import AZURE_BLOB, AZURE_FILES, EFS
+from nfstuned.core.nconnect.transport import members
+from nfstuned.core.policy.endpoint import EFS
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import name_others, out_of_conf, place_to_change, then_remount, where
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, WARNING, rule
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Fault, Target
-from nfstuned.model.kernel import Options, parse_options
+from nfstuned.model.kernel import ONLY_V3, Options, Version, nfs_version, parse_options, version_text
+from nfstuned.model.policy import AZURE_BLOB, AZURE_FILES
 
 _WITHOUT_UDP = (5, 6, 0)
 """NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig, whose default is y."""
@@ -53,7 +50,7 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
     intents = Intents((), facts.snapshot.settings)
     for target in facts.nfs:
         asked = nfs_version(target.fstype, target.options)
-        if is_azure_files(target):
+        if target.is_azure_files:
             read = aznfs_version(_own(target))
             if target.live is None and target.fstype == "aznfs":
                 # mount.aznfs wants to read 4.1 in the line itself; nfsmount.conf is no help.
@@ -70,10 +67,10 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                     )
             elif asked is not None and asked not in {(4, 1), (4, None)}:
                 yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, asked)
-        elif is_netapp(target) and asked == (4, 2):
+        elif target.is_netapp and asked == (4, 2):
             fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", asked)
             yield replace(fault, source=_NETAPP_FAQ)
-        elif is_netapp(target) and target.live is None and _begins_with_4_2(target, asked, intents):
+        elif target.is_netapp and target.live is None and _begins_with_4_2(target, asked, intents):
             yield Fault(
                 target.subject,
                 "the entry leaves the version open: mount.nfs asks for 4.2 first, which Azure NetApp Files "
@@ -127,7 +124,7 @@ def _own(target: Target) -> Options:
 @rule("NFS302", "security-not-supported", ERROR, source=sources.MOUNTING)
 def wrong_security(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files without sec=sys among their flavours."""
-    for target in filter(is_azure_files, facts.nfs):
+    for target in facts.azure_files:
         flavours = (security(target.options) or "sys").split(":")
         if "sys" not in flavours and FLAVOURS.issuperset(flavours):
             yield Fault(
@@ -148,7 +145,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     changes: it is reported where another mount of the server has more.
     """
     for target, others in _once_a_superblock(facts):
-        if not is_azure_files(target):
+        if not target.is_azure_files:
             continue
         asked, mounts = _sizes(target.wanted), members(target, facts)
         given = {
@@ -195,7 +192,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
     kernel = facts.snapshot.kernel
     for target, others in _once_a_superblock(facts):
-        place = AZURE_FILES if is_azure_files(target) else target.endpoint.provider
+        place = AZURE_FILES if target.is_azure_files else target.endpoint.provider
         since = _RESVPORT_MENDED.get(place)
         if since is None or kernel is None or kernel.version >= since:
             continue
@@ -313,7 +310,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
     """Yield mounts over UDP, which current kernels refuse."""
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
-        if protocol(target) != "udp":
+        if target.protocol != "udp":
             continue
         refused = target.live is None and (kernel is None or kernel.version >= _WITHOUT_UDP)
         # proto=tcp does not take an IPv6 address.
@@ -338,7 +335,7 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
     """Yield writable NFSv3 mounts with locks that the server does not know."""
     for target in facts.nfs:
         # Azure Files has no version 3 (NFS301), and Blob storage no lock service.
-        if is_azure_files(target) or target.endpoint.provider == AZURE_BLOB:
+        if target.is_azure_files or target.endpoint.provider == AZURE_BLOB:
             continue
         options, own = target.options, target.live.flags if target.live is not None else ""
         writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")

@@ -7,9 +7,7 @@ from ipaddress import IPv4Address
 
 from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import has_stand_in, server_name
-from nfstuned.core.nconnect.transport import is_azure_files
 from nfstuned.core.policy.endpoint import (
-    AZURE_FILES,
     GENERIC,
     Address,
     all_public,
@@ -26,6 +24,7 @@ from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, rule
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import Maker
+from nfstuned.model.policy import AZURE_FILES
 from nfstuned.model.system import Answer, Reach, Reachable
 from nfstuned.parse.fields import count, some
 
@@ -254,7 +253,7 @@ def _ordinary(facts: Facts, target: Target, host: str) -> str:
     if as_address(host) is None:
         linked = provider_by_name(facts.policy, host) == AZURE_FILES and f".{_LINK}." in host
         return host.replace(f".{_LINK}.", ".", 1) if linked else ""
-    if is_loopback(host) or has_stand_in(target) or not is_azure_files(target):
+    if is_loopback(host) or has_stand_in(target) or not target.is_azure_files:
         return ""
     return place.host if as_address(place.host) is None else "ACCOUNT.file.core.windows.net"
 

@@ -9,25 +9,19 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Container, Iterator, Mapping
 
-from nfstuned.core.mounts.options import aznfs_version, last_of, nfs_version
+from nfstuned.core.mounts.options import aznfs_version, last_of
 from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
 from nfstuned.core.nconnect.transport import replaced
-from nfstuned.core.policy.endpoint import (
-    AZURE_FILES,
-    TUNNEL_PORTS,
-    as_address,
-    is_loopback,
-    plain,
-    split_source,
-)
+from nfstuned.core.policy.endpoint import TUNNEL_PORTS, as_address, is_loopback, plain, split_source
 from nfstuned.core.policy.match import provider_by_name
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import WATCHDOG, enable, name_after, unmask, unmount
 from nfstuned.core.rules.rule import ERROR, WARNING, rule
 from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
-from nfstuned.model.kernel import parse_options
+from nfstuned.model.kernel import nfs_version, parse_options
 from nfstuned.model.mounts import Maker, Request
+from nfstuned.model.policy import AZURE_FILES
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from nfstuned import data
 from nfstuned.core.mounts.kernels import el8_build
-from nfstuned.core.nconnect.transport import is_azure_files, is_netapp
-from nfstuned.core.policy.endpoint import AZURE_FILES, as_address
+from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
 from nfstuned.core.rules.rule import ERROR, INFO, LIVE, NETWORK, SAMPLE, WARNING, rule
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.policy import AZURE_FILES
 from nfstuned.model.system import Interface, Route
 from nfstuned.parse.fields import some
 
@@ -79,7 +79,7 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
     """Yield an NFS module that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
     known = parameter(facts, name)
-    if known is None or _maps_nothing(known[0]) or not any(map(is_azure_files, facts.nfs)):
+    if known is None or _maps_nothing(known[0]) or not facts.azure_files:
         return
     value, place = known
     wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
@@ -108,7 +108,7 @@ def _maps_nothing(value: str) -> bool:
 def inode_hash(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel with a million inodes of NFS in a table of the default size."""
     held = facts.system.nfs_inodes
-    if held is None or held < _MANY_INODES or not any(map(is_azure_files, facts.nfs)):
+    if held is None or held < _MANY_INODES or not facts.azure_files:
         return
     if not any(word.startswith("ihash_entries=") for word in facts.system.cmdline.words):
         yield Fault(
@@ -126,7 +126,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
 def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel that is too old for I/O depth on Azure Files."""
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version >= _DEEP or not any(map(is_azure_files, facts.nfs)):
+    if kernel is None or kernel.version >= _DEEP or not facts.azure_files:
         return
     build = el8_build(kernel)
     if build is None or build < _EL86:
@@ -280,7 +280,7 @@ def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Ro
     interface's.
     """
     mtu = route.mtu or interface.mtu
-    of_azure = target.endpoint.provider == AZURE_FILES or is_netapp(target)
+    of_azure = target.endpoint.provider == AZURE_FILES or target.is_netapp
     if mtu is None or interface.mtu is None or not of_azure:
         return False
     meant = route.mtu is not None or interface.driver is None or not facts.snapshot.azure
