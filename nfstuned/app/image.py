@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from nfstuned.app.change import Dialog, Ended, Plan, Way, refusal_after
 from nfstuned.app.facts import Scope, examine
@@ -34,12 +35,12 @@ from nfstuned.core.nconnect.persist import (
 )
 from nfstuned.errors import ParseError
 from nfstuned.host.change.persist import PATH
-from nfstuned.host.files.ledger import Ledger, digest_at
+from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
-from nfstuned.model.change import IDENTITY, RULE, ImageUnit, Installed, Placement, Step, Wanted, Work
+from nfstuned.model.change import IDENTITY, RULE, ImageUnit, Step, Wanted, Work, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
@@ -58,7 +59,6 @@ class Image:
 
     root: ImageRoot
     ledger: Ledger
-    known: Installed
     now: Mapping[str, str | None]
     """The digests of bake's files, and of its drop-in of nfsmount.conf."""
     ours: frozenset[str]
@@ -83,53 +83,68 @@ def open_image(root: ImageRoot) -> Image:
     """
     root.listing("etc")
     ledger = Ledger(root, RECORD)
-    known = ledger.known()
-    now = ledger.digests((PATH,), known)
-    ours = frozenset(path for path, values in known.digests.items() if now[path] in values)
-    return Image(root, ledger, known, now, ours, BareRoot(root.prefix, ours))
+    now = ledger.digests((PATH,))
+    ours = frozenset(path for path, values in ledger.known.digests.items() if now[path] in values)
+    return Image(root, ledger, now, ours, BareRoot(root.prefix, ours))
 
 
-@dataclass(frozen=True, slots=True)
-class Baking:
-    """The files to write into an image."""
+class _ImageWay(Way[Work]):
+    """Files that are written into an image, or taken out of it."""
 
-    work: Work
-    wanted: Wanted
-    replaced: Mapping[str, str]
-    """The texts of another command of nfstuned's that this replaces, by path."""
+    remedy: ClassVar[str] = "remove the obstacle and run it again"
+    """The remedy of a change that was cut short."""
+
+    def __init__(self, image: Image, dialog: Dialog) -> None:
+        self._image = image
+        self._dialog = dialog
+
+    def carry_out(self, plan: Plan[Work]) -> Ended | None:
+        """Change each file; None, with a note, where nothing could be done."""
+        changes, ledger = settled(plan.changes, Result.DONE), self._image.ledger
+        try:
+            ledger.carry_out(plan.detail)
+        except OSError as error:
+            done, problem = ledger.finished(plan.detail), obstacle(error)
+            if isinstance(error, PermissionError) and not done:
+                self._dialog.note(problem)
+                return None
+            self._dialog.note(f"{problem}: {self.remedy}")
+            return Ended(interrupted(changes, {f"/{path}" for path in done}, problem), failed=True)
+        return Ended(changes)
 
 
-class BakeWay(Way[Baking]):
+class BakeWay(_ImageWay):
     """Prepare an image; without the service by a udev rule."""
+
+    remedy: ClassVar[str] = "remove the obstacle and run it again, or with --undo"
 
     def __init__(
         self, image: Image, policy: Policy, dialog: Dialog, *, daemonless: bool, dry_run: bool
     ) -> None:
-        self._image = image
+        super().__init__(image, dialog)
         self._policy = policy
-        self._dialog = dialog
         self._daemonless = daemonless
         self._dry_run = dry_run
 
-    def look(self) -> Plan[Baking] | None:
+    def look(self) -> Plan[Work] | None:
         """Return the files to write; None, with a note, where the image cannot be read."""
-        image = self._image
+        image, ledger = self._image, self._image.ledger
         try:
             wanted, replaced = self._wanted()
-            digests = image.ledger.digests(tuple(wanted.contents), image.known)
+            digests = ledger.digests(wanted.contents)
             refusal = refusal_after(image.faults)
             if not (self._dry_run or refusal):
-                image.ledger.tidy(image.known)
+                ledger.tidy()
         except OSError as error:
             self._dialog.note(obstacle(error))
             return None
         # A text that nfstuned wrote by another command may be replaced.
         texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
-        known = replace(image.known, digests={**image.known.digests, **texts})
+        known = replace(ledger.known, digests={**ledger.known.digests, **texts})
         steps = plan_files(wanted.contents, digests, known, COMMAND)
         return Plan(
-            results(wanted, steps, Result.PLANNED),
-            Baking(Work(steps, wanted.contents, digests, image.known), wanted, replaced),
+            results(wanted, steps),
+            Work(steps, wanted.contents, digests, replaced),
             "Nothing to do: the image is prepared.",
             todo=any(step.step in {Step.WRITE, Step.REMOVE} for step in steps),
             refusal=refusal,
@@ -156,75 +171,20 @@ class BakeWay(Way[Baking]):
         identity = wanted_identity(facts, known, baked_text(IDENTITY))
         return joined((start, drop_in, wanted_parameters(facts), identity)), replaced
 
-    def carry_out(self, plan: Plan[Baking]) -> Ended | None:
-        """Write the files; None, with a note, where nothing could be done."""
-        image, baking = self._image, plan.detail
-        work, contents = baking.work, baking.wanted.contents
-        changes = results(baking.wanted, work.steps, Result.DONE)
-        try:
-            if contents:
-                image.ledger.carry_out(work, baking.replaced)
-            else:
-                image.ledger.take_back(work.steps, work.known, work.found)
-        except OSError as error:
-            done = {
-                f"/{step.path}"
-                for step in work.steps
-                if step.step in {Step.WRITE, Step.REMOVE}
-                and _now(image.root, step.path)
-                == (digest(contents[step.path]) if step.path in contents else None)
-            }
-            problem = obstacle(error)
-            if isinstance(error, PermissionError) and not done:
-                self._dialog.note(problem)
-                return None
-            self._dialog.note(f"{problem}: run it again when that is mended, or with --undo")
-            return Ended(interrupted(changes, done, problem))
-        return Ended(changes)
 
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """The files to take out of an image."""
-
-    steps: tuple[Placement, ...]
-    found: Mapping[str, str | None]
-
-
-class UnbakeWay(Way[Removal]):
+class UnbakeWay(_ImageWay):
     """Take bake's files out of an image."""
 
-    def __init__(self, image: Image, dialog: Dialog) -> None:
-        self._image = image
-        self._dialog = dialog
-
-    def look(self) -> Plan[Removal]:
+    def look(self) -> Plan[Work]:
         """Return the files to remove or to restore."""
-        known = self._image.known
-        digests = {path: self._image.now[path] for path in known.digests}
-        steps = tuple(plan_removal(digests, known, COMMAND))
+        known, now = self._image.ledger.known, self._image.now
+        steps = plan_removal(now, known, COMMAND)
         return Plan(
-            taken_back(steps, known.before, Result.PLANNED),
-            Removal(steps, digests),
+            taken_back(steps, known.before),
+            Work(steps, {}, now),
             "Nothing to take back: the image has nothing of bake's.",
             todo=True,
         )
-
-    def carry_out(self, plan: Plan[Removal]) -> Ended | None:
-        """Remove or restore each file; None, with a note, where nothing could be done."""
-        image, steps, digests = self._image, plan.detail.steps, plan.detail.found
-        changes = taken_back(steps, image.known.before, Result.DONE)
-        try:
-            image.ledger.take_back(steps, image.known, digests)
-        except OSError as error:
-            gone = {f"/{step.path}" for step in steps if _now(image.root, step.path) != digests[step.path]}
-            problem = obstacle(error)
-            if isinstance(error, PermissionError) and not gone:
-                self._dialog.note(problem)
-                return None
-            self._dialog.note(f"{problem}: run it again when that is mended")
-            return Ended(interrupted(changes, gone, problem), failed=True)
-        return Ended(changes)
 
 
 def obstacle(error: OSError) -> str:
@@ -243,7 +203,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
     now = sections(text) if there else {}
     if now is None:
         return refused_sections(FOREIGN), {}
-    own = image.known.before.get(PATH, "") if ours else text
+    own = image.ledger.known.before.get(PATH, "") if ours else text
     held = DropIn(sections(own) or {})
     plan, left = _plan_sections(image.bare, facts, held)
     mode = facts.policy.nconnect_mode if service else None
@@ -265,10 +225,3 @@ def _plan_sections(root: ImageRoot, facts: Facts, held: DropIn) -> tuple[Persist
     answers = from_hosts(root, users.unsettled())
     plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
     return plan, tuple(answer.host for answer in answers if not answer.addresses)
-
-
-def _now(root: ImageRoot, path: str) -> str | None:
-    try:
-        return digest_at(root, path)
-    except OSError:
-        return ""

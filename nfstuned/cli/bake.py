@@ -6,13 +6,14 @@ from functools import partial
 
 import click
 
-from nfstuned.app.change import COULD_NOT_TRY, Wish, run
-from nfstuned.app.image import BakeWay, Image, UnbakeWay, obstacle, open_image
+from nfstuned.app.change import COULD_NOT_TRY, Way, Wish, run
+from nfstuned.app.image import BakeWay, UnbakeWay, obstacle, open_image
 from nfstuned.cli.messages import usable_policy
 from nfstuned.cli.options import format_option
 from nfstuned.cli.terminal import Terminal
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import Root
+from nfstuned.model.change import Work
 from nfstuned.view.change import bake_document
 
 
@@ -25,8 +26,8 @@ from nfstuned.view.change import bake_document
     help="Prepare the image in this folder, and not the system that this runs in.",
 )
 @click.option("--daemonless", is_flag=True, help="Write a udev rule and do not enable the service.")
-@click.option("--undo", is_flag=True, help="Take back what was written and is unchanged.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--undo", is_flag=True, help="Take back the written files that are unchanged.")
+@click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @format_option()
 @click.pass_obj
 def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish: bool) -> int:
@@ -37,12 +38,12 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
     --persist` does on a host. For mounts of Azure NetApp Files it writes the slots that NFS210 and NFS211
     ask for into /etc/modprobe.d. Clones of one name get an identifier for their NFSv4 client at
     boot (NFS413). No name server is asked, nothing outside of DIR is read or written, and
-    nothing is started. A file that was not written by this command, or was changed since, stays as it is.
+    nothing is started. A file that this command did not write, or that was changed since, stays as it is.
 
     With --daemonless it writes the udev rule /etc/udev/rules.d/99-nfstuned.rules instead of enabling the
     service: every NFS mount then gets 15360 KiB, whatever its server is.
 
-    What was written is listed in /etc/nfstuned-baked.json. --undo takes exactly that back.
+    /etc/nfstuned-baked.json lists the written files. --undo takes exactly these back.
 
     \b
     Examples:
@@ -67,24 +68,22 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
         root = ImageRoot(folder)
     except OSError as error:
         raise click.BadParameter(f"{folder}: {error.strerror}", param_hint="--root") from None
+    way: Way[Work]
     try:
         image = open_image(root)
         if undo:
-            return _ended(image, run(UnbakeWay(image, terminal), limits, terminal), terminal)
-        policy = usable_policy(image.bare)
-        if policy is None:
-            return COULD_NOT_TRY
+            way = UnbakeWay(image, terminal)
+        else:
+            policy = usable_policy(image.bare)
+            if policy is None:
+                return COULD_NOT_TRY
+            way = BakeWay(image, policy, terminal, daemonless=daemonless, dry_run=limits.dry_run)
     except FileNotFoundError:
         terminal.note(f"{folder} has no /etc, and so is no image")
         return COULD_NOT_TRY
     except OSError as error:
         terminal.note(obstacle(error))
         return COULD_NOT_TRY
-    way = BakeWay(image, policy, terminal, daemonless=daemonless, dry_run=limits.dry_run)
-    return _ended(image, run(way, limits, terminal), terminal)
-
-
-def _ended(image: Image, status: int, terminal: Terminal) -> int:
-    """Tell the faults of an image that nobody has told; return the exit status, which is 2 with a fault."""
+    status = run(way, limits, terminal)
     terminal.unreadable_lines(image.unreported())
     return max(status, COULD_NOT_TRY) if image.faults else status

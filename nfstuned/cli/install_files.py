@@ -9,7 +9,7 @@ import click
 
 from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, REFUSED
 from nfstuned.cli.messages import note
-from nfstuned.core.image.files import plan_files, plan_removal
+from nfstuned.core.image.files import plan_files
 from nfstuned.host.change.udev_mask import made_masks, reload_rules, take_masks
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import ImageRoot
@@ -22,66 +22,12 @@ COMMAND = "install-files"
 PREFIX = "usr/local"
 """Where an administrator's own installations belong: no package has anything there."""
 LIST = f"{PREFIX}/lib/nfstuned/installed.json"
-_NEXT = """\
-Next, where systemd runs:
-  systemctl daemon-reload
-  journalctl --update-catalog
-  systemctl enable --now nfstuned
-"""
 _AFTERWARDS = """\
 Next, where systemd runs:
   systemctl daemon-reload
   journalctl --update-catalog
 """
-
-
-def install(folder: str, *, dry_run: bool) -> int:
-    """Put the files below a root, and print the step of each; return the exit status."""
-    try:
-        root = ImageRoot(folder)
-        ledger = Ledger(root, LIST)
-        known = ledger.known()
-        texts = contents(PREFIX, own_command(root))
-        digests = ledger.digests(tuple(texts), known)
-    except OSError as error:
-        return _unfit(error)
-    steps = plan_files(texts, digests, known, COMMAND)
-    if any(step.step is Step.REFUSE for step in steps):
-        _show(steps)
-        note("nothing was changed")
-        return REFUSED
-    if dry_run:
-        return _show(steps)
-    if any(step.step in {Step.WRITE, Step.REMOVE} for step in steps):
-        try:
-            ledger.carry_out(Work(steps, texts, digests, known))
-        except OSError as error:
-            return _failed(error)
-    status = _show(steps)
-    sys.stdout.write(_NEXT if any(step.step is Step.WRITE for step in steps) else "")
-    return status
-
-
-def remove(folder: str, *, dry_run: bool) -> int:
-    """Take back the files that `install` wrote, and print the step of each; return the exit status."""
-    try:
-        root = ImageRoot(folder)
-        ledger = Ledger(root, LIST)
-        known = ledger.known()
-        digests = ledger.digests((), known)
-        steps = plan_removal(digests, known, COMMAND)
-    except OSError as error:
-        return _unfit(error)
-    if not dry_run and root.exists(LIST):
-        try:
-            ledger.take_back(steps, known, digests)
-        except OSError as error:
-            return _failed(error)
-    status = _show(steps)
-    sys.stdout.write(_AFTERWARDS if steps and not dry_run else "")
-    if not dry_run and root.prefix == "/":
-        return max(status, _unmask())
-    return status
+_NEXT = f"{_AFTERWARDS}  systemctl enable --now nfstuned\n"
 
 
 def _unmask() -> int:
@@ -94,7 +40,7 @@ def _unmask() -> int:
         return _failed(error)
     problem = reload_rules() if masked else ""
     if problem:
-        note(f"udev could not be told that its rules are in force again: {problem}")
+        note(f"udev did not reload its rules, which are in force again: {problem}")
     return REFUSED if problem else ALL_DONE
 
 
@@ -110,19 +56,12 @@ def _show(steps: Sequence[Placement]) -> int:
     return REFUSED if left else ALL_DONE
 
 
-def _unfit(error: OSError) -> int:
-    """Print why nothing could be tried; return the exit status."""
-    note(f"{error.filename}: {error.strerror}")
-    return COULD_NOT_TRY
-
-
 def _failed(error: OSError) -> int:
     """Print the obstacle and the remedy; return the exit status."""
-    if isinstance(error, PermissionError):
-        note(f"{error.filename}: {error.strerror}: run it as root")
-        return COULD_NOT_TRY
-    note(f"{error.filename}: {error.strerror}: run it again when that is mended, or with --remove")
-    return REFUSED
+    denied = isinstance(error, PermissionError)
+    remedy = "run it as root" if denied else "remove the obstacle and run it again, or with --remove"
+    note(f"{error.filename}: {error.strerror}: {remedy}")
+    return COULD_NOT_TRY if denied else REFUSED
 
 
 @click.command("install-files")
@@ -133,16 +72,16 @@ def _failed(error: OSError) -> int:
     metavar="DIR",
     help="Install into the image in this folder instead.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--remove", "removal", is_flag=True, help="Take back what was installed and is unchanged.")
+@click.option("--dry-run", is_flag=True, help="Only show the steps.")
+@click.option("--remove", "removal", is_flag=True, help="Remove the installed files that are unchanged.")
 @click.pass_obj
 def command(root: Root, /, *, folder: str | None, dry_run: bool, removal: bool) -> int:
     """Install the service, the manual and the completions.
 
     For installations by pip; packages have done it themselves. The files go below /usr/local, where systemd,
     man and the shells look, and the service starts the very command that runs this. Nothing is started or
-    enabled. What was written is listed in /usr/local/lib/nfstuned/installed.json. A file that was not written
-    by this command, or was changed since, is never overwritten: then nothing at all is changed.
+    enabled. /usr/local/lib/nfstuned/installed.json lists the written files. A file that this command did not
+    write, or that was changed since, is never overwritten: then nothing at all is changed.
 
     \b
     Examples:
@@ -157,5 +96,30 @@ def command(root: Root, /, *, folder: str | None, dry_run: bool, removal: bool) 
       1  a file is not ours, or was changed since; the reason is shown
       2  could not try: not allowed, no such image, or no files in this installation
     """
-    where = folder if folder is not None else root.prefix
-    return remove(where, dry_run=dry_run) if removal else install(where, dry_run=dry_run)
+    try:
+        place = ImageRoot(folder if folder is not None else root.prefix)
+        ledger = Ledger(place, LIST)
+        texts = {} if removal else contents(PREFIX, own_command(place))
+        found = ledger.digests(texts)
+    except OSError as error:
+        note(f"{error.filename}: {error.strerror}")
+        return COULD_NOT_TRY
+    steps = plan_files(texts, found, ledger.known, COMMAND)
+    if any(step.step is Step.REFUSE for step in steps):
+        _show(steps)
+        note("nothing was changed")
+        return REFUSED
+    todo = any(step.step in {Step.WRITE, Step.REMOVE} for step in steps)
+    if not dry_run and (todo or (removal and place.exists(LIST))):
+        try:
+            ledger.carry_out(Work(steps, texts, found))
+        except OSError as error:
+            return _failed(error)
+    status = _show(steps)
+    if dry_run:
+        return status
+    if removal:
+        sys.stdout.write(_AFTERWARDS if steps else "")
+        return max(status, _unmask()) if place.prefix == "/" else status
+    sys.stdout.write(_NEXT if any(step.step is Step.WRITE for step in steps) else "")
+    return status

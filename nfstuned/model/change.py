@@ -124,14 +124,15 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The planned steps for files."""
+    """The planned steps for files; without `contents` all that was written is taken back."""
 
     steps: tuple[Placement, ...]
     contents: Mapping[str, Content]
     """The wanted content of each file."""
     found: Mapping[str, str | None]
     """The digest of each of these files, and of those written before, as they are now; None for no file."""
-    known: Installed
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """By path: the text of another command that a written file replaces, and that a removal puts back."""
 
 
 class ChangeKind(str, Enum):

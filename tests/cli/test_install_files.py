@@ -196,7 +196,9 @@ def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_ba
         broken.setattr(NewFile, "write", full)
         run = older.run("install-files")
     assert (run.status, run.out) == (1, "")
-    assert re.match(r"/usr/local/lib/\S+: No space left on device: run it again", run.err)
+    assert re.match(
+        r"/usr/local/lib/\S+: No space left on device: remove the obstacle and run it again", run.err
+    )
     assert not list((older.tree / "usr").rglob("*.nfstuned-new"))
     assert older.run("install-files", "--remove").status == 0
     assert not (older.tree / "usr").exists()

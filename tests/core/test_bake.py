@@ -16,7 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import Change, ChangeKind, ImageUnit, Link, Placement, Step, Wanted
+from nfstuned.model.change import Change, ChangeKind, ImageUnit, Link, Placement, Step, Wanted, settled
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.nfsmount import PERSISTED
@@ -113,7 +113,7 @@ def test_sections_are_told_against_what_is_really_there() -> None:
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], Step.REMOVE),)
-    assert told(results(wanted, steps, Result.DONE)) == [(ChangeKind.FILE, PERSISTED, Result.DONE)]
+    assert told(results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
 
 
 def test_a_change_comes_to_what_its_file_does() -> None:
@@ -129,7 +129,7 @@ def test_a_change_comes_to_what_its_file_does() -> None:
         Placement("gone", Step.REMOVE),
         Placement("kept", Step.KEEP, "edited"),
     )
-    changes = results(wanted, steps, Result.DONE)
+    changes = settled(results(wanted, steps), Result.DONE)
     assert [(one.place, one.result, one.reason) for one in changes] == [
         ("/written", Result.DONE, "why"),
         ("/refused", Result.FAILED, "foreign"),
@@ -145,9 +145,9 @@ def test_a_change_comes_to_what_its_file_does() -> None:
 
 def test_what_is_taken_back_says_whether_something_comes_in_its_place() -> None:
     steps = (Placement("a", Step.REMOVE), Placement("b", Step.REMOVE), Placement("c", Step.KEEP, "edited"))
-    changes = taken_back(steps, {"b"}, Result.DONE)
+    changes = taken_back(steps, {"b"})
     assert [(one.new, one.result) for one in changes] == [
-        ("removed", Result.DONE),
-        ("as before", Result.DONE),
+        ("removed", Result.PLANNED),
+        ("as before", Result.PLANNED),
         (None, Result.FAILED),
     ]

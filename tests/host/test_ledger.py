@@ -10,7 +10,7 @@ from nfstuned.host.files.ledger import Ledger, digest_at, missing_folders, put, 
 from nfstuned.host.files.write import NEW
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.model.change import Content, Installed, Link, Placement, Step, Work
-from nfstuned.parse.etc.installed import digest
+from nfstuned.parse.etc.installed import digest, render_installed
 
 LIST = "etc/list.json"
 LEFT = f".0123456789abcdef{NEW}"
@@ -26,15 +26,15 @@ def root(tmp_path: Path) -> ImageRoot:
 def write(root: ImageRoot, replaced: dict[str, str] | None = None, **contents: Content) -> Installed:
     """Write files of etc/a, and return the list."""
     ledger = Ledger(root, LIST)
-    known, wanted = ledger.known(), {f"etc/a/{name}": content for name, content in contents.items()}
-    found = ledger.digests(tuple(wanted), known)
+    wanted = {f"etc/a/{name}": content for name, content in contents.items()}
+    found = ledger.digests(wanted)
     steps = (
         tuple(Placement(path, Step.WRITE) for path in wanted)
         if replaced
-        else plan_files(wanted, found, known, "it")
+        else plan_files(wanted, found, ledger.known, "it")
     )
-    ledger.carry_out(Work(steps, wanted, found, known), replaced)
-    return ledger.known()
+    ledger.carry_out(Work(steps, wanted, found, replaced or {}))
+    return Ledger(root, LIST).known
 
 
 def names(folder: Path) -> set[str]:
@@ -59,10 +59,13 @@ def test_what_is_not_wanted_any_more_goes_from_both(root: ImageRoot, tmp_path: P
 def test_a_text_that_was_replaced_is_put_back(root: ImageRoot, tmp_path: Path) -> None:
     (tmp_path / "etc/a").mkdir()
     (tmp_path / "etc/a/one").write_text("old")
-    installed = write(root, {"etc/a/one": "old"}, one=b"new")
+    write(root, {"etc/a/one": "old"}, one=b"new")
     assert (tmp_path / "etc/a/one").read_text() == "new"
     ledger = Ledger(root, LIST)
-    ledger.take_back([Placement("etc/a/one", Step.REMOVE)], installed, ledger.digests((), installed))
+    work = Work((Placement("etc/a/one", Step.REMOVE),), {}, ledger.digests())
+    assert ledger.finished(work) == set()
+    ledger.carry_out(work)
+    assert ledger.finished(work) == {"etc/a/one"}
     assert (tmp_path / "etc/a/one").read_text() == "old"
     assert names(tmp_path) == {"etc", "etc/a", "etc/a/one"}
 
@@ -71,7 +74,7 @@ def test_a_text_that_was_replaced_is_put_back(root: ImageRoot, tmp_path: Path) -
 def test_what_is_no_file_is_no_list(kind: str, root: ImageRoot, tmp_path: Path) -> None:
     (tmp_path / LIST).mkdir() if kind == "folder" else (tmp_path / LIST).symlink_to("/nowhere")
     with pytest.raises(ParseError, match=f"^/{LIST}: is no regular file"):
-        Ledger(root, LIST).known()
+        Ledger(root, LIST)
 
 
 def test_a_digest_differs_for_nothing_a_file_and_anything_else(root: ImageRoot, tmp_path: Path) -> None:
@@ -108,7 +111,9 @@ def test_a_file_that_a_kill_left_is_removed_and_no_other(
     if how == "put":
         put(root, "etc/a/b", b"new", None)
     else:
-        Ledger(root, LIST).tidy(Installed({"etc/a/b": (), "etc/absent/c": (), "no/folder": ()}))
+        listed = Installed({path: ("0" * 64,) for path in ("etc/a/b", "etc/absent/c", "no/folder")})
+        (tmp_path / LIST).write_text(render_installed(listed))
+        Ledger(root, LIST).tidy()
     assert names(tmp_path / "etc/a") - {"b"} == {other.name}
 
 

@@ -232,24 +232,24 @@ def joined(parts: Iterable[Wanted]) -> Wanted:
     return Wanted(tuple(change for part in known for change in part.changes), contents)
 
 
-def results(wanted: Wanted, steps: Sequence[Placement], result: Result) -> tuple[Change, ...]:
-    """Return the result of each change from the step of its file; `result` is for steps that are done."""
+def results(wanted: Wanted, steps: Sequence[Placement]) -> tuple[Change, ...]:
+    """Return each change with the step of its file as its result."""
     by_path = {f"/{step.path}": step for step in steps}
     failed = {change.place for change in wanted.changes if change.result is Result.FAILED}
     others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in failed]
     return (
-        *_of_wishes(wanted, by_path, result),
-        *(_gone(other, _REMOVED, result, _PASSED) for other in others if other.step is Step.REMOVE),
+        *_of_wishes(wanted, by_path),
+        *(_gone(other, _REMOVED, Result.PLANNED, _PASSED) for other in others if other.step is Step.REMOVE),
         *(_gone(other, None, Result.SKIPPED, other.reason) for other in others if other.step is Step.KEEP),
     )
 
 
-def taken_back(steps: Iterable[Placement], before: Container[str], result: Result) -> tuple[Change, ...]:
-    """Return the result for each file that bake wrote; `before` names those that replaced another text."""
+def taken_back(steps: Iterable[Placement], before: Container[str]) -> tuple[Change, ...]:
+    """Return the change of each file that bake wrote; `before` names those that replaced another text."""
     return tuple(
         _gone(step, None, Result.FAILED, step.reason)
         if step.step is Step.KEEP
-        else _gone(step, _RESTORED if step.path in before else _REMOVED, result, "bake wrote it")
+        else _gone(step, _RESTORED if step.path in before else _REMOVED, Result.PLANNED, "bake wrote it")
         for step in steps
     )
 
@@ -264,7 +264,7 @@ def interrupted(changes: Iterable[Change], done: Container[str], problem: str) -
     )
 
 
-def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result) -> Iterator[Change]:
+def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement]) -> Iterator[Change]:
     for change in wanted.changes:
         if change.result is not Result.PLANNED:
             yield change
@@ -273,7 +273,7 @@ def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement], result: Result)
         if placement.step is Step.REFUSE:
             yield replace(change, result=Result.FAILED, reason=placement.reason)
         elif placement.step is Step.WRITE:
-            yield replace(change, result=result)
+            yield change
 
 
 def _gone(placement: Placement, new: str | None, result: Result, reason: str) -> Change:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 
 from nfstuned.errors import ParseError
@@ -22,7 +22,7 @@ from nfstuned.host.files.write import (
 )
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
-from nfstuned.model.change import Content, Installed, Link, Placement, Step, Work
+from nfstuned.model.change import Content, Installed, Link, Step, Work
 from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
 
 
@@ -30,11 +30,12 @@ class Ledger:
     """The list of files that a command wrote, kept in a file below a root."""
 
     def __init__(self, root: ImageRoot, path: str) -> None:
+        """Read the list. Raises ParseError where it is damaged, and OSError."""
         self._root = root
         self._path = path
+        self.known = self._read()
 
-    def known(self) -> Installed:
-        """Return the list. Raises ParseError for a list that is damaged, and OSError."""
+    def _read(self) -> Installed:
         digest_now = digest_at(self._root, self._path)
         if digest_now is None:
             return Installed()
@@ -42,62 +43,66 @@ class Ledger:
             raise ParseError(self._root.path(self._path), 0, "is no regular file: move it away")
         return parse_installed(self._root.read(self._path), self._root.path(self._path))
 
-    def digests(self, paths: Sequence[str], known: Installed) -> dict[str, str | None]:
+    def digests(self, paths: Iterable[str] = ()) -> dict[str, str | None]:
         """Return the digest of each of these files, and of those in the list. Raises OSError."""
-        return {path: digest_at(self._root, path) for path in (*paths, *known.digests)}
+        return {path: digest_at(self._root, path) for path in (*paths, *self.known.digests)}
 
-    def carry_out(self, work: Work, replaced: Mapping[str, str] | None = None) -> None:
-        """Write and remove as planned; `replaced` are texts that a removal puts back. Raises OSError.
+    def carry_out(self, work: Work) -> None:
+        """Write and remove as planned. Raises OSError.
 
-        The list comes first, with the digests of each file before and afterwards: a kill leaves no file that
-        it does not name.
+        The list comes first, with the digests of each file before and afterwards, and goes last: a kill
+        leaves no file that it does not name.
         """
-        known, contents = work.known, work.contents
-        self.tidy(known)
+        self.tidy()
+        if not work.contents:
+            self._withdraw(work)
+            take_folders(self._root, self.known.folders)
+            take(self._root, self._path)
+            take_folders(self._root, self.known.folders)
+            return
+        known, contents = self.known, work.contents
         written = [step.path for step in work.steps if step.step is Step.WRITE]
         after = {path: values for path, values in known.digests.items() if path in contents}
         after |= {path: (digest(contents[path]),) for path in written}
         during = {path: (*values, *known.digests.get(path, ())) for path, values in after.items()}
         missing = missing_folders(self._root, (*written, self._path))
         folders = tuple(dict.fromkeys((*known.folders, *missing)))
-        texts = {**known.before, **(replaced or {})}
+        texts = {**known.before, **work.replaced}
         self._write(Installed({**known.digests, **during}, folders, texts))
         for path in written:
             put(self._root, path, contents[path], work.found[path])
-        self._withdraw(work.steps, known, work.found)
+        self._withdraw(work)
         self._write(Installed(after, folders, {path: text for path, text in texts.items() if path in after}))
 
-    def take_back(
-        self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]
-    ) -> None:
-        """Take back as planned, then the list, and the folders that were made for them. Raises OSError.
+    def finished(self, work: Work) -> set[str]:
+        """Return the files with a step that is carried out; a file that cannot be read has none."""
+        paths = set()
+        for step in work.steps:
+            if step.step not in {Step.WRITE, Step.REMOVE}:
+                continue
+            content = work.contents.get(step.path, self._replaced(step.path))
+            with suppress(OSError):
+                if digest_at(self._root, step.path) == (None if content is None else digest(content)):
+                    paths.add(step.path)
+        return paths
 
-        `before` are the digests that the plan was made with. The list goes last but for its own folders: a
-        kill leaves nothing that it does not name.
-        """
-        self._withdraw(steps, known, before)
-        self.tidy(known)
-        take_folders(self._root, known.folders)
-        take(self._root, self._path)
-        take_folders(self._root, known.folders)
+    def _replaced(self, path: str) -> bytes | None:
+        text = self.known.before.get(path)
+        return None if text is None else encoded(text)
 
-    def tidy(self, known: Installed) -> None:
+    def tidy(self) -> None:
         """Remove the temporary files that a kill left next to the files of the list."""
-        for folder in {path.rpartition("/")[0] for path in (*known.digests, self._path)}:
+        for folder in {path.rpartition("/")[0] for path in (*self.known.digests, self._path)}:
             with suppress(OSError), self._root.place(f"{folder}/x", last=False) as (fd, _):
                 remove_leftovers(fd)
 
-    def _withdraw(
-        self, steps: Sequence[Placement], known: Installed, before: Mapping[str, str | None]
-    ) -> None:
-        for step in steps:
-            if step.step is not Step.REMOVE:
-                continue
-            text = known.before.get(step.path)
+    def _withdraw(self, work: Work) -> None:
+        for path in (step.path for step in work.steps if step.step is Step.REMOVE):
+            text = self._replaced(path)
             if text is None:
-                take(self._root, step.path)
+                take(self._root, path)
             else:
-                put(self._root, step.path, encoded(text), before[step.path])
+                put(self._root, path, text, work.found[path])
 
     def _write(self, installed: Installed) -> None:
         text = render_installed(installed).encode()
