@@ -7,7 +7,7 @@ import os
 import sys
 
 _STREAMS = "nfstuned_streams"
-"""The option of Python (-X) that says which encoding the streams have."""
+"""The option of Python (-X) with the encoding of the streams."""
 INTERRUPTED = 130
 """The exit status that a shell gives a command which Ctrl-C ended: 128 + SIGINT (2)."""
 
@@ -32,7 +32,7 @@ def _run() -> int:
         from nfstuned.host.root import Root  # noqa: PLC0415 - as above
 
         return change(Root(), sys.argv[2])
-    # A sixth of a command's time would go to the search for garbage among modules, where there is none: while
+    # A sixth of a command's time would go to the search for garbage among modules, which have none: while
     # they load (nfstuned.cli.app starts the collector for the command), and once more when the process ends.
     gc.disable()
     from nfstuned.cli.app import main as command_line  # noqa: PLC0415 - as above

@@ -1,24 +1,24 @@
-"""The Python API of nfstuned: what its commands do, for programs, with typed values and no terminal.
+"""The Python API of nfstuned: its commands for programs, with typed values and no terminal.
 
-    observe    a host or an image     -> what its NFS mounts are
-    plan       what was observed      -> which read-aheads would change, and why
-    apply      what was planned       -> what came of each change
-    diagnose   a host and its network -> what is wrong, and what to do
-    rates      two looks at counters  -> what each mount delivered in between
+    observe    a host or an image     -> its NFS mounts
+    plan       the observed mounts    -> the changes of read-aheads, each with its reason
+    apply      the planned changes    -> the result of each change
+    diagnose   a host and its network -> findings, each with its remedy
+    rates      two looks at counters  -> the rates of each mount in between
 
-`configuration` and `look` read what `plan` and `rates` take. docs/api.md has an example of each.
+`configuration` and `look` read the arguments of `plan` and `rates`. docs/api.md has an example of each.
 
 Stable within a major version (0.x is one) are the names in `__all__`, their parameters, and the meaning of
-the fields of these values. New fields, keyword parameters and members of enumerations may come. A field whose
-type is not named in `__all__`, and every other module of nfstuned, is internal and may change at any time.
+the fields of these values. New fields, keyword parameters and members of enumerations may come. A field with
+a type that is not in `__all__`, and every other module of nfstuned, is internal and may change at any time.
 
 `root` is the folder that the files are below: "/" is this host; another folder with proc, sys and etc in it
 is judged as a host of its own. No function touches a mount, so that a dead server holds none of them up. All
-values are frozen, their names carry the units (`_kb` is KiB), and None means that nobody said.
+values are frozen, their names carry the units (`_kb` is KiB), and None means unknown.
 
 Errors: OSError for a folder or file that cannot be read at all, ConfigError for a configuration that is
-invalid (`problems` has all of them), ParseError for a host whose kernel release cannot be told. Anything less
-is part of the result: `Snapshot.problems`, `Diagnosis.doubts` and `Outcome.reason` say it.
+invalid (`problems` has all of them), ParseError for a host without a known kernel release. Anything less is
+part of the result: `Snapshot.problems`, `Diagnosis.doubts` and `Outcome.reason`.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ _HERE = "/"
 
 
 def observe(root: Folder = _HERE, *, image: bool = False) -> Snapshot:
-    """Return what the NFS mounts of a host are, or with `image` what an image's files will mount.
+    """Return the NFS mounts of a host, or with `image` those that an image's files ask for.
 
-    `problems` also names what this user may not read; root can read all of it. Raises OSError where `root` is
-    no folder, ParseError where it is no host.
+    `problems` also names the files that this user may not read; root can read all of them. Raises
+    OSError where `root` is no folder, ParseError where it is no host.
     """
     opened = _opened(root, image=image)
     snapshot = observe_image(opened) if image else host.observe(opened)
@@ -109,7 +109,7 @@ def observe(root: Folder = _HERE, *, image: bool = False) -> Snapshot:
 
 
 def configuration(root: Folder = _HERE, *, image: bool = False) -> Policy:
-    """Return the configuration below /etc/nfstuned; the built-in profiles where there is none.
+    """Return the configuration below /etc/nfstuned; the built-in profiles without files there.
 
     Raises OSError where `root` is no folder, ConfigError with every problem of every file.
     """
@@ -119,7 +119,7 @@ def configuration(root: Folder = _HERE, *, image: bool = False) -> Policy:
 def plan(snapshot: Snapshot, policy: Policy | None = None) -> tuple[Outcome, ...]:
     """Return the changes of read-aheads that `nfstuned apply` would make; a mount that is right has none.
 
-    A change is `Result.PLANNED`, also where `nfstuned undo` took the value back: who plans asks for it anew.
+    A change is `Result.PLANNED`, also where `nfstuned undo` took the value back: a plan asks for it again.
     Where something that values depend on could not be read, it is `Result.FAILED`.
     The policy is the configuration of the snapshot's root unless another is given; reading it raises OSError
     and ConfigError. An image has no read-aheads, so that nothing is planned for it.
@@ -130,7 +130,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None) -> tuple[Outcome, ...
 
 
 def apply(planned: Iterable[Outcome], root: Folder = _HERE) -> tuple[Outcome, ...]:
-    """Carry out what `plan` returned for a snapshot of `root`, and return what came of each change.
+    """Make the changes that `plan` returned for a snapshot of `root`, and return the result of each.
 
     It takes the rights of root. Each is done, failed or skipped, with the reason; a refusal is no exception.
     The value from before is kept below run/nfstuned first, for `nfstuned undo`; the new value is read back. A
@@ -148,17 +148,18 @@ def diagnose(
     policy: Policy | None = None,
     rules: str = "",
 ) -> Diagnosis:
-    """Return what is wrong with a host or an image, as `nfstuned check` does.
+    """Return the findings about a host or an image, as `nfstuned check` does.
 
-    `network` is what the network is taken to say: nobody is asked then, and a name or port without an answer
-    is a doubt. Without it this host's own network is asked, which takes a few seconds at most; that of
-    another root is not known, and rules that need it are skipped. `scope` says what is looked at: by default
-    a host, once; with `sample_s` it takes that many seconds. `rules` are ids, starts of ids ("NFS1") or
+    `network` has the network's answers: nobody is asked then, and a name or port without an answer is a
+    doubt. Without it this host's own network is asked, which takes a few seconds at most; another root's
+    network is not known, and rules that need it are skipped. `scope` is by default a host, looked at once;
+    with `sample_s` it takes that many seconds. `rules` are ids, starts of ids ("NFS1") or
     names, with commas between; "" is all of them.
 
     `skipped` are the ids of rules that lacked the network, a second look or a running kernel. The policy is
-    the root's configuration unless another is given; of an image whose own is invalid the built-in profiles,
-    which a finding tells. Raises OSError, ParseError, ConfigError, and ValueError for a word without a rule.
+    the root's configuration unless another is given; of an image with an invalid configuration the
+    built-in profiles, which a finding reports. Raises OSError, ParseError, ConfigError, and ValueError for a
+    word without a rule.
     """
     scope = scope or Scope()
     words = catalogue.split_words((rules,))
@@ -185,7 +186,7 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
 
     `time` (Unix seconds) and `monotonic_s` (seconds of CLOCK_MONOTONIC) are those of this moment; give them
     where the files below `root` are of another. Raises OSError where `root` is no folder, ParseError where
-    the counters, or whose they are, could not be read.
+    the counters, or their superblocks, could not be read.
     """
     opened = _opened(root, image=False)
     snapshot, stanzas = host.observe_superblocks(opened, deep=False), host.observe_stanzas(opened)

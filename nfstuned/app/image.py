@@ -217,7 +217,7 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
 
 
 def _plan_sections(root: ImageRoot, facts: Facts, held: DropIn) -> tuple[PersistPlan, tuple[str, ...]]:
-    """Return the plan for the drop-in's sections, and the names whose address only a network knows.
+    """Return the plan for the drop-in's sections, and the names with an address that only a network knows.
 
     No name server is asked.
     """

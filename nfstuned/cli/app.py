@@ -66,7 +66,7 @@ class _Commands(click.Group):
         return sorted(PLACES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
-        """Return a command by its name; None where there is none."""
+        """Return a command by its name; None for an unknown name."""
         return load_command(cmd_name) if cmd_name in PLACES else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -84,17 +84,17 @@ def app() -> None:
 
     Kernels since 5.4 give every NFS mount a read-ahead of 128 KiB, far less than Azure Files, Azure NetApp
     Files and other servers need for sequential reads. The service nfstuned.service tunes each mount as it
-    appears; these commands show what mounts have, and do the same once by hand.
+    appears; these commands show the settings of mounts, and do the same once by hand.
 
     \b
     Start here:
-      nfstuned status            what every NFS mount has, and what it should have
-      nfstuned check             what is wrong on this host, why, and what to do about it
-      nfstuned top               what the mounts deliver now
-      nfstuned bench MOUNT       what a mount delivers to fio, and whether another read-ahead gives more
-      nfstuned samples           what the mounts delivered during the last day; `report` draws it
-      nfstuned apply --dry-run   what would be changed
-      sudo nfstuned apply        change it, without disturbing a mount
+      nfstuned status            show the settings of every NFS mount, and its targets
+      nfstuned check             find faults of this host, each with its reason and remedy
+      nfstuned top               show the rates of the mounts now
+      nfstuned bench MOUNT       measure a mount with fio, also with other read-aheads
+      nfstuned samples           show the rates of the last day; `report` draws them
+      nfstuned apply --dry-run   show the changes
+      sudo nfstuned apply        make them, without disturbing a mount
       sudo nfstuned undo         put everything back
 
     The configuration is /etc/nfstuned/nfstuned.toml, see nfstuned.toml(5). It is optional.
@@ -151,7 +151,7 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
             with contextlib.suppress(OSError):  # else the rest would fail again when the process ends
                 sys.stdout.close()
         place = f"{error.filename}: " if error.filename else ""
-        # A reader that has seen enough is no accident.
+        # A reader may close the pipe early.
         return BROKEN if error.errno == errno.EPIPE else _give_up(f"{place}{error.strerror or error}")
     except Exception as error:  # noqa: BLE001 - one of three places: 1 would say that the host is at fault
         return _give_up(f"{type(error).__name__}: {error} ({_place(error)})")
@@ -168,10 +168,10 @@ def _run(arguments: list[str], root: Root) -> int:
         error.show()
         return error.exit_code
     except ParseError as error:
-        # Not one bad line, of which every command makes the best, but a file that all depends on.
+        # Commands skip a bad line; this is a file that everything depends on.
         note(str(error))
         return BROKEN
-    # Each fault has been told by now, or is here; a result that lacks something is no success.
+    # Each fault is reported by now, or here; an incomplete result is no success.
     unreadable_lines(root.faults.unreported())
     ended = status if isinstance(status, int) else 0
     return max(ended, BROKEN) if root.faults else ended
@@ -197,7 +197,7 @@ def _place(error: Exception) -> str:
 
 
 def _give_up(why: str) -> int:
-    """Say why there is no result."""
+    """Print why there is no result."""
     with contextlib.suppress(OSError):
         note(f"{NAME}: {why}")
     return BROKEN

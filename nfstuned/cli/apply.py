@@ -54,7 +54,7 @@ _OPTION_APPLIES_TO = {
 
 
 @click.command("apply")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--fstab", is_flag=True, help="Let the NFS entries of /etc/fstab ask for nconnect instead.")
 @click.option("--persist", is_flag=True, help="Let mount.nfs ask for nconnect by itself instead.")
 @click.option(
@@ -70,13 +70,13 @@ _OPTION_APPLIES_TO = {
 def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None) -> int:
     """Set the read-ahead of every NFS mount.
 
-    Each mount gets what its profile asks for, see `nfstuned config show`. Nothing is unmounted or
+    Each mount gets its profile's value, see `nfstuned config show`. Nothing is unmounted or
     interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
     says `lower = true`, or a policy gives a workload with a lower value. Values that `nfstuned undo` put back
     are set again. The values before are remembered until the next boot.
 
-    With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries whose
-    profile names an nconnect get it among their options, all shares of a server the same. It shows the
+    With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries
+    get the nconnect of their profile among their options, all shares of a server the same. It shows the
     changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
     stays next to the new one as /etc/fstab.nfstuned-backup.
 

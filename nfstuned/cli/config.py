@@ -26,8 +26,8 @@ def config() -> None:
 def config_show(root: Root, form: str) -> int:
     """Print the configuration that is in effect.
 
-    Built-in profiles with the source of each number, and what the administrator's files say. The text is
-    valid TOML, of the kind that nfstuned.toml takes.
+    It has the built-in profiles with the source of each number, and the administrator's settings. The text
+    is valid TOML that nfstuned.toml takes.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def config_check(root: Root) -> int:
     """Validate the configuration files.
 
     They are /etc/nfstuned/nfstuned.toml and /etc/nfstuned/conf.d/*.toml. Run this before
-    `systemctl reload nfstuned`. Each problem is one line on stderr: file, key, value, and what is allowed.
+    `systemctl reload nfstuned`. Each problem is one line on stderr: file, key, value and the allowed values.
 
     \b
     Examples:

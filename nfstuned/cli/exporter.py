@@ -37,7 +37,7 @@ _ABSENT = (
 class MetricsCollector:
     """The service's metrics as its file has them, where it is whole and fresh, and the file's own state.
 
-    A file whose sample is older than three intervals is stale: none of its numbers is served then.
+    A file is stale when its sample is older than three intervals: none of its numbers is served then.
     """
 
     def __init__(self, root: Root, path: str, now: Callable[[], float] = time.time) -> None:
@@ -83,8 +83,8 @@ class MetricsCollector:
 def command(listen: str, path: str) -> int:
     """Serve the metrics of the service to Prometheus.
 
-    This is what nfstuned-exporter.service runs, as a user without rights. It only reads a file that
-    nfstuned.service writes at each sample. A file that is absent, damaged or too old is not served:
+    nfstuned-exporter.service runs it, as a user without rights. It only reads a file that nfstuned.service
+    writes at each sample. A file that is absent, damaged or too old is not served:
     nfstuned_exporter_file_usable is 0 then, and stderr has the reason.
 
     \b

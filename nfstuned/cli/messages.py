@@ -117,6 +117,6 @@ def _write(text: str, written: list[str]) -> None:
 
 def live_outside(root: Root) -> Outside:
     """Return the world beyond files."""
-    from nfstuned.host.network.outside import LiveOutside  # noqa: PLC0415 - only what asks names or servers needs it
+    from nfstuned.host.network.outside import LiveOutside  # noqa: PLC0415 - only commands that ask a network need it
 
     return LiveOutside(root)

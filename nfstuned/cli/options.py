@@ -53,7 +53,7 @@ file_option = click.option(
     "--file",
     type=click.Path(),
     metavar="FILE|-",
-    help="Read JSON lines instead of the journal, with the older files beside it; - is stdin.",
+    help="Read JSON lines instead of the journal, with the older files next to it; - is stdin.",
 )
 
 

@@ -18,8 +18,7 @@ def _only_alone(context: click.Context) -> int:
 def daemon(context: click.Context) -> int:
     """Run the service: tune mounts as they appear.
 
-    This is what nfstuned.service runs; it also samples what each mount delivers. It needs no option; see
-    nfstuned(8).
+    nfstuned.service runs it; it also samples the rates of each mount. It needs no option; see nfstuned(8).
 
     \b
     Examples:

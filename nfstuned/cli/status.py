@@ -77,11 +77,11 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[
 @format_option()
 @click.pass_obj
 def command(root: Root, form: str) -> int:
-    """Show what every NFS mount has and should have.
+    """Show the settings of every NFS mount, and its targets.
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
-    that exist. The word after a number says how it is: ok, low, high, undone (by `nfstuned undo`), ignored
+    that exist. The word after a number judges it: ok, low, high, undone (by `nfstuned undo`), ignored
     (the mount asked for another number), unknown (it could not be read) or - (the profile asks for nothing).
     STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No
     mount is touched, so that a dead server cannot hang this.

@@ -72,7 +72,7 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
 
 
 def fits(columns: Sequence[Column], rows: Rows, header: Sequence[str]) -> bool:
-    """Return whether a terminal is wide enough for a table whose shrinking columns are cut; a file is."""
+    """Return whether a terminal is wide enough for a table with its shrinking columns cut; a file is."""
     if not sys.stdout.isatty():
         return True
     width = terminal_width()

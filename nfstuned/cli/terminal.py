@@ -35,7 +35,7 @@ class Terminal:
         return network
 
     def show(self, lines: Iterable[str]) -> None:
-        """Print a plan: beside the document where the output is a document."""
+        """Print a plan; on stderr where the output is a document."""
         stream = sys.stderr if self.form == "json" else sys.stdout
         stream.writelines(line + "\n" for line in lines)
         stream.flush()

@@ -18,7 +18,7 @@ INVALID = 2
 def find_files(root: Root) -> tuple[str, ...]:
     """Return the names of the administrator's files in their order: the main file, then the drop-ins by name.
 
-    Raises ConfigError where it cannot be told whether they are there.
+    Raises ConfigError where a folder cannot be looked at.
     """
     try:
         main = (MAIN,) if root.demand_existence(MAIN) else ()

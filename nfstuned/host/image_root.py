@@ -1,4 +1,4 @@
-"""The files of an image: whatever its links say, nothing outside of its folder is opened."""
+"""The files of an image: no link leads out of its folder."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 class ImageRoot(Root):
     """An image's files. An absolute link starts again at the image, and `..` never leaves it.
 
-    Each component is opened by itself, with O_NOFOLLOW, and links are read here. openat2(2) can do the same
-    in a single call, but not before Linux 5.6, and so this way would be needed beside it. Only a regular file
-    is opened to be read: a pipe would wait, and a device could do anything.
+    Each component is opened by itself, with O_NOFOLLOW, and links are read here: openat2(2) needs Linux 5.6.
+    Only a regular file is opened to be read: a pipe would wait, and a device could do anything.
     """
 
     def __init__(self, folder: str) -> None:
-        """Take the folder; raises OSError where it is none."""
+        """Take the folder; raises OSError for anything else."""
         demand_folder(folder)
         super().__init__(folder)
 
@@ -112,7 +111,7 @@ class BareRoot(ImageRoot):
         return name not in self._hidden and super().exists(name)
 
     def link(self, name: str) -> str | None:
-        """Return where a symbolic link leads, as it is written; None where there is none."""
+        """Return the target of a symbolic link, as it is written; None without a link."""
         return None if name in self._hidden else super().link(name)
 
     def listing(self, folder: str) -> list[str]:

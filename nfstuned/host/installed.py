@@ -39,7 +39,7 @@ def page(rule: str) -> str:
 def contents(prefix: str, command: str) -> dict[str, bytes]:
     """Return the text of each file by its path below the root; the units start `command`.
 
-    Raises OSError where this installation has none of its own, as that of a package.
+    Raises OSError where this installation has no such files: a package's has none.
     """
     texts = {f"{prefix}/{place}": _source(name) for name, place in FILES.items()}
     for unit in (f"{prefix}/{FILES[name]}" for name in SERVICES):
@@ -52,7 +52,7 @@ def own_command(root: ImageRoot) -> str:
 
     Root will run it at each boot: so nobody else may have written it.
     """
-    # Of `python -m nfstuned` it is the command beside that Python.
+    # Of `python -m nfstuned` it is the command next to that Python.
     named = os.path.basename(sys.argv[0]) == "nfstuned" and "/" in sys.argv[0]
     path = os.path.realpath(sys.argv[0] if named else os.path.join(sysconfig.get_path("scripts"), "nfstuned"))
     top = os.path.realpath(root.prefix)
@@ -78,7 +78,7 @@ def own_command(root: ImageRoot) -> str:
 def _demand_own(path: str, status: os.stat_result, forbidden: int) -> None:
     """Raise OSError for a file or folder that is another user's, or has a forbidden bit of its mode."""
     if status.st_mode & forbidden or status.st_uid not in {0, os.geteuid()}:
-        reason = "another user could change what root would then run: install nfstuned as root"
+        reason = "another user could change the command that root runs: install nfstuned as root"
         raise OSError(errno.EPERM, reason, path)
 
 

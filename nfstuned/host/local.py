@@ -12,7 +12,7 @@ def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
     """Raise OSError for a path below a network's file system, or through a link, which may lead there.
 
     Each part is looked at before it is entered: not even its type may be asked of a server.
-    `view` is the folder of the process whose mounts count.
+    `view` is the folder of a process; its mounts count.
     """
     mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
     parts = path.split("/")[1:]
@@ -21,7 +21,7 @@ def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
         if kind := remote_type(mounts, part):
             raise OSError(errno.EREMOTE, f"{part} is on {kind}, which may not answer; use a local folder")
         if depth and root.link(part.lstrip("/")) is not None:
-            raise OSError(errno.ELOOP, f"{part} is a symbolic link; name what it leads to")
+            raise OSError(errno.ELOOP, f"{part} is a symbolic link; name its target")
 
 
 def follow_local(root: Root, path: str, view: str = "proc/self") -> str:

@@ -16,7 +16,7 @@ _PR_SET_THP_DISABLE = 41
 def without_huge_pages() -> None:
     """Ask the kernel for no huge pages; a kernel that cannot do without them gives them.
 
-    A small heap that lives for minutes would get pages of 2 MiB, most of which nobody ever uses.
+    A small heap that lives for minutes would get pages of 2 MiB, and use a small part of them.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
@@ -41,8 +41,8 @@ def leave_to_wakeup(_number: int, _frame: FrameType | None) -> None:
 def collector_paused() -> Iterator[None]:
     """Pause Python's collector of cycles while a block runs; where it is off it stays off.
 
-    A look at thousands of mounts makes tens of thousands of values, none of which refers to itself, and the
-    collector goes through all of them again and again while they are made.
+    A look at thousands of mounts makes tens of thousands of values without a cycle, and the collector
+    would go through all of them several times meanwhile.
     """
     if not gc.isenabled():
         yield

@@ -29,7 +29,7 @@ class Source:
     url: str
     read: str
     keys: tuple[str, ...] = ()
-    """The profile's keys, as in the configuration, whose values it recommends."""
+    """The profile's keys, as in the configuration; it recommends their values."""
     title: str = ""
 
 
@@ -192,7 +192,7 @@ class Policy:
         raise KeyError(name)
 
     def workload(self, name: str) -> Workload | None:
-        """Return the workload of that name; None for "" and where there is none."""
+        """Return the workload of that name; None for "" and another name."""
         return next((workload for workload in self.workloads if workload.name == name), None)
 
 

@@ -385,14 +385,14 @@ class TestTheDropIn:
     def test_what_the_policy_already_lets_the_service_do_is_not_asked_for_again(self, image: Image) -> None:
         image.put("etc/fstab", AZURE)
         image.put("etc/nfstuned/nfstuned.toml", '[nconnect]\nmode = "persist"\n')
-        assert 'as mode = "persist" says' in self.reason(image)
+        assert 'as mode = "persist" asks' in self.reason(image)
         assert "under [nconnect]" not in self.reason(image)
 
     def test_without_the_service_nobody_finds_it_out_later(self, image: Image) -> None:
         image.put("etc/fstab", AZURE)
         image.program("usr/bin/awk")
         said = self.reason(image, "--daemonless")
-        assert "say nconnect=4 in the options" in said
+        assert "write nconnect=4 into the options" in said
         assert "the service finds" not in said
 
     @staticmethod

@@ -246,7 +246,7 @@ def test_a_command_that_others_may_change_is_not_started_as_root(venv: Host) -> 
     (venv.tree / COMMAND).chmod(0o777)
     run = venv.run("install-files")
     assert run.status == 2
-    assert "another user could change what root would then run" in run.err
+    assert "another user could change the command that root runs" in run.err
 
 
 def test_a_command_that_a_unit_cannot_name_is_refused(venv: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def test_another_reason_is_reported(reports: Reports, tree: Path) -> None:
     reports.after(SAMPLE)
     (tree / "logs").symlink_to(tree)
     (failed,) = reports.after(SAMPLE)
-    assert failed["NFSTUNED_REASON"] == "/logs is a symbolic link; name what it leads to"
+    assert failed["NFSTUNED_REASON"] == "/logs is a symbolic link; name its target"
 
 
 def test_another_file_begins_a_count_of_its_own(reports: Reports, tree: Path) -> None:

@@ -179,7 +179,7 @@ class TestTrouble:
         if place.exists():
             place.rmdir()
         place.symlink_to(tmp_path)
-        assert write(root, 1) == Appended(0, f"/{link} is a symbolic link; name what it leads to")
+        assert write(root, 1) == Appended(0, f"/{link} is a symbolic link; name its target")
 
     @pytest.mark.parametrize(
         ("point", "fstype"),

@@ -33,7 +33,7 @@ _MASKED = f"it is masked: systemctl --root=DIR unmask {SERVICE}, where it should
 _NO_TARGET = "the [Install] section of {} names no target that would start it"
 _BESIDE = f"it starts at boot, and then the udev rule is of no use: systemctl --root=DIR disable {SERVICE}"
 _PRESET = (
-    "the image has no machine id, so that systemd enables it at the first boot, as presets say, and then the "
+    "the image has no machine id, so that systemd enables it at the first boot, as presets ask, and then the "
     f"udev rule is of no use: systemctl --root=DIR mask {SERVICE}"
 )
 _NO_AWK = "the image has no /usr/bin/awk, which the rule asks for each device: install mawk or gawk first"
@@ -45,10 +45,12 @@ _LATER = (
     "image boots, and write it there"
 )
 _KNOWN = (
-    'the service finds out where the image boots, as mode = "persist" says, and writes it for the mounts '
+    'the service finds out where the image boots, as mode = "persist" asks, and writes it for the mounts '
     "after that"
 )
-_BY_HAND = "without the service, say nconnect={} in the options of its mounts where the endpoint is private"
+_BY_HAND = (
+    "without the service, write nconnect={} into the options of its mounts where the endpoint is private"
+)
 _PASSED = "nothing asks for it any more"
 _CLIENT, _OWN = "NFSv4 client", "an identity of its own"
 _FOLDER_OF_IDENTITY = "multi-user.target.wants"
@@ -95,7 +97,7 @@ def wanted_service(service: ImageUnit) -> Wanted:
 def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wanted:
     """Return the udev rule that does without the service.
 
-    `starts` says that something starts the service as well, and `linked` that it is a link of the image's.
+    `starts`: something starts the service as well; `linked`: a link of the image's does.
     """
     if not has_awk:
         return _refused(ChangeKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
@@ -210,7 +212,7 @@ def wanted_sections(
 def with_remedy(change: Change, unknown: Container[str], mode: str | None) -> Change:
     """Return a skipped change with another remedy, where only a network knows the address.
 
-    `unknown` are the names of which the image tells no address; `mode` is that of the policy's nconnect, None
+    `unknown` are the names without an address in the image; `mode` is the policy's mode of nconnect, None
     where no service will run.
     """
     if change.result is not Result.SKIPPED or change.target not in unknown:

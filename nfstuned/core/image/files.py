@@ -1,4 +1,4 @@
-"""Which of the files beside the program are to be written or removed, and which must be left alone."""
+"""The step for each of the program's files in system folders: write, remove or leave alone."""
 
 from __future__ import annotations
 

@@ -149,11 +149,11 @@ class Matcher:
         return [self.profile(each.name) for each in known if each.implementation and each.azure is azure]
 
     def find(self, name: str) -> Profile | None:
-        """Return the profile of that name; None when there is none."""
+        """Return the profile of that name; None for another name."""
         return self._profiles.get(name)
 
     def profile(self, name: str) -> Profile:
-        """Return the profile of that name; one without an opinion when there is none."""
+        """Return the profile of that name; a profile without an opinion for another name."""
         return self.find(name) or Profile(name)
 
 

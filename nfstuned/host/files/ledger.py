@@ -141,9 +141,9 @@ def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:
-    """Replace a file whose digest is `before`, or make it where that is None. Raises OSError.
+    """Replace a file that has the digest `before`, or make it where that is None. Raises OSError.
 
-    Its folders are made where they are missing.
+    Missing folders are made.
     """
     try:
         for folder in missing_folders(root, [path]):

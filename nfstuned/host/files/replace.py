@@ -90,7 +90,7 @@ def replace(
 ) -> Replaced:
     """Give a file that is still as it was read the text `data`; a refusal is a result.
 
-    `lock` is the file whose lock keeps other callers away: without it nothing is changed. `objection` is
+    The lock of the file `lock` keeps other callers away: without it nothing is changed. `objection` is
     called with the path of the new text before it counts, and returns the reason against it, or "". A kill
     leaves the old file or the new file, perhaps a backup, and at worst a temporary file, which the next call
     removes.
@@ -110,7 +110,7 @@ def replace(
 
 
 def create(path: str, data: bytes, lock: str) -> str:
-    """Make a file, and its folder where there is none; return the obstacle, "" where there was none.
+    """Make a file and its missing folder; return the obstacle, "" without one.
 
     The folder above must be there. `lock` is as for `replace`. A file that somebody else made meanwhile stays
     as it is. A kill leaves no file or the whole file.
@@ -267,7 +267,7 @@ class _Backup:
 
 
 def _make_backup(folder: int, name: str, data: bytes) -> _Backup:
-    """Give a file of a folder, whose text is `data`, a second name. Raises OSError.
+    """Give a file with the text `data` a second name in its folder. Raises OSError.
 
     A backup that is there already stays, unless it has the same text: the next free number is used.
     """

@@ -152,7 +152,7 @@ def make_folder(path: str) -> bool:
 
 
 def make_folders(path_of: Callable[[str], str], name: str) -> None:
-    """Make a folder and those above it, whose paths `path_of` returns. Raises OSError."""
+    """Make a folder and those above it; `path_of` returns their paths. Raises OSError."""
     for folder in accumulate(name.split("/"), "{}/{}".format):
         make_folder(path_of(folder))
 

@@ -218,7 +218,7 @@ class MatchTable(_Table):
 
 
 class PolicyTable(_Table):
-    """Mounts that match get the profile, or that of their provider, as their workload changes it."""
+    """Mounts that match get the profile, or their provider's, as their workload changes it."""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["profile"]}, {"required": ["workload"]}]}
@@ -270,7 +270,7 @@ class ProfileTable(_Table):
     nconnect: int = _number(1, 16)
     nconnect_max: int = _number(1, 16)
     nconnect_depends: str = Field(
-        default_factory=str, min_length=1, description="words that say what the number depends on"
+        default_factory=str, min_length=1, description="the condition of the number in words"
     )
     nconnect_not_for: _Versions = Field(
         default_factory=tuple, description='a version of NFS such as "4.0", or a list of them'

@@ -1,4 +1,4 @@
-"""The list of files that `nfstuned install-files` or `nfstuned bake` wrote: a JSON document beside them."""
+"""The list of files that `nfstuned install-files` or `nfstuned bake` wrote: a JSON document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def digest(content: Content) -> str:
 
 
 def is_file(fingerprint: str | None) -> bool:
-    """Return whether a digest is that of a regular file; None is the digest of no file."""
+    """Return whether a digest belongs to a regular file; None is the digest of no file."""
     return bool(fingerprint) and not str(fingerprint).startswith(_LINK)
 
 
