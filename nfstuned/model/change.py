@@ -69,7 +69,7 @@ FILES = MappingProxyType(
         "docs/completion/nfstuned.fish": "share/fish/vendor_completions.d/nfstuned.fish",
     }
 )
-"""By the name in the repository: the place below /usr or /usr/local, both of which systemd and man read."""
+"""By the name in the repository: the place below /usr or /usr/local; systemd and man read both."""
 RULE, IDENTITY = "udev/99-nfstuned.rules", "systemd/nfstuned-identity.service"
 """Files that an image may have without the program: the udev rule that does without the service, and the unit
 that gives the NFSv4 client its identity."""

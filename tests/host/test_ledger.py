@@ -111,7 +111,7 @@ def test_a_file_that_a_kill_left_is_removed_and_no_other(
     if how == "put":
         put(root, "etc/a/b", b"new", None)
     else:
-        listed = Installed({path: ("0" * 64,) for path in ("etc/a/b", "etc/absent/c", "no/folder")})
+        listed = Installed(dict.fromkeys(("etc/a/b", "etc/absent/c", "no/folder"), ("0" * 64,)))
         (tmp_path / LIST).write_text(render_installed(listed))
         Ledger(root, LIST).tidy()
     assert names(tmp_path / "etc/a") - {"b"} == {other.name}
