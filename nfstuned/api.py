@@ -176,7 +176,7 @@ def diagnose(
     elif network is None:
         scope = replace(scope, offline=True)
     facts = examine(opened, policy, scope, outside)
-    diagnosis = catalogue.diagnose(facts, catalogue.select(catalogue.RULES, words, ()))
+    diagnosis = catalogue.diagnose(facts, catalogue.select_rules(catalogue.RULES, words, ()))
     unreadable = map(str, denied_files(opened, facts.snapshot))
     return replace(diagnosis, doubts=tuple(dict.fromkeys((*diagnosis.doubts, *unreadable))))
 

@@ -14,7 +14,7 @@ from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.cli import messages
 from nfstuned.cli.messages import OutsideWithProgress, live_outside, terminal_width, usable_policy
 from nfstuned.cli.options import RuleName, format_option
-from nfstuned.core.rules.catalogue import RULES, diagnose, select
+from nfstuned.core.rules.catalogue import RULES, diagnose, select_rules
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
@@ -109,7 +109,7 @@ def _chosen(order: CheckOrder) -> tuple[Rule, ...]:
         word = catalogue.first_unknown(wanted)
         if word:
             raise click.BadParameter(catalogue.correction(word), param_hint=option)
-    return select(RULES, chosen, ignored)
+    return select_rules(RULES, chosen, ignored)
 
 
 def _print(report: Report, form: str) -> None:

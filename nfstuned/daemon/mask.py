@@ -55,11 +55,11 @@ class Masks:
 
     def _make(self) -> int:
         # To take masks back no rule has to be understood: this is the larger part of the program.
-        from nfstuned.core.udev.mask import choose  # noqa: PLC0415
+        from nfstuned.core.udev.mask import choose_masks  # noqa: PLC0415
         from nfstuned.parse.udev.rules import read_mask_grounds  # noqa: PLC0415
 
         grounds, masked = read_mask_grounds(self.root), made_masks(self.root)
-        choice = choose(grounds.files, grounds.settings)
+        choice = choose_masks(grounds.files, grounds.settings)
         wanted = [mask.name for mask in choice if not mask.left]
         new = [name for name in wanted if name not in masked]
         old = [name for name in masked if name not in wanted]

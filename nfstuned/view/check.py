@@ -126,7 +126,7 @@ def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLin
             remedy = _wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
             yield from (ReportLine(_HANG + text) for text in [*rest, *remedy])
         yield ReportLine("")
-    for text in verdict(report):
+    for text in verdict_lines(report):
         yield from (ReportLine(piece) for piece in _wrapped(text, width))
 
 
@@ -141,7 +141,7 @@ def _wrapped(text: str, width: int | None) -> list[str]:
     return [line.replace(_HELD, " ") for line in lines] or [""]
 
 
-def verdict(report: Report) -> Iterator[str]:
+def verdict_lines(report: Report) -> Iterator[str]:
     """Yield the result of a check in a few lines."""
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)

@@ -86,16 +86,16 @@ def subjects(faults: Iterable[Fault]) -> list[str]:
 def test_below_policy_is_judged_in_whole_pages_and_not_where_there_is_no_page(
     kb: int | None, below: list[str]
 ) -> None:
-    assert subjects(nfs1.below_policy(facts(superblock(kb, AZURE)))) == below
+    assert subjects(nfs1.low_read_ahead(facts(superblock(kb, AZURE)))) == below
 
 
 def test_a_value_that_is_no_multiple_of_the_page_is_reached_by_whole_pages() -> None:
     host = facts(superblock(15360, AZURE))
-    assert not list(nfs1.below_policy(replace(host, snapshot=replace(host.snapshot, page_kb=64))))
+    assert not list(nfs1.low_read_ahead(replace(host, snapshot=replace(host.snapshot, page_kb=64))))
 
 
 def test_128_is_explained_by_the_kernel() -> None:
-    (fault,) = nfs1.below_policy(facts(superblock(128, AZURE)))
+    (fault,) = nfs1.low_read_ahead(facts(superblock(128, AZURE)))
     assert "kernels since 5.4 give every NFS mount 128 KiB (this is 6.12.0)" in fault.message
 
 
@@ -112,7 +112,7 @@ BINDS = tuple(AZURE for _ in range(11))
 
 @pytest.mark.parametrize(
     ("kb", "judge"),
-    [(128, nfs1.below_policy), (20000, nfs1.excessive), (0, nfs1.below_page)],
+    [(128, nfs1.low_read_ahead), (20000, nfs1.excessive), (0, nfs1.below_page)],
 )
 def test_a_superblock_with_many_mount_points_is_one_finding(
     kb: int, judge: Callable[[Facts], Iterable[Fault]]
@@ -152,7 +152,7 @@ STOCK = System(daemon=Unit(installed=True, masks_rules=True))
 )
 def test_a_stock_128_is_one_finding(kb: int, system: System, rules: list[str]) -> None:
     host = replace(facts(superblock(kb, AZURE)), udev=(PACKAGED,), system=system)
-    assert [rule.id for rule in (udev.contested, nfs1.below_policy) if list(rule(host))] == rules
+    assert [rule.id for rule in (udev.contested, nfs1.low_read_ahead) if list(rule(host))] == rules
 
 
 @pytest.mark.parametrize(
@@ -167,17 +167,21 @@ def test_a_value_that_somebody_chose_is_told_where_it_is_set_and_nowhere_else(
     writers: tuple[Setting, ...], files: tuple[UdevFile, ...], subject: str
 ) -> None:
     host = replace(facts(superblock(256, AZURE)), udev=files, writers=writers)
-    (fault,) = (*udev.contested(host), *nfs1.below_policy(host))
+    (fault,) = (*udev.contested(host), *nfs1.low_read_ahead(host))
     assert (fault.subject, fault.remedy.endswith("; then sudo nfstuned apply")) == (subject, True)
 
 
 def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount() -> None:
     host = replace(facts(superblock(128, AZURE)), udev=(EARLY, PACKAGED))
-    (fault,) = (*udev.outrun(host), *udev.contested(host), *nfs1.below_policy(host))
+    (fault,) = (*udev.outrun(host), *udev.contested(host), *nfs1.low_read_ahead(host))
     assert (fault.subject, fault.remedy.endswith(", and sudo nfstuned apply")) == (f"{EARLY.path}:1", True)
     wrong = UdevFile(EARLY.path, ONE_LINE.replace("15360", "1024"))
     host = replace(facts(superblock(128, AZURE)), udev=(wrong, PACKAGED))
-    assert [len(list(judge(host))) for judge in (udev.outrun, udev.contested, nfs1.below_policy)] == [1, 0, 1]
+    assert [len(list(judge(host))) for judge in (udev.outrun, udev.contested, nfs1.low_read_ahead)] == [
+        1,
+        0,
+        1,
+    ]
 
 
 def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> None:
@@ -186,7 +190,7 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
         udev.broken,
         udev.tolerated,
         udev.outrun,
-        udev.masked,
+        udev.masking,
         udev.contested,
     )
     for name, text, hides, said in (
@@ -252,7 +256,7 @@ def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
 def test_a_mount_of_another_namespace_has_no_say_beside_the_hosts_own() -> None:
     policy = small("small")
     assert not list(nfs1.shared_conflict(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy)))
-    (fault,) = nfs1.below_policy(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
+    (fault,) = nfs1.low_read_ahead(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
     assert (fault.subject, fault.expected) == ("/1", "512 KiB")
 
 
@@ -472,24 +476,24 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
 )
 def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:
     file = UdevFile(f"/etc/udev/rules.d/{name}", text, (hides,))
-    assert subjects(udev.masked(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
+    assert subjects(udev.masking(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
 
 
 def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,))
     host = replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    (fault,) = udev.masked(host)
+    (fault,) = udev.masking(host)
     assert (fault.subject, fault.remedy) == (file.path, f"sudo rm {file.path}, {RELOAD}")
-    assert subjects(udev.masked(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
+    assert subjects(udev.masking(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
     for daemon in (Unit(enabled=True), Unit(active=True)):
-        assert not list(udev.masked(replace(host, system=System(daemon=daemon))))
+        assert not list(udev.masking(replace(host, system=System(daemon=daemon))))
 
 
 def test_of_a_file_that_was_not_read_nothing_is_claimed() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,), unread=True)
     settings = (setting(NFSRAHEAD, "nfs4", "15360"),)
     host = replace(facts(superblock(15360, AZURE)), udev=(file,), writers=settings)
-    assert not [*udev.masked(host), *nfs1.not_persistent(host)]
+    assert not [*udev.masking(host), *nfs1.not_persistent(host)]
 
 
 @pytest.mark.parametrize(
@@ -505,7 +509,7 @@ def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
     folder: str, command: str
 ) -> None:
     file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
-    (fault,) = udev.masked(replace(facts(), udev=(file,)))
+    (fault,) = udev.masking(replace(facts(), udev=(file,)))
     assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
 
 
@@ -533,7 +537,7 @@ def test_a_name_is_one_word_of_the_remedys_command() -> None:
     moved = "'/etc/udev/rules.d/99-read-ahead-60-a; reboot.rules'"
     outran = replace(facts(), udev=(UdevFile(hostile, ONE_LINE), PACKAGED))
     hiding = replace(facts(), udev=(UdevFile(hostile, ONE_LINE, ("/usr/lib/udev/rules.d/x.rules",)),))
-    for fault in (*udev.outrun(outran), *udev.masked(hiding)):
+    for fault in (*udev.outrun(outran), *udev.masking(hiding)):
         assert fault.remedy == f"sudo mv -n '{hostile}' {moved}, {RELOAD}"
 
 
@@ -596,7 +600,7 @@ def test_a_right_value_that_nothing_sets_is_named() -> None:
     masked = System(daemon=Unit(installed=True, masked=True))
     (fault,) = nfs1.not_persistent(replace(host, system=masked))
     assert fault.remedy.startswith("sudo systemctl unmask nfstuned.service && sudo systemctl enable --now ")
-    (fault,) = nfs1.below_policy(replace(facts(superblock(128, AZURE)), system=masked))
+    (fault,) = nfs1.low_read_ahead(replace(facts(superblock(128, AZURE)), system=masked))
     assert (
         ", and sudo systemctl unmask nfstuned.service && sudo systemctl enable --now nfstuned" in fault.remedy
     )
@@ -665,7 +669,7 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
     ):
         file = UdevFile("/etc/udev/rules.d/99-z.rules", rule)
         host = replace(facts(superblock(128, AZURE)), udev=(file,))
-        (fault,) = (f for judge in (udev.broken, nfs1.below_policy, udev.contested) for f in judge(host))
+        (fault,) = (f for judge in (udev.broken, nfs1.low_read_ahead, udev.contested) for f in judge(host))
         assert fault.subject == f"{file.path}:1"
         assert fault.remedy.endswith("sudo nfstuned apply")
         # The same by hand: the rule is the reason why nothing keeps it.
@@ -674,7 +678,7 @@ def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -
         # Another value than the policy's would not mend the mount.
         less = file._replace(text=rule.replace("15360", "64").replace("15M", "64K"))
         host = replace(host, udev=(less,))
-        assert subjects(nfs1.below_policy(host)) != []
+        assert subjects(nfs1.low_read_ahead(host)) != []
 
 
 def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: Path) -> None:

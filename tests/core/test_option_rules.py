@@ -8,7 +8,7 @@ import pytest
 
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.rules.catalogue import RULES, diagnose, select
+from nfstuned.core.rules.catalogue import RULES, diagnose, select_rules
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Finding, Measured, Need
@@ -20,8 +20,8 @@ from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.fstab import parse_fstab
 from nfstuned.parse.proc.machine import parse_release
 
-OPTIONS = select(RULES, ("NFS3",), ())
-MACHINE = select(RULES, ("NFS501", "NFS502", "NFS503", "NFS504", "NFS505"), ())
+OPTIONS = select_rules(RULES, ("NFS3",), ())
+MACHINE = select_rules(RULES, ("NFS501", "NFS502", "NFS503", "NFS504", "NFS505"), ())
 POLICY = load_policy(Root("/nonexistent"))
 AZURE = "sa1.file.core.windows.net:/sa1/s /a"
 GOOD = "vers=4.1,sec=sys,actimeo=30,noresvport,_netdev,nofail"

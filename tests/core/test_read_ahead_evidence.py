@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.readahead.evidence import MOST_VALUES, Reads, Tally, Use, judge, reads_of
+from nfstuned.core.readahead.evidence import MOST_VALUES, Reads, Tally, Use, read_ahead_use, reads_of
 from nfstuned.model.samples import OpRate, Sample
 from tests.parse.test_samples import SAMPLE, SAMPLES
 
@@ -22,13 +22,13 @@ NARROW = Reads(32 * MIB, 0, 32 * MIB, 256, 128, MIB)
 
 
 def test_full_reads_of_what_was_asked_for_are_the_read_aheads_help() -> None:
-    assert judge(SEQUENTIAL) is Use.HELPS
-    assert judge(replace(SEQUENTIAL, read_ahead_kb=1024)) is Use.HELPS
+    assert read_ahead_use(SEQUENTIAL) is Use.HELPS
+    assert read_ahead_use(replace(SEQUENTIAL, read_ahead_kb=1024)) is Use.HELPS
 
 
 def test_reads_as_large_as_a_window_below_rsize_are_held_back_by_it() -> None:
-    assert judge(NARROW) is Use.TOO_SMALL
-    assert judge(replace(NARROW, rsize_bytes=256 * KIB)) is Use.TOO_SMALL
+    assert read_ahead_use(NARROW) is Use.TOO_SMALL
+    assert read_ahead_use(replace(NARROW, rsize_bytes=256 * KIB)) is Use.TOO_SMALL
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_waste_is_twice_as_much_as_was_read_and_not_of_a_kernels_own_value(
     times: float, mib: int, kb: int, use: Use | None
 ) -> None:
     reads = Reads(mib * MIB / times, 0, mib * MIB, mib, kb, MIB)
-    assert judge(reads) is use
-    assert judge(replace(reads, direct_bytes=reads.read_bytes / 2)) is use
-    assert judge(replace(reads, rsize_bytes=None, requests=0)) is use
+    assert read_ahead_use(reads) is use
+    assert read_ahead_use(replace(reads, direct_bytes=reads.read_bytes / 2)) is use
+    assert read_ahead_use(replace(reads, rsize_bytes=None, requests=0)) is use
 
 
 @pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
@@ -68,7 +68,7 @@ def test_waste_is_twice_as_much_as_was_read_and_not_of_a_kernels_own_value(
 def test_where_the_counters_do_not_tell_there_is_no_verdict(
     reads: Reads, change: Mapping[str, float]
 ) -> None:
-    assert judge(replace(reads, **change)) is None  # type: ignore[arg-type]  # some are whole numbers
+    assert read_ahead_use(replace(reads, **change)) is None  # type: ignore[arg-type]  # some are whole numbers
 
 
 @pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
@@ -77,18 +77,18 @@ def test_what_the_page_cache_gave_or_nobody_read_leaves_the_sizes_unexplained(
     reads: Reads, ratio: float
 ) -> None:
     read = reads.fetched_bytes / ratio if ratio else 1e12
-    assert judge(replace(reads, read_bytes=read)) is None
+    assert read_ahead_use(replace(reads, read_bytes=read)) is None
 
 
 @pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
 def test_a_verdict_needs_so_many_bytes_that_what_is_under_way_does_not_matter(reads: Reads) -> None:
     parts = {name: getattr(reads, name) * 0.99 for name in ("read_bytes", "fetched_bytes", "requests")}
-    assert judge(replace(reads, **parts)) is None
+    assert read_ahead_use(replace(reads, **parts)) is None
 
 
 def test_reads_larger_than_the_window_are_of_programs_that_read_in_large_blocks() -> None:
     """As FACTS has it: single reads of 1 MiB make READs of rsize, whatever the read-ahead."""
-    assert judge(replace(NARROW, requests=32 * MIB / (256 * KIB))) is None
+    assert read_ahead_use(replace(NARROW, requests=32 * MIB / (256 * KIB))) is None
 
 
 def sample(ratio: float, mib: int, request_kib: int, kb: int | None = 15360) -> Sample:
@@ -156,7 +156,7 @@ def test_no_sample_makes_it_raise(one: Sample, other: Sample) -> None:
 
 @given(st.builds(Reads, *[st.floats(0, 1e12)] * 4, st.integers(0, 65536), st.none() | st.integers(0, MIB)))
 def test_a_verdict_is_only_given_where_its_numbers_are(reads: Reads) -> None:
-    use = judge(reads)
+    use = read_ahead_use(reads)
     if use is Use.WASTED:
         assert reads.fetched_bytes >= 2 * reads.read_bytes > 0
     elif use is not None:

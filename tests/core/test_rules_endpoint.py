@@ -8,7 +8,7 @@ import pytest
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.policy.match import matcher
 from nfstuned.core.rules import catalogue
-from nfstuned.core.rules.catalogue import diagnose, select
+from nfstuned.core.rules.catalogue import diagnose, select_rules
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
@@ -38,7 +38,7 @@ PRIVATE, PUBLIC = "10.10.10.10", "52.239.238.8"
 GENERIC = Profile("generic")
 POLICY = Policy((GENERIC,), providers=builtin_policy().providers)
 by_name = matcher(POLICY).providers.by_name
-RULES = select(catalogue.RULES, ("NFS4",), ())
+RULES = select_rules(catalogue.RULES, ("NFS4",), ())
 NO_TLS = Tls()
 OPEN = Reach(PRIVATE, 2049, Reachable.OPEN)
 
@@ -269,14 +269,14 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
     ]
     measured = Measured(10, sessions={"0:43": 7})  # the other is of NFSv3
     seen = replace(facts(mounts[::order]), has=frozenset({Need.LIVE, Need.SAMPLE}), measured=measured)
-    (fault,) = diagnose(seen, select(RULES, ("NFS414",), ())).findings
+    (fault,) = diagnose(seen, select_rules(RULES, ("NFS414",), ())).findings
     assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 
 
 def test_an_address_is_told_once_for_all_its_mounts() -> None:
     mounts = [live(f"{PRIVATE}:/sa1/{share}", PRIVATE, f"/{share}", host=SA1) for share in "ab"]
     seen = facts([*mounts, asked(f"{PRIVATE}:/export")])
-    (fault,) = diagnose(seen, select(RULES, ("NFS403",), ())).findings
+    (fault,) = diagnose(seen, select_rules(RULES, ("NFS403",), ())).findings
     assert fault.subject == "/a"
     assert fault.message.endswith("; the same holds for /b")
 

@@ -9,7 +9,7 @@ import pytest
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import catalogue
-from nfstuned.core.rules.catalogue import select
+from nfstuned.core.rules.catalogue import select_rules
 from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_cost
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import load_policy
@@ -21,7 +21,7 @@ from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.system import SmbOps, SmbSession, System
 from nfstuned.parse.proc.machine import parse_release
 
-RULES = select(catalogue.RULES, ("SMB6",), ())
+RULES = select_rules(catalogue.RULES, ("SMB6",), ())
 POLICY = Policy(
     profiles=(
         Profile("generic"),

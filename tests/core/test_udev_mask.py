@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.udev.mask import choose, is_default, set_by_administrator
+from nfstuned.core.udev.mask import choose_masks, is_default, set_by_administrator
 from nfstuned.model.mounts import NFSRAHEAD, Setting
 from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
 from nfstuned.parse.udev.rules import parse_udev_rules
@@ -57,11 +57,11 @@ def test_whatever_somebody_changed_is_his(path: str, text: str) -> None:
     file = UdevFile(path, text)
     assert not is_default(file)
     if file.path.endswith(("99-nfs.rules", "kb.rules")):
-        assert all(one.left for one in choose([file], ()) if path.endswith(one.name))
+        assert all(one.left for one in choose_masks([file], ()) if path.endswith(one.name))
 
 
 def test_nfs_utils_name_is_masked_also_before_nfs_utils_is_there() -> None:
-    assert [(one.name, one.left) for one in choose((), ())] == [("99-nfs.rules", "")]
+    assert [(one.name, one.left) for one in choose_masks((), ())] == [("99-nfs.rules", "")]
 
 
 def test_values_below_nfsrahead_keep_the_rule_in_force_but_a_vendors_do_not() -> None:
@@ -69,8 +69,8 @@ def test_values_below_nfsrahead_keep_the_rule_in_force_but_a_vendors_do_not() ->
     vendors = Setting(NFSRAHEAD, None, "nfs4", "4096", "/usr/etc/nfs.conf", 2)
     other = Setting("nfsd", None, "threads", "8", "/etc/nfs.conf", 2)
     files = [UdevFile(NFS, STOCK), UdevFile(EC2, AMAZONS)]
-    assert [bool(one.left) for one in choose(files, (vendors, other))] == [False, False]
-    assert [bool(one.left) for one in choose(files, (own, vendors))] == [True, False]
+    assert [bool(one.left) for one in choose_masks(files, (vendors, other))] == [False, False]
+    assert [bool(one.left) for one in choose_masks(files, (own, vendors))] == [True, False]
     assert set_by_administrator((vendors, other)) is None
 
 

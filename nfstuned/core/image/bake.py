@@ -9,7 +9,7 @@ from dataclasses import replace
 from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
-from nfstuned.core.rules.remedies import lasting, new_file
+from nfstuned.core.rules.remedies import new_file, permanent_setting
 from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.change import Change, ChangeKind, Content, ImageUnit, Link, Placement, Step, Wanted
 from nfstuned.model.facts import Facts
@@ -141,7 +141,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
             crowded.value,
             int(wish.value),
             Result.FAILED,
-            lasting(facts, wish),
+            permanent_setting(facts, wish),
         )
         if place is not None:
             file, line = place

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, asked_options
-from nfstuned.core.policy.decision import Place, choose, join_decisions, place
+from nfstuned.core.policy.decision import Place, choose_profile, join_decisions, place
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     as_address,
@@ -146,7 +146,7 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
     server = providers.resolve(host, address, asked_port(request.source, wanted), (), snapshot.tunnels)
     if server.provider == GENERIC:
         server = replace(server, provider=providers.by_options(wanted))
-    chosen = choose(policy, request.source, request.point, named, server).profile
+    chosen = choose_profile(policy, request.source, request.point, named, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",
         point=request.point,

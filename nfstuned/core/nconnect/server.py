@@ -27,7 +27,7 @@ from nfstuned.core.nconnect.transport import (
     live_group,
     usable,
 )
-from nfstuned.core.policy.decision import choose
+from nfstuned.core.policy.decision import choose_profile
 from nfstuned.core.policy.endpoint import GENERIC, as_address, asked_port, is_loopback, plain, split_source
 from nfstuned.core.policy.match import matcher
 from nfstuned.model.facts import Facts, Identity, Target
@@ -389,7 +389,7 @@ def with_provider(target: Target, facts: Facts) -> Target:
     if place.provider != GENERIC or place.host not in providers:
         return target
     place = replace(place, provider=providers[place.host])
-    chosen = choose(facts.policy, target.source, target.point, target.wanted, place)
+    chosen = choose_profile(facts.policy, target.source, target.point, target.wanted, place)
     return replace(target, endpoint=place, profile=chosen.profile)
 
 
@@ -419,5 +419,7 @@ def by_address(target: Target, facts: Facts) -> Target:
     if target.live is not None or place.address is not None:
         return target
     places = (replace(place, address=known) for known in addresses(target, facts))
-    profiles = {choose(facts.policy, target.source, target.point, Options(), at).profile for at in places}
+    profiles = {
+        choose_profile(facts.policy, target.source, target.point, Options(), at).profile for at in places
+    }
     return replace(target, profile=profiles.pop()) if len(profiles) == 1 else target

@@ -34,10 +34,10 @@ def place(policy: Policy, mount: Mount, superblock: Superblock | None, snapshot:
     implementation = stanza.implementation if stanza else None
     providers = matcher(policy).providers
     server = providers.endpoint(mount, superblock, snapshot.tunnels, snapshot.azure, implementation)
-    return Place(server, choose(policy, mount.source, mount.point, mount.options, server))
+    return Place(server, choose_profile(policy, mount.source, mount.point, mount.options, server))
 
 
-def choose(policy: Policy, source: str, point: str, options: Options, server: Endpoint) -> Choice:
+def choose_profile(policy: Policy, source: str, point: str, options: Options, server: Endpoint) -> Choice:
     """Return the profile of a fully known mount, by the first [[policy]] entry for it."""
     host, export = split_source(source)
     known = subject(host, options.get("addr"), server, export=export, point=point)

@@ -87,7 +87,7 @@ def reads_of(sample: Sample) -> Reads | None:
     )
 
 
-def judge(reads: Reads) -> Use | None:
+def read_ahead_use(reads: Reads) -> Use | None:
     """Return the effect of the read-ahead on these reads; None where the counters do not show it."""
     ratio = reads.ratio
     if ratio is None:
@@ -107,7 +107,7 @@ def judge(reads: Reads) -> Use | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReadAheadVerdict:
     """The effect of one read-ahead by most of the bytes that the server sent, and their numbers."""
 
     use: Use
@@ -134,7 +134,7 @@ class _ReadSums:
 
     def add(self, reads: Reads) -> None:
         self.fetched_bytes += reads.fetched_bytes
-        use = judge(reads)
+        use = read_ahead_use(reads)
         if use is not None:
             sums = self.uses.setdefault(use, [0.0, 0.0, 0.0, 0.0])
             added = (reads.read_bytes, reads.direct_bytes, reads.fetched_bytes, reads.requests)
@@ -158,12 +158,12 @@ class Tally:
         if key in self._sums or len(self._sums) < MOST_VALUES:
             self._sums.setdefault(key, _ReadSums()).add(reads)
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[ReadAheadVerdict, ...]:
         """Return the verdict of more than half of the bytes under each read-ahead, the smallest first."""
         verdicts = []
         ordered = sorted(self._sums.items(), key=lambda item: (item[0][0], item[0][1] or 0))
         for (kb, rsize), sums in ordered:
             for use, (read, direct, fetched, requests) in sums.uses.items():
                 if fetched > sums.fetched_bytes / 2:
-                    verdicts.append(Verdict(use, Reads(read, direct, fetched, requests, kb, rsize)))
+                    verdicts.append(ReadAheadVerdict(use, Reads(read, direct, fetched, requests, kb, rsize)))
         return tuple(verdicts)

@@ -50,7 +50,7 @@ class Rival:
     """It is a default of the distribution, which nobody chose and nfstuned.service masks."""
 
 
-def rivals(facts: Facts) -> tuple[Rival, ...]:
+def other_writers(facts: Facts) -> tuple[Rival, ...]:
     """Return the other writers on this host with values that its files show."""
     return (*_rules(facts), *_aznfs(facts), *_efs(facts), *_tuned(facts))
 
@@ -58,10 +58,10 @@ def rivals(facts: Facts) -> tuple[Rival, ...]:
 def agrees(facts: Facts, target: Target, rival: Rival) -> bool:
     """Whether a mount keeps the policy's value in spite of a rival, or because of it."""
     kb = wanted_kb(target)
-    return fits(facts, target, rival.kb) or (rival.raises_only and kb is not None and rival.kb < kb)
+    return fits_policy(facts, target, rival.kb) or (rival.raises_only and kb is not None and rival.kb < kb)
 
 
-def fits(facts: Facts, target: Target, written_kb: int) -> bool:
+def fits_policy(facts: Facts, target: Target, written_kb: int) -> bool:
     """Whether nfstuned leaves a value: it only raises, and the profile may have an upper bound."""
     kb, page = wanted_kb(target), facts.snapshot.page_kb
     if kb is None:

@@ -77,7 +77,7 @@ def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
     )
 
 
-def select(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Rule, ...]:
+def select_rules(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Rule, ...]:
     """Return the rules that `chosen` means (all where it is empty) and `ignored` does not.
 
     A word means a rule by its name, by its id, or by the start of ids: "NFS1" is a family.
@@ -133,7 +133,7 @@ def split_words(lists: Iterable[str]) -> tuple[str, ...]:
 
 def first_unknown(chosen: Sequence[str]) -> str:
     """Return the first word that means no rule, "" where each means a rule."""
-    return next((word for word in chosen if not select(CATALOGUE, (word,), ())), "")
+    return next((word for word in chosen if not select_rules(CATALOGUE, (word,), ())), "")
 
 
 def correction(word: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, judge, reads_of
-from nfstuned.core.readahead.writers import fits, profile_of, rivals, wanted_kb
+from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of
+from nfstuned.core.readahead.writers import fits_policy, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.nfs1_udev import SERVICE, contests, has_lost, lost_kbs, overtaken_rules
+from nfstuned.core.rules.nfs1_udev import SERVICE, contested_values, has_lost, lost_kbs, overtaken_rules
 from nfstuned.core.rules.remedies import enable, give_workload, name_others, source_of, unmask
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
@@ -21,7 +21,7 @@ _FIXED_DEFAULT_SINCE = (5, 4, 0)
 
 
 @rule("NFS101", "read-ahead-below-policy", WARNING, needs=(LIVE,), source=sources.PERFORMANCE)
-def below_policy(facts: Facts) -> Iterator[Fault]:
+def low_read_ahead(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks whose read-ahead is below their profile's, but for less than a page (`below_page`).
 
     NFS104 or NFS107 reports a mount that has another program's value, NFS105 a broken rule and NFS112 an
@@ -29,14 +29,14 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     reported here.
     """
     page, first = facts.snapshot.page_kb, unmask(facts.system.daemon, SERVICE)
-    reported = {target.identity for contest in contests(facts) for target in contest.lost}
+    reported = {target.identity for contest in contested_values(facts) for target in contest.lost}
     renamed = [(early.kb, values) for early, _, values in overtaken_rules(facts)]
     lost = lost_kbs(facts)
     for target, kb, others in _by_superblock(facts):
         wanted = whole_pages(wanted_kb(target) or 0, page)
         if not page <= kb < wanted or target.identity in reported:
             continue
-        if any(early and fits(facts, target, early) and kb in values for early, values in renamed):
+        if any(early and fits_policy(facts, target, early) and kb in values for early, values in renamed):
             continue
         if any(has_lost(facts, target, meant_kb) for meant_kb in lost):
             continue
@@ -128,7 +128,7 @@ def wasted(facts: Facts) -> Iterator[Fault]:
     for sample in samples:
         reads = reads_of(sample)
         target = first.get(sample.device)
-        if reads is None or target is None or judge(reads) is not Use.WASTED:
+        if reads is None or target is None or read_ahead_use(reads) is not Use.WASTED:
             continue
         # All mounts of a superblock share its value, and so they all need the workload.
         mounts = target.superblock.mounts if target.superblock else ()
@@ -164,7 +164,7 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
         return
     lost_values = lost_kbs(facts)
     set_kb: dict[str, int] = {}
-    for rival in rivals(facts):
+    for rival in other_writers(facts):
         for target in rival.targets:
             set_kb[target.subject] = max(rival.kb, set_kb.get(target.subject, 0))
     unset = [
@@ -172,10 +172,10 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
         for target, kb in _known_read_aheads(facts)
         if (wanted := wanted_kb(target)) is not None
         and wanted > KERNEL_KB
-        and fits(facts, target, kb)
+        and fits_policy(facts, target, kb)
         and kb <= (profile_of(facts, target).read_ahead_max_kb or MOST_KB)
         and set_kb.get(target.subject, 0) < wanted
-        and not any(fits(facts, target, lost) for lost in lost_values)
+        and not any(fits_policy(facts, target, lost) for lost in lost_values)
     ]
     if unset:
         chief, kb = unset[0]

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nfstuned.core.readahead.writers import Rival, agrees, fits, fstype_of, nfsrahead_kb, rivals, wanted_kb
+from nfstuned.core.readahead.writers import (
+    Rival,
+    agrees,
+    fits_policy,
+    fstype_of,
+    nfsrahead_kb,
+    other_writers,
+    wanted_kb,
+)
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.rule import ERROR, WARNING, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
@@ -44,7 +52,7 @@ def contested(facts: Facts) -> Iterator[Fault]:
 
     NFS105 and NFS107 report the same udev rule in their place, NFS101 a distribution's default.
     """
-    for contest in contests(facts):
+    for contest in contested_values(facts):
         rival = contest.rival
         wanted = sorted({kb for target in contest.objectors if (kb := wanted_kb(target)) is not None})
         values = " or ".join(f"{kb} KiB" for kb in wanted)
@@ -60,7 +68,7 @@ def contested(facts: Facts) -> Iterator[Fault]:
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
+class ContestedValue:
     """A value that another program writes, and the mounts for which the policy wants another value."""
 
     rival: Rival
@@ -69,21 +77,21 @@ class Contest:
     """The live mounts among them that have this value, and should have more."""
 
 
-def contests(facts: Facts) -> Iterator[Contest]:
+def contested_values(facts: Facts) -> Iterator[ContestedValue]:
     """Yield the contests that NFS104 reports."""
     daemon = facts.system.daemon
     # Once it is enabled, the service masks the distribution's rules.
     masks_stock = not (daemon.enabled or daemon.active) and (daemon.masks_rules or not daemon.installed)
     overtaken, broken_lines = overtaken_rules(facts), _lines_of(broken_rules(facts))
-    for rival in rivals(facts):
+    for rival in other_writers(facts):
         objectors = tuple(target for target in rival.targets if not agrees(facts, target, rival))
         lost = tuple(target for target in objectors if _has_too_little(target, rival.kb))
         if not objectors or rival.rule in broken_lines:
             continue
         renamed = [early.kb for early, late, _ in overtaken if (late.file, late.line) == rival.rule]
-        repaired = all(any(kb and fits(facts, target, kb) for kb in renamed) for target in objectors)
+        repaired = all(any(kb and fits_policy(facts, target, kb) for kb in renamed) for target in objectors)
         if not repaired and not (lost and rival.stock and masks_stock):
-            yield Contest(rival, objectors, lost)
+            yield ContestedValue(rival, objectors, lost)
 
 
 def _has_too_little(target: Target, kb: int) -> bool:
@@ -138,7 +146,7 @@ def has_lost(facts: Facts, target: Target, meant_kb: int | None) -> bool:
     superblock = target.superblock
     if meant_kb is None or superblock is None or superblock.read_ahead_kb is None:
         return False
-    return _has_too_little(target, superblock.read_ahead_kb) and fits(facts, target, meant_kb)
+    return _has_too_little(target, superblock.read_ahead_kb) and fits_policy(facts, target, meant_kb)
 
 
 @lru_cache(maxsize=1)
@@ -172,7 +180,7 @@ def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], 
 
 
 @rule("NFS106", "udev-rule-masked", WARNING, source=sources.UDEV)
-def masked(facts: Facts) -> Iterator[Fault]:
+def masking(facts: Facts) -> Iterator[Fault]:
     """Yield files that hide a packaged file of the same name, unless NFS105 reports their rules."""
     broken_files = {path for path, _ in broken_rules(facts)}
     for file, hidden in _masking_files(facts):

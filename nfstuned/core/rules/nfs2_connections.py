@@ -9,7 +9,7 @@ from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
 from nfstuned.core.nconnect.transport import groups
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.core.rules.remedies import ParameterWish, parameter, permanent_setting
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.change import quote
 from nfstuned.model.facts import NFS_TYPES, Facts, Fault, Target
@@ -143,7 +143,7 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     if crowded is not None:
         name, most = SLOT_TABLE.name, SLOT_TABLE.value
         live = f"for now: sudo sysctl {name}={most}, then umount and mount again"
-        remedies = [lasting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
+        remedies = [permanent_setting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
         yield Fault(
             crowded.users[0].subject,
             f"{name} is {crowded.value}: that many requests may be under way on each connection, and Azure "
@@ -165,7 +165,7 @@ def session_slots_low(facts: Facts) -> Iterator[Fault]:
             f"requests under way{_others(crowded.users)}",
             observed=str(crowded.value),
             expected=SESSION_SLOTS.value,
-            remedy=", then ".join(filter(None, (lasting(facts, SESSION_SLOTS), "reboot"))),
+            remedy=", then ".join(filter(None, (permanent_setting(facts, SESSION_SLOTS), "reboot"))),
         )
 
 

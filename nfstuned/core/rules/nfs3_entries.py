@@ -109,7 +109,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
             yield _refused(request, strange, misused, versions, stale)
 
 
-def is_refused(request: Request, kernel: KernelRelease | None) -> bool:
+def is_refused_line(request: Request, kernel: KernelRelease | None) -> bool:
     """Whether one of a line's options prevents its mount."""
     return any(_wrong(request, kernel))
 

@@ -98,7 +98,7 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
     ADVICE,
     source="https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-endpoints",
 )
-def by_address(facts: Facts) -> Iterator[Fault]:
+def mounted_by_address(facts: Facts) -> Iterator[Fault]:
     """Yield the addresses and privatelink names in sources of Azure Files, each once."""
     mounts: dict[tuple[str, str], list[Target]] = {}
     for target in facts.nfs:

@@ -10,7 +10,7 @@ from nfstuned import data
 from nfstuned.core.mounts.kernels import el8_build
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import ParameterWish, lasting, parameter
+from nfstuned.core.rules.remedies import ParameterWish, parameter, permanent_setting
 from nfstuned.core.rules.rule import ERROR, INFO, LIVE, NETWORK, SAMPLE, WARNING, rule
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
@@ -90,7 +90,7 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
         'knows no names, answers chgrp and chown with "Invalid argument"',
         observed=value,
         expected="Y",
-        remedy="; ".join(filter(None, (lasting(facts, wish), live))),
+        remedy="; ".join(filter(None, (permanent_setting(facts, wish), live))),
     )
 
 

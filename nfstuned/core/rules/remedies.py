@@ -127,7 +127,7 @@ def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
     return (setting.value, f"{setting.file}:{setting.line}") if setting else None
 
 
-def lasting(facts: Facts, wish: ParameterWish) -> str:
+def permanent_setting(facts: Facts, wish: ParameterWish) -> str:
     """Return how to set a parameter permanently, "" where its value at the next boot will be right.
 
     The deciding line is changed, because no earlier line would count. A package's file is left alone: a new
@@ -161,7 +161,7 @@ def out_of_files(facts: Facts, name: str) -> str:
 def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:
     """Return the new file that sets a parameter permanently, and its line.
 
-    None where an existing line has to be changed (see `lasting`).
+    None where an existing line has to be changed (see `permanent_setting`).
     """
     word, setting = _decider(facts.system, wish.name)
     if word or (setting is not None and setting.file.startswith("/etc/")):

@@ -27,7 +27,7 @@ from nfstuned.core.mounts.smb import (
     wanted_channels,
 )
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.nfs3_entries import is_refused
+from nfstuned.core.rules.nfs3_entries import is_refused_line
 from nfstuned.core.rules.remedies import place_to_change, source_of, where
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.change import sudo
@@ -44,7 +44,7 @@ METADATA_PERCENT, METADATA_PER_S = 75, 50
 def _mountable(facts: Facts) -> Iterator[Target]:
     """Yield the SMB mounts that are there, and the lines that can be mounted: NFS309 reports the others."""
     for target in facts.smb_mounts:
-        if target.live or not target.request or not is_refused(target.request, facts.snapshot.kernel):
+        if target.live or not target.request or not is_refused_line(target.request, facts.snapshot.kernel):
             yield target
 
 
@@ -93,7 +93,7 @@ def _set_channels(target: Target, number: int) -> str:
 
 
 @rule("SMB603", "multichannel-unsupported-kernel", WARNING, source=sources.SMB)
-def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
+def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that ask for channels on a kernel below those that the vendor lists."""
     support = multichannel_support(facts.snapshot)
     kernel = facts.snapshot.kernel

@@ -17,7 +17,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.readahead.evidence import Tally, Verdict
+from nfstuned.core.readahead.evidence import ReadAheadVerdict, Tally
 from nfstuned.core.samples.sample import ALL_KINDS, kinds, label, rtt_ms, stalled_percent, together
 from nfstuned.model.samples import OpRate, Sample
 
@@ -84,7 +84,7 @@ class MountHistory:
     samples: int
     used_s: float
     rows: tuple[Row, ...]
-    read_ahead: tuple[Verdict, ...] = ()
+    read_ahead: tuple[ReadAheadVerdict, ...] = ()
     """The verdict of its reads on each read-ahead that it had."""
 
 
@@ -255,7 +255,7 @@ class MountSeries:
     """The greatest of single samples; 0 where nothing was known."""
     means: Mapping[str, float]
     """Over all samples, weighted by time."""
-    read_ahead: tuple[Verdict, ...] = ()
+    read_ahead: tuple[ReadAheadVerdict, ...] = ()
     """The verdict of its reads on each read-ahead that it had."""
     mean_times: tuple[MeanTimes, ...] = ()
 

@@ -111,7 +111,7 @@ _ELSEWHERE = {
 """Programs that packages put into /usr/bin, /usr/sbin or /usr/libexec, never into /usr/lib/udev."""
 
 
-def is_refused(value: str) -> bool:
+def is_refused_value(value: str) -> bool:
     """Whether the kernel takes no such read_ahead_kb.
 
     It wants a decimal number (kstrtoul() in read_ahead_kb_store() of mm/backing-dev.c). udev removes newlines

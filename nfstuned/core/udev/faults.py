@@ -11,7 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, matches, redirects_nothing, start_mistake
+from nfstuned.core.udev.device import (
+    ATTRIBUTE,
+    Device,
+    is_refused_value,
+    matches,
+    redirects_nothing,
+    start_mistake,
+)
 from nfstuned.core.udev.writers import NFS_ADDED, NFSRAHEAD, aims_at_attribute, finds_nfs, reached
 from nfstuned.model.kernel import decimal
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
@@ -192,7 +199,7 @@ def _reasons(piece: _Piece, late: frozenset[int] | None) -> Iterator[_Reason]:
 
 def _of_values(piece: _Piece, assigned: list[UdevToken]) -> Iterator[_Reason]:
     """Yield why a rule's values arrive nowhere: all of them are refused, or none has a file."""
-    if assigned and all(is_refused(token.value) for token in assigned):
+    if assigned and all(is_refused_value(token.value) for token in assigned):
         value = assigned[-1].value
         why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
         yield _Reason("value with a unit" if _AMOUNT.fullmatch(value) else "value that is no number", why)

@@ -26,7 +26,7 @@ class Mask:
     left: str = ""
 
 
-def choose(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask, ...]:
+def choose_masks(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask, ...]:
     """Return the mask of each name, given the files that count without nfstuned's masks.
 
     nfs-utils may be installed later than nfstuned: its name is masked even where there is no such file.

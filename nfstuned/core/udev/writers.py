@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused, redirects_nothing, start_mistake
+from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused_value, redirects_nothing, start_mistake
 from nfstuned.core.udev.mask import is_default, set_by_administrator
 from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
@@ -100,7 +100,7 @@ def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWr
             device.run(token, writer, certain=base.certain)
             continue
         if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
-            if is_refused(token.value):
+            if is_refused_value(token.value):
                 continue
             yield replace(base, value=token.value, program=device.program_of(token))
         device.assign(token, certain=base.certain)

@@ -11,7 +11,7 @@ from nfstuned.core.samples.sample import ALL_KINDS, amount, figure, speed
 from nfstuned.model.facts import Report
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
-from nfstuned.view.check import verdict
+from nfstuned.view.check import verdict_lines
 from nfstuned.view.report import pages
 from nfstuned.view.report.chart import WIDE, Chart, Plot, PlotFrame, PlotLine
 from nfstuned.view.words import NONE, TIME_FORM, duration
@@ -102,7 +102,7 @@ def report_page(page: Page) -> Iterator[str]:
         account=account,
         headings=_HEADINGS,
         rows=[_row(mount, frame, numbers.get(id(mount))) for mount in page.mounts] if frame else [],
-        verdict=list(verdict(report)) if report else [],
+        verdict=list(verdict_lines(report)) if report else [],
         findings=report.diagnosis.findings if report else (),
         events=[(page.moment(event.time), event.text) for event in events],
         earlier_events=len(account.events) - len(events),

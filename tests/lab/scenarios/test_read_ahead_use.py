@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core.readahead.evidence import Use, judge, reads_of
+from nfstuned.core.readahead.evidence import Use, read_ahead_use, reads_of
 from nfstuned.core.samples.rates import look, rates
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
@@ -59,7 +59,8 @@ def during(work: Callable[[], None]) -> Reads:
     assert reads is not None, sample
     calls, pages = read_ahead()[0] - calls, read_ahead()[1] - pages
     print(
-        f"{judge(reads)}: {reads.ratio} times the bytes read, {reads.request_bytes / KIB:.0f} KiB a READ, "
+        f"{read_ahead_use(reads)}: {reads.ratio} times the bytes read, "
+        f"{reads.request_bytes / KIB:.0f} KiB a READ, "
         f"{pages} pages in {calls} calls of read-ahead"
     )
     return reads
@@ -93,16 +94,16 @@ def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(
 
     set_read_ahead_kb(mounted.device, 128)
     narrow = during(lambda: read("bs=4K"))
-    assert judge(narrow) is Use.TOO_SMALL, narrow
+    assert read_ahead_use(narrow) is Use.TOO_SMALL, narrow
     assert narrow.rsize_bytes == RSIZE, narrow
     assert narrow.read_bytes == pytest.approx(SIZE), narrow
     large = during(lambda: read("bs=1M"))
-    assert judge(large) is None, large
+    assert read_ahead_use(large) is None, large
     assert large.request_bytes > 1.5 * narrow.request_bytes, (narrow, large)
-    assert judge(during(lambda: read("bs=64K", "iflag=direct"))) is None
-    assert judge(during(twice)) is None
+    assert read_ahead_use(during(lambda: read("bs=64K", "iflag=direct"))) is None
+    assert read_ahead_use(during(twice)) is None
     of_map = during(mapped)
-    assert judge(of_map) is None
+    assert read_ahead_use(of_map) is None
     assert of_map.read_bytes == 0 < of_map.fetched_bytes, of_map
 
     set_read_ahead_kb(mounted.device, 1024)
@@ -113,4 +114,4 @@ def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(
             read("bs=64K")
 
     wide = during(again_and_again)
-    assert judge(wide) is Use.HELPS, wide
+    assert read_ahead_use(wide) is Use.HELPS, wide
