@@ -69,7 +69,7 @@ class TopOrder:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time in Unix seconds, that of CLOCK_MONOTONIC, and a way to let it pass."""
+    """The time in Unix seconds, CLOCK_MONOTONIC, and a way to let time pass."""
 
     now: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -102,7 +102,7 @@ class Watch:
 
 
 def show(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
-    """Show it on a screen, or print blocks where there is none or only some were asked for."""
+    """Show it on a screen; print blocks where there is no screen, or with a count."""
     clock = clock or Clock()
     drawable = order.count is None and sys.stdin is not None and os.environ.get("TERM", "dumb") != "dumb"
     if drawable and sys.stdin.isatty() and sys.stdout.isatty():
@@ -275,15 +275,14 @@ class Seconds(click.FloatRange):
 def command(root: Root, /, *, interval_s: float, sort: str, count: int | None, files: tuple[str, ...]) -> int:
     """Show what each mount delivers, now.
 
-    A line is one superblock, which several mounts can share: what programs read and wrote, the over-fetch,
-    operations, mean round trips and connections. It opens to its operations and connections; h explains the
-    keys and the columns. The figures are those of the service's samples, which need not run. No mount is
-    touched, so that a dead server cannot hang this.
+    A line is one superblock, which several mounts can share: the bytes that programs read and wrote, the
+    over-fetch, operations, mean round trips and connections. It opens to its operations and connections; h
+    explains the keys and the columns. The figures are the same as in the service's samples; the service need
+    not run. No mount is touched, so that a dead server cannot hang this.
 
     Where the output is no terminal, and with --count, it prints a block of text for each interval, with the
-    superblocks that were in use. With --file it prints one, of any host. The file
-    names no superblocks: mounts of the same age are taken for one where source and options, or all
-    counters, are the same.
+    superblocks that were in use. With --file it prints one, of any host. The file names no superblocks:
+    mounts of the same age are taken for one where source and options, or all counters, are the same.
 
     \b
     Examples:

@@ -39,7 +39,7 @@ _Handler = Callable[[int, FrameType | None], Any] | int | None
 
 @final
 class Tty:
-    """The terminal behind two descriptors while the block runs. Raises termios.error where there is none.
+    """The terminal behind two descriptors while the block runs. Raises termios.error without a terminal.
 
     Signals do not interrupt: `wait` returns their numbers.
     """

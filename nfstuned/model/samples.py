@@ -270,7 +270,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A journal entry; `name` is that of its message in host/telemetry/journal.py: "READ_AHEAD_SET"."""
+    """A journal entry; `name` is its message's in host/telemetry/journal.py: "READ_AHEAD_SET"."""
 
     time: float
     """In Unix seconds, by the journal's clock."""

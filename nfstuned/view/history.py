@@ -105,7 +105,7 @@ def _row(row: Row, bars: str) -> str:
 
 
 def sparkline(values: Sequence[float | None], bars: str) -> str:
-    """Return a bar for each value, from nothing to the most among them; a blank where there is none."""
+    """Return a bar for each value, from nothing to the most among them; a blank for None."""
     most = max((value for value in values if value is not None), default=0.0) or 1.0
     return "".join(
         " " if value is None else bars[min(len(bars) - 1, int(value / most * len(bars)))] for value in values

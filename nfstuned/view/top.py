@@ -106,6 +106,15 @@ def name_of(entry: TopEntry) -> str:
     return ("! " if entry.stalled_s else "") + printable(label(entry.counted))
 
 
+_EVENTS = {
+    "delays": "delays_per_s",
+    "short reads": "short_reads_per_s",
+    "short writes": "short_writes_per_s",
+    "silly renames": "silly_renames_per_s",
+    "pNFS reads": "pnfs_reads_per_s",
+    "pNFS writes": "pnfs_writes_per_s",
+}
+"""Rare events, which are shown where they happened: the attributes of their rates."""
 _INDENT = "    "
 _OP_WIDTH = 20
 _HEADINGS = ("/s", "RTT ms", "Q ms", "EXE ms", "RETR/s", "ERR/s", "TIMEO/s", "SENT B", "RECV B")
@@ -141,7 +150,8 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
         ("direct", sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s),
     )
     yield "; ".join(f"{way}: read {speed(read)}, write {speed(write)}" for way, read, write in moved)
-    events = [f"{name} {figure(rate)}" for name, rate in _events(sample) if rate]
+    rates = ((name, getattr(sample, key)) for name, key in _EVENTS.items())
+    events = [f"{name} {figure(rate)}" for name, rate in rates if rate]
     if events:
         yield f"events/s: {', '.join(events)}"
     yield from _connections(entry, sample)
@@ -160,18 +170,6 @@ def _state(stanza: Stanza) -> Iterator[str]:
             yield f"pNFS {printable(layout)}"
     if stanza.cached:
         yield "FS-Cache (fsc)"
-
-
-def _events(sample: Sample) -> tuple[tuple[str, float | None], ...]:
-    """Return the rates of rare events, which are shown where they happened."""
-    return (
-        ("delays", sample.delays_per_s),
-        ("short reads", sample.short_reads_per_s),
-        ("short writes", sample.short_writes_per_s),
-        ("silly renames", sample.silly_renames_per_s),
-        ("pNFS reads", sample.pnfs_reads_per_s),
-        ("pNFS writes", sample.pnfs_writes_per_s),
-    )
 
 
 def _connections(entry: TopEntry, sample: Sample) -> Iterator[str]:
@@ -332,18 +330,18 @@ def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
     moment = _moment(frame, zone)
     used = sum(1 for entry in frame.entries if entry.used)
     stalled = sum(1 for entry in frame.entries if entry.stalled_s)
-    span = [] if frame.seconds is None else [f"{used} in use, mean of {duration(frame.seconds)}"]
+    means = "" if frame.seconds is None else f"mean of {duration(frame.seconds)}"
     if frame.since_mounted:
-        span = [f"{used} in use, means since each was mounted"]
-    parts = [
+        means = "means since each was mounted"
+    parts = (
         printable(frame.origin) or f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
         count(len(frame.entries), "NFS superblock"),
-        *([f"{stalled} stalled (!)"] if stalled else []),
-        *span,
+        f"{stalled} stalled (!)" if stalled else "",
+        f"{used} in use, {means}" if means else "",
         f"by {state.sort}{' reversed' if state.reverse else ''}",
-        *(["PAUSED"] if state.paused else []),
-    ]
-    return ", ".join(parts)
+        "PAUSED" if state.paused else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _moment(frame: Frame, zone: tzinfo | None) -> datetime:
@@ -355,11 +353,11 @@ def _sums(frame: Frame) -> str:
     silent = f"; {frame.silent} more without statistics" if frame.silent else ""
     if frame.seconds is None and not frame.since_mounted:
         return f"rates follow after the first interval{silent}"
-    samples = [entry.sample for entry in frame.entries if entry.sample is not None]
-    read = sum(sample.read_bytes_per_s for sample in samples)
-    written = sum(sample.write_bytes_per_s for sample in samples)
-    server_read = sum(sample.server_read_bytes_per_s for sample in samples)
-    server_written = sum(sample.server_write_bytes_per_s for sample in samples)
+    sums = dict.fromkeys(("read", "server-read", "write", "server-write"), 0.0)
+    for entry in frame.entries:
+        for name in sums:
+            sums[name] += entry.figures.get(name, 0.0)
+    read, server_read, written, server_written = sums.values()
     return f"read {both(read, server_read)}, write {both(written, server_written)}{silent}"
 
 

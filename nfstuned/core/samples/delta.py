@@ -26,7 +26,7 @@ from nfstuned.parse.proc.mountstats import (
 )
 
 MOST_BYTES_PER_S, MOST_OPS_PER_S = 1e14, 1e8
-"""No machine does more: a greater growth is a counter that began anew, or a wrap that cannot be one."""
+"""No machine does more: a greater growth is a counter that began again, or a wrap that cannot be one."""
 _MOST_SUM = 1 << 63
 
 GROUP_OPS = frozenset({
@@ -147,7 +147,7 @@ class Delta(NamedTuple):
     """The operations with changed counters."""
     events: EventDelta
     anew: bool = False
-    """A counter of an operation that ended began anew; its growth is not in `ops`."""
+    """A counter of an operation that ended began again; its growth is not in `ops`."""
 
 
 _BYTES = 6
@@ -268,7 +268,7 @@ def _events(before: Stanza, now: Stanza, span: Span) -> EventDelta:
 def _ops(
     before: bytes | None, now: bytes | None, most: float, counted: Elsewhere
 ) -> tuple[Mapping[str, OpDelta] | None, bool]:
-    """Return the growth of the operations with changed counters, and whether one that ended began anew.
+    """Return the growth of the operations with changed counters, and whether one that ended began again.
 
     An operation that the later look alone shows was never used before.
     """
@@ -301,7 +301,7 @@ def _ops(
 
 
 def _plain_deltas(changed: Operations, most: float) -> dict[str, OpDelta] | None:
-    """Return the growth of operations of which no counter fell, which is nearly always so; else None."""
+    """Return the growth of operations; None where a counter fell, which hardly ever happens."""
     names = changed.names
     if not names:
         return {}

@@ -1,6 +1,6 @@
 """Kept samples of a mount over the time: rows of a few columns for a terminal, lines of many for a page.
 
-The kernel sums up round trips, so that of an interval only their mean is known. An interval counts once, with
+The kernel sums up round trips: only the mean over an interval is known. An interval counts once, with
 one operation in it or a million. The longest means show that something was slow for a while, not how slow the
 slowest operations were: no percentile of a latency follows from them.
 """

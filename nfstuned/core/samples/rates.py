@@ -193,10 +193,10 @@ def rates(
 ) -> tuple[Sample, ...]:
     """Return a sample of each superblock that both looks show, in the later look's order.
 
-    A superblock that was replaced, or with counters that began anew, has none, nor has a superblock with a
-    stanza that was cut off or is damaged in either look; `damaged` gets the damage. Without time between the
-    looks there are no samples. The interval is that of the monotonic clock: after a suspension or a step of
-    the wall clock the rates are still right. No figure is negative, infinite or NaN.
+    A superblock has none where it was replaced, its counters began again, or its stanza is cut off or
+    damaged in either look; `damaged` gets the damage. Without time between the looks there are no samples.
+    The monotonic clock measures the interval: after a suspension or a step of the wall clock the rates are
+    still right. No figure is negative, infinite or NaN.
     """
     seconds = later.monotonic_s - earlier.monotonic_s
     if not (0 < seconds < math.inf and math.isfinite(later.time)):
@@ -220,7 +220,7 @@ def rates(
 def _sample(
     pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float
 ) -> Sample | None:
-    """Return the sample of a superblock; None where its counters began anew. Raises ParseError."""
+    """Return the sample of a superblock; None where its counters began again. Raises ParseError."""
     before, now = pair
     group = groups.get(now.group)
     grew = delta(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)

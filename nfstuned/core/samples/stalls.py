@@ -77,6 +77,14 @@ class Connection(NamedTuple):
         """Return for how long it has been asked without an answer; 0 where it is not."""
         return max(0.0, now_s - self.asked_s) if now_s - self.moved_s < _GIVEN_UP_S else 0.0
 
+    def is_held(self, now_s: float) -> bool:
+        """Return whether it answers nothing, and has left something unanswered.
+
+        It need not be silent: on a connection that was always in use, a request just before the last answer
+        looks like a reply to the server's own calls.
+        """
+        return _unanswered(self.counters) > (self.at_rest or 0) and now_s - self.answered_s >= STALLED_S
+
 
 @dataclass(frozen=True, slots=True)
 class RequestWatch:
@@ -93,7 +101,7 @@ class RequestWatch:
 
 
 def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
-    """Return the connections of each transport group; a group whose lines are damaged is left out."""
+    """Return the connections of each transport group, without groups with damaged lines."""
     found: dict[str, tuple[Transport, ...]] = {}
     for counted in look.superblocks:
         if counted.group not in found and (lines := _parsed(counted.stats.transports)):
@@ -120,7 +128,7 @@ def _parsed(text: bytes) -> tuple[Transport, ...]:
 
 
 def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
-    """Return whether none of a group's requests waits; False also where its counters do not tell."""
+    """Return whether none of a group's requests waits; False also where its counters do not show it."""
     return 0 < len(known) == len(lines) and all(
         before.counters.connects == now.connects and before.at_rest == _unanswered(now)
         for before, now in zip(known, lines, strict=True)
@@ -151,24 +159,19 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
         looks = 1 if requests is None and group.startswith(_CALLED_BACK) else _LOOKS
         connections[group] = _connections(known, lines, look.monotonic_s, looks, rests=rests)
     if requests is None:
-        once = watch.look is not None and watch.look.monotonic_s == watch.seen_s
-        if watch.waits and once:
-            return RequestWatch(look, _here(watch.waits, look), connections, seen_s=watch.seen_s)
-        return RequestWatch(look, connections=connections, blind=True)
+        if not watch.waits or watch.look is None or watch.look.monotonic_s != watch.seen_s:
+            return RequestWatch(look, connections=connections, blind=True)
+        mounted = set(map(_identity, look.superblocks))
+        waits = {
+            request: Wait(since_s, {key: stats for key, stats in superblocks.items() if key in mounted})
+            for request, (since_s, superblocks) in watch.waits.items()
+        }
+        return RequestWatch(look, waits, connections, seen_s=watch.seen_s)
     overfull = _overfull(look, (*requests.waiting, *requests.queued))
     late = (request for request in requests.waiting if _is_late(watch.waits.get(request), look.monotonic_s))
     seen = _Seen(watch.look, look, requests, connections, overfull, _overfull(look, late) - look.hidden)
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
     return RequestWatch(look, waits, connections, seen_s=look.monotonic_s)
-
-
-def _here(waits: Mapping[RpcRequest, Wait], look: Look) -> dict[RpcRequest, Wait]:
-    """Return the waits of superblocks that are still there."""
-    mounted = {_identity(one) for one in look.superblocks}
-    return {
-        request: Wait(wait.since_s, {key: stats for key, stats in wait.superblocks.items() if key in mounted})
-        for request, wait in waits.items()
-    }
 
 
 class _Seen(NamedTuple):
@@ -179,9 +182,9 @@ class _Seen(NamedTuple):
     requests: Requests
     connections: Mapping[str, tuple[Connection, ...]]
     overfull: frozenset[str]
-    """The servers of which as many clients wait as there are superblocks."""
+    """The servers with as many waiting clients as superblocks."""
     late: frozenset[str]
-    """Those of which as many wait for longer than a server takes that works."""
+    """The servers with as many clients that wait for longer than `STALLED_S`."""
 
 
 def _is_late(wait: Wait | None, now_s: float) -> bool:
@@ -222,7 +225,8 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
         if known is None:
             return Wait(since_s, {key: only.stats})
         before = known.superblocks.get(key)
-        if before is not None and not _ended(before, only.stats, request.operation):
+        # As a rule a superblock waits for no other request of a kind than the one that ended.
+        if before is not None and request.operation not in (_ops(before, only.stats) or {}):
             return Wait(since_s, {key: before})
     of_group = Counter(one.group for one in seen.look.superblocks)
     by_number = {
@@ -243,9 +247,10 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
 def _waits_by_number(counted: Counted, server: str, seen: _Seen, *, alone: bool) -> bool:
     """Return whether a superblock waits, by its connections and by how many clients of its server do."""
     connections, now_s = seen.connections.get(counted.group, ()), seen.look.monotonic_s
-    if (alone or server in seen.overfull) and _is_silent(connections, now_s):
+    is_silent = any(connection.silent_s(now_s) >= STALLED_S for connection in connections)
+    if is_silent and (alone or server in seen.overfull):
         return True
-    return server in seen.late and _is_held(connections, now_s)
+    return server in seen.late and any(connection.is_held(now_s) for connection in connections)
 
 
 def _ops(before: Stanza, now: Stanza) -> Mapping[str, OpDelta] | None:
@@ -254,11 +259,6 @@ def _ops(before: Stanza, now: Stanza) -> Mapping[str, OpDelta] | None:
         return delta(before, now, UNBOUNDED).ops
     except ParseError:
         return None
-
-
-def _ended(before: Stanza, now: Stanza, operation: str) -> bool:
-    """Return whether a request of this kind ended: the superblock's own does not wait then, as a rule."""
-    return operation in (_ops(before, now) or {})
 
 
 def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Identity, Stanza]:
@@ -285,22 +285,6 @@ def _is_asked(connections: Sequence[Connection]) -> bool:
     return any(connection.asked_s < math.inf for connection in connections)
 
 
-def _is_silent(connections: Sequence[Connection], now_s: float) -> bool:
-    return any(connection.silent_s(now_s) >= STALLED_S for connection in connections)
-
-
-def _is_held(connections: Sequence[Connection], now_s: float) -> bool:
-    """Return whether one of them answers nothing, and has left something unanswered.
-
-    It need not be silent: on a connection that was always in use, a request just before the last answer
-    looks like a reply to the server's own calls.
-    """
-    return any(
-        _unanswered(one.counters) > (one.at_rest or 0) and now_s - one.answered_s >= STALLED_S
-        for one in connections
-    )
-
-
 def _identity(counted: Counted) -> Identity:
     return counted.device, counted.bdi
 
@@ -310,27 +294,23 @@ def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
     if watch.look is None:
         return {}
     if watch.blind:
-        return _silent(watch, watch.look.monotonic_s)
+        now_s = watch.look.monotonic_s
+        since = {group: _silent_since(group, known, now_s) for group, known in watch.connections.items()}
+        return {
+            _identity(one): Stall(since_s)
+            for one in watch.look.superblocks
+            if (since_s := since.get(one.group)) is not None
+        }
     late: defaultdict[Identity, list[tuple[float, str]]] = defaultdict(list)
     for request, wait in watch.waits.items():
         if _is_late(wait, watch.seen_s):
             for superblock in wait.superblocks:
                 late[superblock].append((wait.since_s, request.operation))
-    return {superblock: _stall(waits) for superblock, waits in late.items()}
-
-
-def _stall(waits: Sequence[tuple[float, str]]) -> Stall:
-    operations_ = Counter(operation for _, operation in waits).most_common(_MOST_OPERATIONS)
-    return Stall(min(waits)[0], len(waits), tuple(operation for operation, _ in operations_))
-
-
-def _silent(watch: RequestWatch, now_s: float) -> dict[Identity, Stall]:
-    """Return the superblocks with silent connections."""
-    known = ((group, _silent_since(group, lines, now_s)) for group, lines in watch.connections.items())
-    since = {group: since_s for group, since_s in known if since_s is not None}
-    if watch.look is None or not since:
-        return {}
-    return {_identity(one): Stall(since[one.group]) for one in watch.look.superblocks if one.group in since}
+    found = {}
+    for superblock, waits in late.items():
+        often = Counter(operation for _, operation in waits).most_common(_MOST_OPERATIONS)
+        found[superblock] = Stall(min(waits)[0], len(waits), tuple(operation for operation, _ in often))
+    return found
 
 
 def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -> float | None:

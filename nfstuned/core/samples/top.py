@@ -11,11 +11,11 @@ from types import MappingProxyType
 from nfstuned.core.policy.endpoint import split_source
 from nfstuned.core.samples.delta import unused
 from nfstuned.core.samples.rates import rates, sends_between, transport_group
-from nfstuned.core.samples.sample import is_idle, kinds, label, together
+from nfstuned.core.samples.sample import is_idle, label, rtt_ms, together
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.samples import Counted, Look, OpRate, Sample, Stalled
+from nfstuned.model.samples import Counted, Look, Sample, Stalled
 from nfstuned.parse.proc.mountstats import parse_transports
 
 Identity = tuple[str, int | None]
@@ -23,21 +23,9 @@ Identity = tuple[str, int | None]
 
 NAME, TOTAL = "name", "total"
 SORTS = (
-    TOTAL,
-    "read",
-    "write",
-    "over-fetch",
-    "ops",
-    "read-rtt",
-    "write-rtt",
-    "connections",
-    "queue",
-    "in-flight",
-    "retrans",
-    "server-read",
-    "server-write",
-    NAME,
-)
+    TOTAL, "read", "write", "over-fetch", "ops", "read-rtt", "write-rtt", "connections", "queue", "in-flight",
+    "retrans", "server-read", "server-write", NAME,
+)  # fmt: skip
 """The sort keys of rows: the greatest first, names from A to Z."""
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
@@ -123,7 +111,6 @@ def rdma_of(counted: Counted) -> Mapping[str, int]:
 def figures_of(sample: Sample) -> Mapping[str, float]:
     """Return the figures that rows show and are sorted by."""
     every = together(list(sample.ops.values()))
-    of_kind = kinds(sample)
     known = {
         TOTAL: sample.read_bytes_per_s + sample.write_bytes_per_s,
         "read": sample.read_bytes_per_s,
@@ -132,18 +119,14 @@ def figures_of(sample: Sample) -> Mapping[str, float]:
         "server-write": sample.server_write_bytes_per_s,
         "over-fetch": sample.over_fetch_ratio,
         "ops": every.per_s,
-        "read-rtt": _rtt_ms(of_kind.get("read")),
-        "write-rtt": _rtt_ms(of_kind.get("write")),
+        "read-rtt": rtt_ms(sample, "read"),
+        "write-rtt": rtt_ms(sample, "write"),
         "queue": every.queue_ms,
         "retrans": every.retrans_per_s,
         "in-flight": sample.transport.in_flight,
         "connections": sample.transport.connections,
     }
     return MappingProxyType({name: value for name, value in known.items() if value is not None})
-
-
-def _rtt_ms(op: OpRate | None) -> float | None:
-    return None if op is None else op.rtt_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +259,7 @@ def since_mounted(saved: Saved) -> Frame:
     entries = []
     for now in counted:
         age_s = float(now.stats.age_s or 0)
-        before = Counted(
-            now.device, now.bdi, now.mount_points, now.source, now.group, unused(now.stats)._replace(age_s=0)
-        )
+        before = replace(now, stats=unused(now.stats)._replace(age_s=0))
         samples = rates(Look(0.0, 0.0, (before,)), Look(0.0, age_s, (now,)))
         entries.append(_entry(now, samples[0] if samples else None))
     return Frame(0.0, None, tuple(entries), silent, saved.name, since_mounted=True)
@@ -292,19 +273,13 @@ def between(earlier: Saved, later: Saved) -> Frame:
     """
     counted, silent = _superblocks(later)
     known = {place: stanzas[0] for place, stanzas in _by_place(earlier).items() if len(stanzas) == 1}
-    before = {
-        now.device: stats
-        for now in counted
-        for stats in [
-            next(filter(None, (known.get((now.source, point)) for point in now.mount_points)), None)
-        ]
-        if stats is not None
-    }
-    older_s = [
-        now.stats.age_s - stats.age_s
-        for now in counted
-        if (stats := before.get(now.device)) and now.stats.age_s is not None and stats.age_s is not None
-    ]
+    pairs = []
+    for now in counted:
+        places = [(now.source, point) for point in now.mount_points]
+        if stats := next((known[place] for place in places if place in known), None):
+            pairs.append((replace(now, stats=stats), now))
+    ages = [(before.stats.age_s, now.stats.age_s) for before, now in pairs]
+    older_s = [later_s - age_s for age_s, later_s in ages if age_s is not None and later_s is not None]
     if not older_s:
         raise ValueError(f"{earlier.name} and {later.name} have no mount in common: name copies of one host")
     # A mount that was made in between is older by any number, as a rule by less than the time that passed.
@@ -313,14 +288,8 @@ def between(earlier: Saved, later: Saved) -> Frame:
         raise ValueError(f"no second passed between {earlier.name} and {later.name}: name two copies")
     if seconds < 0:
         raise ValueError(f"{later.name} is older than {earlier.name}: name the earlier copy first")
-    looked = tuple(
-        Counted(now.device, now.bdi, now.mount_points, now.source, now.group, before[now.device])
-        for now in counted
-        if now.device in before
-    )
-    samples = {
-        sample.device: sample for sample in rates(Look(0.0, 0.0, looked), Look(0.0, seconds, tuple(counted)))
-    }
+    first = Look(0.0, 0.0, tuple(before for before, _ in pairs))
+    samples = {sample.device: sample for sample in rates(first, Look(0.0, seconds, tuple(counted)))}
     entries = tuple(_entry(now, samples.get(now.device)) for now in counted)
     return Frame(0.0, seconds, entries, silent, f"{earlier.name} to {later.name}")
 

@@ -131,9 +131,9 @@ class _Counting:
     mounted by now."""
     present: list[CountedPlace] = field(default_factory=list)
     taken: dict[str, Elsewhere] = field(default_factory=dict)
-    """The groups whose own operations were counted in this look."""
+    """By group, once its own operations were counted in this look."""
     connected: set[str] = field(default_factory=set)
-    """The groups whose connections were counted in this look."""
+    """The groups with connections that were counted in this look."""
     groups_present: dict[str, None] = field(default_factory=dict)
 
 
@@ -270,8 +270,8 @@ def _delta(counting: _Counting, now: Counted, old: Stanza, span: Span, since_s: 
 def _can_lead(counting: _Counting, group: str, since_s: float | None) -> bool:
     """Return whether a growth has the group's own operations since they were counted last, and no more.
 
-    The growth of a new superblock has the group's operations before it came, that of a superblock that missed
-    a look has those that another superblock counted meanwhile.
+    A new superblock shows the group's operations from before it came. A superblock that missed a look shows
+    operations that another superblock counted meanwhile.
     """
     if since_s is None:
         return not _is_old(counting, group)

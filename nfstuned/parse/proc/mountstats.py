@@ -2,8 +2,8 @@
 
 Each NFS mount has a stanza (fs/nfs/super.c, nfs_show_stats; net/sunrpc/stats.c, rpc_clnt_show_stats; the
 xprt lines: net/sunrpc/xprtsock.c and xprtrdma/transport.c), which ends with an empty line
-(fs/proc_namespace.c, show_vfsstat); other file systems have only their header. The number of columns tells
-the fields apart, never `statvers`: it stayed 1.1 when a column came.
+(fs/proc_namespace.c, show_vfsstat); other file systems have only their header. The number of columns shows
+which fields there are, never `statvers`: it stayed 1.1 when a column came.
 
 `parse_stanzas` splits the file into lines and reads no number, for the sampler, which reads only lines that
 differ from its last look. `parse_mountstats` reads all of them. Both find the stanzas in the same way.
@@ -262,7 +262,7 @@ def _usual_stanza(data: bytes, head: re.Match[bytes], known: bytes) -> tuple[Sta
     if known and data.startswith(known, start) and data.startswith(b"\n" + _DEVICE, end):
         operations = known
     else:
-        # Operations have capitals only: the first "d" behind them is that of the next "device", and near.
+        # Operations have capitals only: the first "d" behind them begins the next "device", and is near.
         end = data.find(b"d", start) - 2
         if not data.startswith(b"\n" + _DEVICE, end) or data.find(b"\n\n", start - 1, end + 1) >= 0:
             return None, -1
@@ -320,7 +320,7 @@ def parse_mountstats(text: str | bytes, file: str = FILE) -> tuple[MountStats | 
 
     The value of a damaged line is not known, and where it is a connection's, no connection is; only a damaged
     header costs the whole mount. Of many damaged lines the first are reported. Tabs may have become blanks,
-    or got lost. `ops` leaves out operations whose counters are all 0. Times that the kernel's clock made
+    or got lost. `ops` leaves out operations without use. Times that the kernel's clock made
     negative, which print as enormous numbers, are negative. Unknown lines, and transports of unknown
     protocols, do not count.
     """
@@ -410,7 +410,7 @@ def _read_operations(text: str, place: tuple[str, int]) -> tuple[Mapping[str, Op
 
 
 def _numbers(line: str, least: int, unsigned: Iterable[int], text: str) -> list[int]:
-    """Return the numbers of a line, of which those in the columns `unsigned` are not negative."""
+    """Return the numbers of a line; those in the columns `unsigned` are not negative. Raises ValueError."""
     values = counters(line, text, least)
     if min(values) < 0 and any(values[column] < 0 for column in unsigned if column < len(values)):
         raise ValueError(f"{line} holds a negative number: {quoted(text)}")

@@ -165,7 +165,7 @@ def mount_charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]
 
 
 def _charts_where_known(mount: MountSeries) -> Iterator[Chart]:
-    """Yield all charts but the throughput; a chart whose figures were never known has no lines."""
+    """Yield all charts but the throughput; a chart of figures that were never known has no lines."""
     over_fetch = _lines(mount, ("over-fetch", "bytes sent for each that programs read", "s1"))
     yield Chart("Over-fetch", over_fetch, number, reference=1.0)
     for kind, title in _TITLES.items():
@@ -200,7 +200,7 @@ def _lines(mount: MountSeries, *named: tuple[str, str, str]) -> tuple[PlotLine, 
 
 
 def number(value: float) -> str:
-    """Return a number of a scale, whose steps are 1, 2 or 5 times a power of ten."""
+    """Return a number of a scale with steps of 1, 2 or 5 times a power of ten."""
     return f"{value:.6g}"
 
 
