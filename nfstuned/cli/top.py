@@ -199,7 +199,7 @@ class Live:
 
     def _take(self, typed: bytes) -> None:
         for key in parse_keys(typed):
-            shown = [entry.identity for entry in arranged(self._frame.entries, self._state)]
+            shown = [entry.counted.key for entry in arranged(self._frame.entries, self._state)]
             self._state = press(self._state, key, List(shown, self._size().page))
 
     def _look_when_due(self) -> None:

@@ -11,7 +11,6 @@ from nfstuned.core.samples.rates import look, rates
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.core.samples.stalls import (
     FOLLOW_S,
-    Identity,
     RequestWatch,
     follow,
     has_answered,
@@ -42,6 +41,7 @@ from nfstuned.model.samples import (
     SampleFile,
     Stall,
     Stalled,
+    SuperblockKey,
 )
 from nfstuned.parse.proc.sunrpc import read_requests
 
@@ -104,7 +104,7 @@ class StallWatch:
         self._root = root
         self._reporter = reporter
         self._watch = RequestWatch()
-        self._reported: dict[Identity, _Reported] = {}
+        self._reported: dict[SuperblockKey, _Reported] = {}
         self._unreadable = False
         """That the requests are not understood was reported."""
         self.seen_s = 0.0
@@ -123,7 +123,7 @@ class StallWatch:
         now_s = self.seen_s = look.monotonic_s
         before, self._watch = self._watch, follow(self._watch, look, self._requests(look))
         found = stalls(self._watch)
-        superblocks = {(superblock.device, superblock.bdi): superblock for superblock in look.superblocks}
+        superblocks = {superblock.key: superblock for superblock in look.superblocks}
         for identity in self._reported.keys() - found.keys():
             self._settle(identity, superblocks.get(identity), before, look)
         for identity, stall in found.items():
@@ -136,7 +136,7 @@ class StallWatch:
         self.due_s = now_s + FOLLOW_S if self._reported or is_pending(self._watch) else math.inf
         self._write(look, min(next_s, self.due_s))
 
-    def _settle(self, identity: Identity, now: Counted | None, before: RequestWatch, look: Look) -> None:
+    def _settle(self, identity: SuperblockKey, now: Counted | None, before: RequestWatch, look: Look) -> None:
         """See whether a superblock without waiting requests is well, or its server is in its grace."""
         stall, known, moved_s, waited_s = self._reported[identity]
         if now is None:

@@ -71,12 +71,13 @@ MOST = 1e100
 """No figure is larger, so that sums of them stay finite."""
 
 
+SuperblockKey = tuple[str, int | None]
+"""A superblock's device number and its bdi, as in Superblock: the number alone is reused at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A superblock's counters at a moment, once for all of its mounts.
-
-    `device` and `bdi` (as in Superblock) are its identity: the number alone is reused at once.
-    """
+    """A superblock's counters at a moment, once for all of its mounts."""
 
     device: str
     bdi: int | None
@@ -89,6 +90,11 @@ class Counted:
     """The value of its bdi; it counts for files that are opened from then on."""
     rsize_bytes: int | None = None
     """The most bytes that a READ asks for."""
+
+    @property
+    def key(self) -> SuperblockKey:
+        """The same at every look at the superblock."""
+        return self.device, self.bdi
 
 
 @dataclass(frozen=True, slots=True)

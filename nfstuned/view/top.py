@@ -364,7 +364,7 @@ def _sums(frame: Frame) -> str:
 def _blocks(frame: Frame, state: TopState, layout: Layout) -> tuple[list[list[ScreenLine]], int]:
     """Return the lines of each superblock, and the index of the one that is selected."""
     shown = arranged(frame.entries, state)
-    identities = [entry.identity for entry in shown]
+    identities = [entry.counted.key for entry in shown]
     chosen = identities.index(state.selected) if state.selected in identities else 0
     blocks = []
     for index, entry in enumerate(shown):
@@ -373,7 +373,7 @@ def _blocks(frame: Frame, state: TopState, layout: Layout) -> tuple[list[list[Sc
             lines = [ScreenLine(f">{text[1:]}", Style.SELECTED)]
         else:
             lines = [ScreenLine(text, Style.PLAIN if entry.used else Style.IDLE)]
-        if entry.identity in state.opened:
+        if entry.counted.key in state.opened:
             lines += [ScreenLine(text) for text in details(entry, layout.width)]
         blocks.append(lines)
     return blocks, chosen

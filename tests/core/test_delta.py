@@ -93,14 +93,20 @@ def undamaged(file: bytes) -> list[MountStats]:
 
 
 def understood(file: bytes) -> tuple[Stanza, ...]:
-    """What the full parser understands of a file, written anew: each number once, and nothing else."""
-    return cut(*undamaged(file))
+    """The mounts that the full parser understands, written again: each number once, and nothing else.
+
+    A mount without a list of operations gets none.
+    """
+    unlisted = {stanza[:2] for stanza in parse_stanzas([file]) if stanza.operations is None}
+    written = cut(*undamaged(file))
+    return tuple(each._replace(operations=None) if each[:2] in unlisted else each for each in written)
 
 
 def wholly_different(stanza: Stanza) -> Stanza:
     """The same numbers in a text of which nothing is as before: one column and one line more."""
     totals = stanza.totals + b"0" if stanza.totals is not None else None
-    return stanza._replace(totals=totals, operations=(stanza.operations or b"") + b"\n")
+    operations = stanza.operations + b"\n" if stanza.operations is not None else None
+    return stanza._replace(totals=totals, operations=operations)
 
 
 def looks(

@@ -20,7 +20,7 @@ from tests.parse.test_samples import SAMPLES
 
 GOLDEN = Path(__file__).parents[1] / "data/top"
 FRAME = second_frame()
-DATA, HOME, FAR, NEW = (entry.identity for entry in FRAME.entries)
+DATA, HOME, FAR, NEW = (entry.counted.key for entry in FRAME.entries)
 LEASE = b"bm0=0x1,acl=0x3,sessions,pnfs=LAYOUT_NFSV4_1_FILES,lease_time=90,lease_expired=35"
 
 
@@ -32,7 +32,7 @@ def waiting(entry: TopEntry) -> TopEntry:
 
 
 STALLED = replace(
-    FRAME, entries=tuple(waiting(one) if one.identity == HOME else one for one in FRAME.entries)
+    FRAME, entries=tuple(waiting(one) if one.counted.key == HOME else one for one in FRAME.entries)
 )
 Golden = Callable[[Path, str], None]
 
@@ -173,7 +173,7 @@ def test_every_line_is_as_wide_as_the_screen(
 @given(st.lists(SAMPLES, max_size=4))
 def test_no_sample_makes_a_line_too_wide_or_moves_the_cursor(samples: list[Sample]) -> None:
     shown = _frame_of(samples)
-    state = TopState(opened=frozenset(entry.identity for entry in shown.entries))
+    state = TopState(opened=frozenset(entry.counted.key for entry in shown.entries))
     for line in drawn(shown, state, Size(80, 60)):
         assert line.text.isprintable()
         assert cell_len(line.text) == 80

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.rates import rates
-from nfstuned.core.samples.top import NAME, SORTS, Identity, List, TopEntry, TopState, arranged, frame, press
+from nfstuned.core.samples.top import NAME, SORTS, List, TopEntry, TopState, arranged, frame, press
+from nfstuned.model.samples import SuperblockKey
 from tests.core.tops import first_frame, looks, second_frame, snapshot
 
 FRAME = second_frame()
-DATA, HOME, FAR, NEW = (entry.identity for entry in FRAME.entries)
+DATA, HOME, FAR, NEW = (entry.counted.key for entry in FRAME.entries)
 ROWS = List((DATA, FAR, HOME, NEW), 2)
 KEYS = ("up", "down", "page up", "page down", "home", "end", "enter", *"qhpirs<>?kjgG xQ")
 
@@ -26,8 +27,8 @@ def after(*keys: str, state: TopState | None = None) -> TopState:
     return state
 
 
-def order(state: TopState, entries: Iterable[TopEntry] = FRAME.entries) -> list[Identity]:
-    return [entry.identity for entry in arranged(entries, state)]
+def order(state: TopState, entries: Iterable[TopEntry] = FRAME.entries) -> list[SuperblockKey]:
+    return [entry.counted.key for entry in arranged(entries, state)]
 
 
 class TestFrame:
@@ -40,12 +41,12 @@ class TestFrame:
     def test_a_first_look_has_every_superblock_and_no_rate(self) -> None:
         first = first_frame()
         assert first.seconds is None
-        assert [entry.identity for entry in first.entries] == [DATA, HOME, FAR]
+        assert [entry.counted.key for entry in first.entries] == [DATA, HOME, FAR]
         assert not any(entry.sample or entry.figures or entry.sends for entry in first.entries)
 
     def test_a_superblock_that_is_new_has_no_rate_and_is_shown(self) -> None:
         (new,) = [entry for entry in FRAME.entries if entry.sample is None]
-        assert (new.identity, new.used) == (NEW, False)
+        assert (new.counted.key, new.used) == (NEW, False)
 
     def test_what_mountstats_does_not_show_is_counted(self) -> None:
         assert FRAME.silent == 1
@@ -75,7 +76,7 @@ class TestFrame:
 
 class TestOrder:
     @pytest.mark.parametrize(
-        ("sort", "order_"),
+        ("sort", "keys"),
         [
             ("total", [DATA, FAR, HOME, NEW]),
             ("over-fetch", [FAR, DATA, HOME, NEW]),
@@ -84,8 +85,10 @@ class TestOrder:
             ("name", [DATA, HOME, NEW, FAR]),
         ],
     )
-    def test_the_greatest_comes_first_and_the_unknown_last(self, sort: str, order_: list[Identity]) -> None:
-        assert order(TopState(sort=sort)) == order_
+    def test_the_greatest_comes_first_and_the_unknown_last(
+        self, sort: str, keys: list[SuperblockKey]
+    ) -> None:
+        assert order(TopState(sort=sort)) == keys
 
     def test_reversed_the_unknown_still_comes_last(self) -> None:
         assert order(TopState(sort="over-fetch", reverse=True)) == [DATA, FAR, HOME, NEW]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter, sub
@@ -39,19 +40,19 @@ class MeanTimesCount:
     """Counts the intervals of one mount by kind of operation and mean round trip."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, list[int]] = {}
+        self._counts: Counter[tuple[str, int]] = Counter()
 
     def add(self, of_kind: Mapping[str, OpRate]) -> None:
         """Take a sample's operations by their kind."""
         for kind, op in of_kind.items():
             if op.rtt_ms is not None:
-                counts = self._counts.setdefault(kind, [0] * (len(BOUNDS_MS) + 1))
-                counts[bisect_left(BOUNDS_MS, op.rtt_ms)] += 1
+                self._counts[kind, bisect_left(BOUNDS_MS, op.rtt_ms)] += 1
 
     def counted(self) -> tuple[MeanTimes, ...]:
         """Return the counts of each kind that occurred."""
-        kinds = (kind for kind in ALL_KINDS if kind in self._counts)
-        return tuple(MeanTimes(kind, tuple(self._counts[kind])) for kind in kinds)
+        buckets = range(len(BOUNDS_MS) + 1)
+        every = (MeanTimes(kind, tuple(self._counts[kind, at] for at in buckets)) for kind in ALL_KINDS)
+        return tuple(times for times in every if any(times.intervals))
 
 
 COLUMNS = 30
@@ -102,19 +103,15 @@ class Axis:
         return (self.end - self.start) / self.columns
 
 
-def _numbers() -> array[float]:
-    return array("d")
-
-
 @dataclass(slots=True, eq=False)
 class _MountSamples:
     """The values of a mount's samples: 8 * (2 + len(METRICS)) bytes for each."""
 
     label: str = ""
     """The label of the sample that was added last: bind mounts come and go."""
-    time: array[float] = field(default_factory=_numbers)
-    interval_s: array[float] = field(default_factory=_numbers)
-    metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(_numbers() for _ in METRICS))
+    time: array[float] = field(default_factory=lambda: array("d"))
+    interval_s: array[float] = field(default_factory=lambda: array("d"))
+    metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(array("d") for _ in METRICS))
     """Of METRICS; an unknown value is NaN."""
     tally: Tally = field(default_factory=Tally)
 
@@ -139,15 +136,11 @@ class History:
     """Takes samples one by one, in any order, and keeps of each only the figures of METRICS."""
 
     def __init__(self) -> None:
-        self._mounts: dict[tuple[str, str], _MountSamples] = {}
+        self._mounts: defaultdict[tuple[str, str], _MountSamples] = defaultdict(_MountSamples)
 
     def add(self, sample: Sample) -> None:
         """Take a sample; those of one source at one first mount point belong together."""
-        key = series_key(sample)
-        mount = self._mounts.get(key)
-        if mount is None:
-            mount = self._mounts[key] = _MountSamples()
-        mount.add(sample)
+        self._mounts[series_key(sample)].add(sample)
 
     def axis(self) -> Axis | None:
         """Return the time that the samples are of; None when there are none."""
@@ -325,10 +318,13 @@ class _Sums:
         """Return the means of the columns from `first` on."""
         rows = [self.bins.get(column) for column in range(first, first + columns)]
         lines: dict[str, tuple[float | None, ...]] = {}
+        means = {}
         for index, name in enumerate(NAMES):
             line = tuple(None if row is None else _mean(row, index) for row in rows)
             if any(value is not None for value in line):
                 lines[name] = line
+            if (mean := _mean(self.every, index)) is not None:
+                means[name] = mean
         return MountSeries(
             label=self.label,
             source=source,
@@ -341,13 +337,7 @@ class _Sums:
             server_read_bytes=self.every[2 * NAMES.index("server-read")],
             lines=MappingProxyType(lines),
             most=MappingProxyType(dict(zip(NAMES, self.most, strict=True))),
-            means=MappingProxyType(
-                {
-                    name: mean
-                    for index, name in enumerate(NAMES)
-                    if (mean := _mean(self.every, index)) is not None
-                }
-            ),
+            means=MappingProxyType(means),
             read_ahead=self.tally.verdicts(),
             mean_times=self.mean_times.counted(),
         )
@@ -372,7 +362,7 @@ class Series:
 
     def __init__(self, most_points: int = MOST_POINTS) -> None:
         self._most_points = most_points
-        self._mounts: dict[tuple[str, str], _Sums] = {}
+        self._mounts: defaultdict[tuple[str, str], _Sums] = defaultdict(_Sums)
         self._origin = 0.0
         self._width_s = 0
         self._span = (math.inf, -math.inf)
@@ -388,9 +378,12 @@ class Series:
                 self._width_s = _wider(self._width_s)
         self._span = min(start, self._span[0]), max(end, self._span[1])
         while self._columns > self._most_points:
-            self._widen()
+            wider = _wider(self._width_s)
+            for sums in self._mounts.values():
+                sums.merge(wider // self._width_s)
+            self._width_s = wider
         columns = list(overlaps(start - self._origin, end - self._origin, self._width_s))
-        self._mounts.setdefault(series_key(sample), _Sums()).add(sample, columns)
+        self._mounts[series_key(sample)].add(sample, columns)
 
     def axis(self) -> Axis | None:
         """Return the time that the points are of, in columns as wide as a point; None without samples."""
@@ -419,12 +412,6 @@ class Series:
         # A column that is only touched at its left edge does not count.
         last = math.ceil((self._span[1] - self._origin) / self._width_s) - 1
         return max(1, last - self._first + 1)
-
-    def _widen(self) -> None:
-        wider = _wider(self._width_s)
-        for sums in self._mounts.values():
-            sums.merge(wider // self._width_s)
-        self._width_s = wider
 
 
 def _wider(width_s: int) -> int:

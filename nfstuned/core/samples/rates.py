@@ -299,9 +299,9 @@ _NEW_SESSION = frozenset({"CREATE_SESSION", "SETCLIENTID_CONFIRM"})
 
 def _pairs(earlier: Look, later: Look) -> Iterator[tuple[Counted, Counted]]:
     """Yield the superblocks that both looks show."""
-    known = {(counted.device, counted.bdi): counted for counted in earlier.superblocks}
+    known = {counted.key: counted for counted in earlier.superblocks}
     for now in later.superblocks:
-        before = known.get((now.device, now.bdi))
+        before = known.get(now.key)
         if before is not None:
             yield before, now
 

@@ -21,11 +21,8 @@ from nfstuned.core.samples.delta import GROUP_OPS, UNBOUNDED, OpDelta, delta
 from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
-from nfstuned.model.samples import Counted, Look, Requests, RpcRequest, Sample, Stall
+from nfstuned.model.samples import Counted, Look, Requests, RpcRequest, Sample, Stall, SuperblockKey
 from nfstuned.parse.proc.mountstats import parse_transports
-
-Identity = tuple[str, int | None]
-"""A superblock's device number and its bdi."""
 
 STALLED_S = 15.0
 """A server that works answers within this time, however slow it is: three times the limit of slow."""
@@ -53,7 +50,7 @@ class Wait(NamedTuple):
     """A request that was seen again and again since a moment of CLOCK_MONOTONIC."""
 
     since_s: float
-    superblocks: Mapping[Identity, Stanza]
+    superblocks: Mapping[SuperblockKey, Stanza]
     """Those that wait for it, as they were when it was first seen."""
 
 
@@ -161,7 +158,7 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
     if requests is None:
         if not watch.waits or watch.look is None or watch.look.monotonic_s != watch.seen_s:
             return RequestWatch(look, connections=connections, blind=True)
-        mounted = set(map(_identity, look.superblocks))
+        mounted = {one.key for one in look.superblocks}
         waits = {
             request: Wait(since_s, {key: stats for key, stats in superblocks.items() if key in mounted})
             for request, (since_s, superblocks) in watch.waits.items()
@@ -208,13 +205,11 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
     clients = seen.requests.clients
     if clients is not None:
         of_client = (one for one in seen.look.superblocks if request.client in clients.get(one.device, ()))
-        return Wait(since_s, {_identity(one): one.stats for one in of_client})
-    of_server = {
-        _identity(one): one for one in seen.look.superblocks if group_peer(one.group) == request.peer
-    }
+        return Wait(since_s, {one.key: one.stats for one in of_client})
+    of_server = {one.key: one for one in seen.look.superblocks if group_peer(one.group) == request.peer}
     if request.operation in GROUP_OPS:
         asked = (one for one in of_server.values() if _is_asked(seen.connections.get(one.group, ())))
-        return Wait(since_s, {_identity(one): one.stats for one in asked})
+        return Wait(since_s, {one.key: one.stats for one in asked})
     # It may also be of a mount that is not complete, or of a superblock that nobody sees (`umount -l`).
     if (
         len(of_server) == 1
@@ -261,9 +256,9 @@ def _ops(before: Stanza, now: Stanza) -> Mapping[str, OpDelta] | None:
         return None
 
 
-def _active(earlier: Look | None, now: Mapping[Identity, Counted]) -> dict[Identity, Stanza]:
+def _active(earlier: Look | None, now: Mapping[SuperblockKey, Counted]) -> dict[SuperblockKey, Stanza]:
     """Return the superblocks in use since the look before: an operation ended, or a call began."""
-    before = {_identity(one): one.stats for one in earlier.superblocks} if earlier is not None else {}
+    before = {one.key: one.stats for one in earlier.superblocks} if earlier is not None else {}
     return {
         key: one.stats
         for key, one in now.items()
@@ -285,11 +280,7 @@ def _is_asked(connections: Sequence[Connection]) -> bool:
     return any(connection.asked_s < math.inf for connection in connections)
 
 
-def _identity(counted: Counted) -> Identity:
-    return counted.device, counted.bdi
-
-
-def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
+def stalls(watch: RequestWatch) -> dict[SuperblockKey, Stall]:
     """Return the superblocks with requests that wait for longer than `STALLED_S`."""
     if watch.look is None:
         return {}
@@ -297,11 +288,11 @@ def stalls(watch: RequestWatch) -> dict[Identity, Stall]:
         now_s = watch.look.monotonic_s
         since = {group: _silent_since(group, known, now_s) for group, known in watch.connections.items()}
         return {
-            _identity(one): Stall(since_s)
+            one.key: Stall(since_s)
             for one in watch.look.superblocks
             if (since_s := since.get(one.group)) is not None
         }
-    late: defaultdict[Identity, list[tuple[float, str]]] = defaultdict(list)
+    late: defaultdict[SuperblockKey, list[tuple[float, str]]] = defaultdict(list)
     for request, wait in watch.waits.items():
         if _is_late(wait, watch.seen_s):
             for superblock in wait.superblocks:

@@ -15,11 +15,8 @@ from nfstuned.core.samples.sample import is_idle, label, rtt_ms, together
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.samples import Counted, Look, Sample, Stalled
+from nfstuned.model.samples import Counted, Look, Sample, Stalled, SuperblockKey
 from nfstuned.parse.proc.mountstats import parse_transports
-
-Identity = tuple[str, int | None]
-"""Of a superblock: its device number and its bdi."""
 
 NAME, TOTAL = "name", "total"
 SORTS = (
@@ -45,11 +42,6 @@ class TopEntry:
     """For how long its server has left requests unanswered, as the service knows; 0 also without it."""
     stalled_operations: tuple[str, ...] = ()
     """Which those are, the most frequent first."""
-
-    @property
-    def identity(self) -> Identity:
-        """The name of the same superblock in the next frame."""
-        return self.counted.device, self.counted.bdi
 
     @property
     def used(self) -> bool:
@@ -88,9 +80,7 @@ def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled |
             sends.get(counted.device, ()),
             read_ahead.get(counted.device),
             _NOTHING if sample is None else figures_of(sample),
-            max(0.0, now.monotonic_s - stall.since_s)
-            if (stall := stalls.get((counted.device, counted.bdi)))
-            else 0.0,
+            max(0.0, now.monotonic_s - stall.since_s) if (stall := stalls.get(counted.key)) else 0.0,
             stall.operations if stall else (),
         )
         for counted in now.superblocks
@@ -135,9 +125,9 @@ class TopState:
 
     sort: str = TOTAL
     reverse: bool = False
-    selected: Identity | None = None
+    selected: SuperblockKey | None = None
     """None for whatever comes first."""
-    opened: frozenset[Identity] = frozenset()
+    opened: frozenset[SuperblockKey] = frozenset()
     offset: int = 0
     """How many lines of the list are above the screen."""
     used_only: bool = False
@@ -166,7 +156,7 @@ def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ..
 class List:
     """The list that a key acts on: the superblocks from top to bottom, and the lines of a page."""
 
-    shown: Sequence[Identity]
+    shown: Sequence[SuperblockKey]
     page: int
 
     def _place(self, state: TopState) -> int:

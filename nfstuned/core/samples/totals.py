@@ -35,6 +35,7 @@ from nfstuned.model.samples import (
     GroupTotals,
     Look,
     OpTotals,
+    SuperblockKey,
     SuperblockTotals,
     Totals,
 )
@@ -126,7 +127,7 @@ class _Counting:
     look: Look
     superblocks: dict[CountedPlace, SuperblockTotals]
     groups: dict[str, GroupTotals]
-    known: dict[tuple[str, int | None], SuperblockTotals] = field(default_factory=dict)
+    known: dict[SuperblockKey, SuperblockTotals] = field(default_factory=dict)
     """The last totals of each superblock, by device and bdi: it is counted on from there, wherever it is
     mounted by now."""
     present: list[CountedPlace] = field(default_factory=list)
@@ -174,16 +175,15 @@ def count(
     )
 
 
-def _known(before: Totals) -> dict[tuple[str, int | None], SuperblockTotals]:
+def _known(before: Totals) -> dict[SuperblockKey, SuperblockTotals]:
     """Return the last totals of each superblock; where its bdi is not known, only if it is there."""
-    known: dict[tuple[str, int | None], SuperblockTotals] = {}
+    known: dict[SuperblockKey, SuperblockTotals] = {}
     present = set(before.present)
     for place, block in before.superblocks.items():
-        key = block.counted.device, block.counted.bdi
-        had = known.get(key)
+        had = known.get(block.counted.key)
         newer = had is None or had.looked_s < block.looked_s
         if newer and (block.counted.bdi is not None or place in present):
-            known[key] = block
+            known[block.counted.key] = block
     return known
 
 
@@ -209,7 +209,7 @@ def _added(
         raise ParseError("/proc/self/mountstats", 0, f"the stanza of {now.source} is cut off")
     # All superblocks of a group show the same connections: the first that can is asked.
     lines = () if now.group in counting.connected else parse_transports(now.stats.transports)
-    last = counting.known.get((now.device, now.bdi), had)
+    last = counting.known.get(now.key, had)
     last_s = counting.before.looked_s if last is None else last.looked_s
     span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
     fresh = last is None or _is_another(last.counted, now)
