@@ -20,6 +20,9 @@ EFS_TUNNEL = Tunnel(
 )
 
 
+NETAPP = "name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'"
+
+
 def mount(source: str, **options: str) -> Mount:
     return Mount(40, 25, "0:43", "/", "/mnt", "nfs4", source, Options(tuple(options.items())))
 
@@ -28,114 +31,84 @@ def row(hostname: str, address: str = "10.0.0.5", port: int = 2049) -> NfsClient
     return NfsClient(version=4, address=address, port=port, users=2, hostname=hostname)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "sa1.file.core.windows.net",
-        "SA1.File.Core.Windows.Net",
-        "sa1.file.core.windows.net.",
-        "sa1-secondary.file.core.windows.net",
-        "sa1.privatelink.file.core.windows.net",
-        "sa1.file.preprod.core.windows.net",
-        "sa1.file.core.usgovcloudapi.net",
-        "sa1.privatelink.file.core.usgovcloudapi.net",
-        "sa1.file.core.chinacloudapi.cn",
-        "sa1.privatelink.file.core.chinacloudapi.cn",
-        "sa1.z12.file.storage.azure.net",
-        "fs-vl8x2ab.z01.file.storage.azure.net",
-        "fs-vl8x2ab.z01.privatelink.file.storage.azure.net",
-        "fs-vl8x2ab.file.core.windows.net",
-        "sa1.file.core.cloudapi.de",
-        "sa1.file.core.microsoft.scloud",
-        "sa1.file.core.eaglex.ic.gov",
-        "sa1.file.core.sovcloud-api.fr",
-        "sa1.file.core.sovcloud-api.de",
-        "sa1.file.core.sovcloud-api.sg",
-    ],
-)
-def test_azure_files_is_recognised_in_every_cloud(name: str) -> None:
-    assert KNOWN.by_name(name) == "azure-files"
+AZURE_FILES = """
+    sa1.file.core.windows.net SA1.File.Core.Windows.Net sa1.file.core.windows.net.
+    sa1-secondary.file.core.windows.net sa1.privatelink.file.core.windows.net
+    sa1.file.preprod.core.windows.net sa1.file.core.usgovcloudapi.net
+    sa1.privatelink.file.core.usgovcloudapi.net sa1.file.core.chinacloudapi.cn
+    sa1.privatelink.file.core.chinacloudapi.cn sa1.z12.file.storage.azure.net
+    fs-vl8x2ab.z01.file.storage.azure.net fs-vl8x2ab.z01.privatelink.file.storage.azure.net
+    fs-vl8x2ab.file.core.windows.net sa1.file.core.cloudapi.de sa1.file.core.microsoft.scloud
+    sa1.file.core.eaglex.ic.gov sa1.file.core.sovcloud-api.fr sa1.file.core.sovcloud-api.de
+    sa1.file.core.sovcloud-api.sg
+"""
+BLOB_STORAGE = "sa1.blob.core.windows.net sa1.z3.blob.storage.azure.net"
+EFS = """
+    fs-0123abcd.efs.eu-west-1.amazonaws.com eu-west-1a.fs-0123abcd.efs.eu-west-1.amazonaws.com
+    fs-0123abcd.efs.cn-north-1.amazonaws.com.cn FS-0123ABCD.efs.us-gov-west-1.amazonaws.com.
+    fs-0123abcd.efs.eu-isoe-west-1.cloud.adc-e.uk
+"""
+S3_FILES = """
+    fs-0123abcd.s3files.us-east-1.on.aws use1-az1.fs-0123abcd.s3files.us-east-1.on.aws
+    fs-0123abcd.s3files.cn-north-1.on.amazonwebservices.com.cn
+"""
+ONTAP = "svm-01234567890abdef0.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com"
+OPENZFS = """
+    fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com fs-01234567890abcdef1.fsx.cn-north-1.amazonaws.com.cn
+"""
+ALIBABA = """
+    2564f49129-ysu87.cn-shenzhen.nas.aliyuncs.com 0a1b2c-xyz12.cn-hangzhou.extreme.nas.aliyuncs.com
+"""
+IBM = """
+    fsf-dal2433a-dz.adn.networklayer.com fsf-wdc0403a-fz.service.softlayer.com
+    nfshou0201d-fz.service.softlayer.com
+"""
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("provider", "names"),
     [
-        "sa1.file.core.windows.net.example.org",
-        "evil-sa1.file.core.windows.net.",
-        "x.sa1.file.core.windows.net",
-        "file.core.windows.net",
-        "sa1.file.corexwindows.net",
-        "sa1.file.core.windows.net\n",
-        "sa1.queue.core.windows.net",
-        "nas.example.org",
-        "10.0.0.5",
-        "",
+        ("azure-files", AZURE_FILES),
+        ("azure-blob", BLOB_STORAGE),
+        ("aws-efs", EFS),
+        ("aws-s3-files", S3_FILES),
+        ("aws-fsx-ontap", ONTAP),
+        ("aws-fsx-openzfs", OPENZFS),
+        ("alibaba-nas", ALIBABA),
+        ("ibm-file-storage", IBM),
     ],
 )
-def test_other_names_are_nobodys(name: str) -> None:
+def test_a_provider_is_recognised_by_its_names_in_every_cloud(provider: str, names: str) -> None:
+    assert {name: KNOWN.by_name(name) for name in names.split()} == dict.fromkeys(names.split(), provider)
+
+
+NOBODYS = """
+    sa1.file.core.windows.net.example.org evil-sa1.file.core.windows.net. x.sa1.file.core.windows.net
+    file.core.windows.net sa1.file.corexwindows.net sa1.queue.core.windows.net nas.example.org 10.0.0.5
+    fs-0123abcd.s3files.us-east-1.amazonaws.com svm-0123.fsx.us-east-1.amazonaws.com
+    fc-0123456789abcdef0.fsx.us-east-1.amazonaws.com
+    management.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com fsx.us-east-1.amazonaws.com
+    fs-0123abcd.elsewhere.us-east-1.amazonaws.com fs-0123abcd.efs.us-east-1.amazonaws.com.example.org
+    cpfs-0123-vpc.cn-hangzhou.cpfs.nas.aliyuncs.com nas.aliyuncs.com cn-shenzhen.nas.aliyuncs.com
+    www.adn.networklayer.com nas.subnet1.vcn1.oraclevcn.com
+"""
+
+
+@pytest.mark.parametrize("name", ["", "sa1.file.core.windows.net\n", *NOBODYS.split()])
+def test_names_like_those_of_providers_are_nobodys(name: str) -> None:
     assert KNOWN.by_name(name) == "generic"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fs-0123abcd.efs.eu-west-1.amazonaws.com",
-        "eu-west-1a.fs-0123abcd.efs.eu-west-1.amazonaws.com",
-        "fs-0123abcd.efs.cn-north-1.amazonaws.com.cn",
-        "FS-0123ABCD.efs.us-gov-west-1.amazonaws.com.",
-    ],
-)
-def test_efs_is_recognised_by_name(name: str) -> None:
-    assert KNOWN.by_name(name) == "aws-efs"
-
-
-@pytest.mark.parametrize(
-    ("name", "provider"),
-    [
-        ("fs-0123abcd.efs.eu-isoe-west-1.cloud.adc-e.uk", "aws-efs"),
-        ("fs-0123abcd.s3files.us-east-1.on.aws", "aws-s3-files"),
-        ("use1-az1.fs-0123abcd.s3files.us-east-1.on.aws", "aws-s3-files"),
-        ("fs-0123abcd.s3files.cn-north-1.on.amazonwebservices.com.cn", "aws-s3-files"),
-        ("svm-01234567890abdef0.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com", "aws-fsx-ontap"),
-        ("fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com", "aws-fsx-openzfs"),
-        ("fs-01234567890abcdef1.fsx.cn-north-1.amazonaws.com.cn", "aws-fsx-openzfs"),
-        ("2564f49129-ysu87.cn-shenzhen.nas.aliyuncs.com", "alibaba-nas"),
-        ("0a1b2c-xyz12.cn-hangzhou.extreme.nas.aliyuncs.com", "alibaba-nas"),
-        ("fsf-dal2433a-dz.adn.networklayer.com", "ibm-file-storage"),
-        ("fsf-wdc0403a-fz.service.softlayer.com", "ibm-file-storage"),
-        ("nfshou0201d-fz.service.softlayer.com", "ibm-file-storage"),
-    ],
-)
-def test_other_clouds_are_recognised_by_name(name: str, provider: str) -> None:
-    assert KNOWN.by_name(name) == provider
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fs-0123abcd.s3files.us-east-1.amazonaws.com",
-        "svm-0123.fsx.us-east-1.amazonaws.com",
-        "fc-0123456789abcdef0.fsx.us-east-1.amazonaws.com",
-        "management.fs-01234567890abcdef1.fsx.us-east-1.amazonaws.com",
-        "fsx.us-east-1.amazonaws.com",
-        "fs-0123abcd.elsewhere.us-east-1.amazonaws.com",
-        "fs-0123abcd.efs.us-east-1.amazonaws.com.example.org",
-        "cpfs-0123-vpc.cn-hangzhou.cpfs.nas.aliyuncs.com",
-        "nas.aliyuncs.com",
-        "cn-shenzhen.nas.aliyuncs.com",
-        "www.adn.networklayer.com",
-        "nas.subnet1.vcn1.oraclevcn.com",
-    ],
-)
-def test_names_like_those_of_other_clouds_are_nobodys(name: str) -> None:
-    assert KNOWN.by_name(name) == "generic"
+def endpoint(
+    source: str, *tunnels: Tunnel, azure: bool = True, implementation: str | None = None, **options: str
+) -> Endpoint:
+    return KNOWN.endpoint(mount(source, **options), None, tunnels, azure, implementation)
 
 
 def test_a_mount_by_vasts_own_client_is_known_by_options_that_only_it_takes() -> None:
-    own = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="32", spread_reads="")
-    assert KNOWN.endpoint(own, None, (), azure=False, implementation=None).provider == "vast"
-    kernels = mount("10.0.0.5:/v", addr="10.0.0.5", nconnect="16")
-    assert KNOWN.endpoint(kernels, None, (), azure=False, implementation=None).provider == "generic"
+    own = endpoint("10.0.0.5:/v", azure=False, addr="10.0.0.5", nconnect="32", spread_reads="")
+    kernels = endpoint("10.0.0.5:/v", azure=False, addr="10.0.0.5", nconnect="16")
+    assert (own.provider, kernels.provider) == ("vast", "generic")
 
 
 @pytest.mark.parametrize(
@@ -181,37 +154,29 @@ def test_loopback_is_known_by_address_only(address: str | None, expected: bool) 
 
 
 def test_a_mount_by_name_keeps_its_name_and_address() -> None:
-    seen = KNOWN.endpoint(
-        mount("SA1.file.core.windows.net.:/sa1/s", addr="10.0.0.5"), None, (), azure=True, implementation=None
-    )
+    seen = endpoint("SA1.file.core.windows.net.:/sa1/s", addr="10.0.0.5")
     assert seen == Endpoint("sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files")
 
 
 def test_a_mount_without_addr_has_the_address_of_its_source() -> None:
-    assert KNOWN.endpoint(mount("10.0.0.9:/v"), None, (), azure=False, implementation=None) == Endpoint(
-        "10.0.0.9", "10.0.0.9", 2049, "generic"
-    )
-    assert KNOWN.endpoint(mount("nas:/v"), None, (), azure=False, implementation=None).address is None
+    assert endpoint("10.0.0.9:/v", azure=False) == Endpoint("10.0.0.9", "10.0.0.9", 2049, "generic")
+    assert endpoint("nas:/v", azure=False).address is None
 
 
 @pytest.mark.parametrize("loopback", ["127.0.0.1", "::1"])
 def test_a_tls_mount_is_the_account_behind_its_tunnel(loopback: str) -> None:
     source = "[::1]:/sa1/s" if loopback == "::1" else "127.0.0.1:/sa1/s"
-    seen = KNOWN.endpoint(
-        mount(source, port="20049", addr=loopback), None, (EFS_TUNNEL, AZNFS), azure=True, implementation=None
-    )
+    seen = endpoint(source, EFS_TUNNEL, AZNFS, port="20049", addr=loopback)
     assert seen == Endpoint("10.0.0.5", "10.0.0.5", 2049, "azure-files")
 
 
 def test_a_tunnel_to_a_name_is_recognised_by_it() -> None:
-    seen = KNOWN.endpoint(
-        mount("127.0.0.1:/", port="20100"), None, (AZNFS, EFS_TUNNEL), azure=False, implementation=None
-    )
+    seen = endpoint("127.0.0.1:/", AZNFS, EFS_TUNNEL, azure=False, port="20100")
     assert seen == Endpoint("fs-0123.efs.eu-west-1.amazonaws.com", None, 2049, "aws-efs")
 
 
 def test_a_loopback_port_without_a_tunnel_is_a_server_on_this_host() -> None:
-    seen = KNOWN.endpoint(mount("127.0.0.1:/", port="20051"), None, (AZNFS,), azure=True, implementation=None)
+    seen = endpoint("127.0.0.1:/", AZNFS, port="20051")
     assert seen == Endpoint("127.0.0.1", "127.0.0.1", 20051, "generic")
 
 
@@ -235,8 +200,7 @@ def test_a_clear_mount_over_the_connections_of_a_tunnel_keeps_its_name_and_has_t
 
 
 def test_a_tunnels_port_on_another_host_is_no_tunnel() -> None:
-    seen = KNOWN.endpoint(mount("10.0.0.7:/", port="20049"), None, (AZNFS,), azure=True, implementation=None)
-    assert seen.host == "10.0.0.7"
+    assert endpoint("10.0.0.7:/", AZNFS, port="20049").host == "10.0.0.7"
 
 
 def test_a_mount_by_address_is_the_share_that_another_client_knows_by_name() -> None:
@@ -254,42 +218,26 @@ def test_a_mount_by_an_unknown_name_keeps_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("implementation", "azure", "provider"),
+    ("source", "implementation", "azure", "provider"),
     [
-        ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", True, "azure-netapp-files"),
-        ("name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'", False, "netapp-ontap"),
-        ("name='Linux 6.1',domain='kernel.org',date='0,0'", True, "generic"),
-        (None, True, "generic"),
+        ("10.0.1.4:/vol1", NETAPP, True, "azure-netapp-files"),
+        ("10.0.1.4:/vol1", NETAPP, False, "netapp-ontap"),
+        ("10.0.1.4:/vol1", "name='Linux 6.1',domain='kernel.org',date='0,0'", True, "generic"),
+        ("10.0.1.4:/vol1", None, True, "generic"),
+        ("sa1.file.core.windows.net:/sa1/s", NETAPP, True, "azure-files"),
     ],
 )
-def test_netapp_on_azure_is_known_by_what_the_server_says(
-    implementation: str | None,
-    azure: bool,  # noqa: FBT001
-    provider: str,
+def test_a_server_without_a_known_name_is_recognised_by_its_implementation(
+    source: str, implementation: str | None, provider: str, *, azure: bool
 ) -> None:
-    seen = KNOWN.endpoint(mount("10.0.1.4:/vol1", addr="10.0.1.4"), None, (), azure, implementation)
-    assert seen.provider == provider
-
-
-def test_a_name_counts_more_than_what_the_server_says() -> None:
-    seen = KNOWN.endpoint(
-        mount("sa1.file.core.windows.net:/sa1/s"), None, (), azure=True, implementation="NetApp"
-    )
-    assert seen.provider == "azure-files"
+    assert endpoint(source, azure=azure, implementation=implementation).provider == provider
 
 
 BLOB = Tunnel(0, "sa1.blob.core.windows.net", 0, "azure-blob", "/m", "10.161.100.100", "52.239.1.2")
 
 
-@pytest.mark.parametrize("name", ["sa1.blob.core.windows.net", "sa1.z3.blob.storage.azure.net"])
-def test_blob_storage_is_recognised(name: str) -> None:
-    assert KNOWN.by_name(name) == "azure-blob"
-
-
 def test_an_address_of_aznfs_is_the_server_that_it_stands_in_for() -> None:
-    place = KNOWN.endpoint(
-        mount("10.161.100.100:/sa1/c", addr="10.161.100.100"), None, (AZNFS, BLOB), True, None
-    )
+    place = endpoint("10.161.100.100:/sa1/c", AZNFS, BLOB, addr="10.161.100.100")
     assert place == Endpoint("sa1.blob.core.windows.net", "52.239.1.2", 2049, "azure-blob")
     named = BLOB.__class__(0, "nfs.example.org", 0, "azure-files", "/m", "10.161.100.101", "10.0.0.9")
     place = KNOWN.resolve("10.161.100.101", None, 2049, (), (BLOB, named))

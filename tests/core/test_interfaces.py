@@ -253,40 +253,24 @@ class TestEgress:
         assert not Host(size=size, traffic=(Traffic("eth0", 0, 10**12),)).faults("NFS510")
 
 
+OLD = """
+    Standard_D2_v3 Standard_D16s_v3 Standard_E16s_v3 Standard_E64-16s_v3 Standard_E64i_v3 Standard_E64is_v3
+    Standard_L8s_v2 STANDARD_L80S_V2
+"""
+OTHERS_OF_AZURE = """
+    Standard_D16s_v4 Standard_E16_v5 Standard_DC2s_v3 Standard_D2_v2 Standard_D3_v2 Standard_L8s_v3
+    Standard_L8s Standard_NV12s_v3 Standard_E16s_v3x
+"""
+
+
 class TestSizes:
-    @pytest.mark.parametrize(
-        "size",
-        [
-            "Standard_D2_v3",
-            "Standard_D16s_v3",
-            "Standard_E16s_v3",
-            "Standard_E64-16s_v3",
-            "Standard_E64i_v3",
-            "Standard_E64is_v3",
-            "Standard_L8s_v2",
-            "STANDARD_L80S_V2",
-        ],
-    )
+    @pytest.mark.parametrize("size", OLD.split())
     def test_families_with_chipsets_that_need_the_right_numa_node_are_old(self, size: str) -> None:
-        assert is_old(size)
         (fault,) = Host(size=size).faults("NFS511")
         assert fault.subject == size
         assert ("every host" in fault.message) is ("_L" in size)
 
-    @pytest.mark.parametrize(
-        "size",
-        [
-            "Standard_D16s_v4",
-            "Standard_E16_v5",
-            "Standard_DC2s_v3",
-            "Standard_D2_v2",
-            "Standard_D3_v2",
-            "Standard_L8s_v3",
-            "Standard_L8s",
-            "Standard_NV12s_v3",
-            "Standard_E16s_v3x",
-        ],
-    )
+    @pytest.mark.parametrize("size", OTHERS_OF_AZURE.split())
     def test_others_are_not(self, size: str) -> None:
         assert not is_old(size)
 
