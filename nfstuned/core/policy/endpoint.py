@@ -152,7 +152,7 @@ def no_section(name: str) -> str:
 
 
 def asked_port(source: str, options: Options) -> int:
-    """Return the port that options name; that of the source's protocol where they name none that exists."""
+    """Return the port in the options; the default of the source's protocol where they have no valid port."""
     standard = SMB_PORT if source.startswith(("//", "\\\\")) else NFS_PORT
     named = options.number("port") or standard
     return named if named <= _HIGHEST_PORT else standard

@@ -22,7 +22,7 @@ _FIXED_DEFAULT_SINCE = (5, 4, 0)
 
 @rule("NFS101", "read-ahead-below-policy", WARNING, needs=(LIVE,), source=sources.PERFORMANCE)
 def low_read_ahead(facts: Facts) -> Iterator[Fault]:
-    """Yield superblocks whose read-ahead is below their profile's, but for less than a page (`below_page`).
+    """Yield superblocks with less read-ahead than their profile's, but for less than a page (`below_page`).
 
     NFS104 or NFS107 reports a mount that has another program's value, NFS105 a broken rule and NFS112 an
     unread file for lack of which it has no more. A distribution's default that equals the kernel's is
@@ -95,7 +95,7 @@ def below_page(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS108", "read-ahead-shared-conflict", WARNING, needs=(LIVE,), source="fs/nfs/super.c")
 def shared_conflict(facts: Facts) -> Iterator[Fault]:
-    """Yield superblocks whose mounts ask for different values, each with the mounts that decide."""
+    """Yield superblocks with mounts that ask for different values, each with the mounts that decide."""
     sharing: dict[tuple[str, int | None], list[Target]] = {}
     for target, _ in _known_read_aheads(facts):
         if target.superblock is not None and target.decision is not None and target.decision.conflict:
@@ -208,7 +208,7 @@ def _persistence_is_unclear(facts: Facts) -> bool:
 
 
 def _known_read_aheads(facts: Facts) -> list[tuple[Target, int]]:
-    """Return the live NFS mounts whose read-ahead is known, in KiB."""
+    """Return the live NFS mounts with a known read-ahead, in KiB."""
     return [
         (target, target.superblock.read_ahead_kb)
         for target in facts.nfs
@@ -220,7 +220,7 @@ def _by_superblock(facts: Facts) -> list[tuple[Target, int, list[Target]]]:
     """Return a mount of each superblock, its read-ahead in KiB, and the superblock's other mounts.
 
     The mount is the first that a file asks for: no file asks for its binds. The host's own mounts precede
-    those of other mount namespaces, whose mount points mean nothing here.
+    those of other mount namespaces: their mount points mean nothing here.
     """
     sharing: dict[tuple[str, int | None], list[tuple[Target, int]]] = {}
     for target, kb in _known_read_aheads(facts):

@@ -101,9 +101,9 @@ def _has_too_little(target: Target, kb: int) -> bool:
 
 @rule("NFS105", "udev-rule-broken", ERROR, source=sources.UDEV)
 def broken(facts: Facts) -> Iterator[Fault]:
-    """Yield rules that do not do what their author meant, with all other defects of their files.
+    """Yield rules with another effect than their author meant, with all other defects of their files.
 
-    A file that hides a packaged file, or whose rule is overtaken, has one finding and one remedy.
+    A file that hides a packaged file, or has an overtaken rule, has one finding and one remedy.
     """
     return _rule_faults(facts, works=False)
 
@@ -287,7 +287,7 @@ def lost_kbs(facts: Facts) -> list[int]:
 
 @rule("NFS107", "udev-rule-outrun", WARNING, source=sources.UDEV)
 def outrun(facts: Facts) -> Iterator[Fault]:
-    """Yield rules whose value nfs-utils' rule overwrites, because its file comes later.
+    """Yield rules with a value that nfs-utils' rule overwrites, because its file comes later.
 
     NFS105 reports both where the rule itself is broken.
     """

@@ -27,7 +27,7 @@ from nfstuned.model.kernel import ONLY_V3, Options, Version, nfs_version, parse_
 from nfstuned.model.policy import AZURE_BLOB, AZURE_FILES
 
 _WITHOUT_UDP = (5, 6, 0)
-"""NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig, whose default is y."""
+"""NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig; its default is y."""
 _EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-settings.html"
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
@@ -139,9 +139,9 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS303", "transfer-size-low", WARNING, source=sources.MOUNTING)
 def small_transfers(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files whose lines ask for an rsize or wsize below 1 MiB; 0 is the server's own.
+    """Yield mounts of Azure Files with an rsize or wsize below 1 MiB in their lines; 0 is the server's own.
 
-    A live mount that asked for no size, or whose request is not known, has the server's limit, which no line
+    A live mount that asked for no size, or with an unknown request, has the server's limit, which no line
     changes: it is reported where another mount of the server has more.
     """
     for target, others in _once_a_superblock(facts):
@@ -290,7 +290,7 @@ def _noac(target: Target) -> str:
 
 @rule("NFS307", "soft-mount", WARNING, source="nfs(5)")
 def soft_mount(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts whose requests fail after a time instead of waiting for the server."""
+    """Yield mounts that fail requests after a time instead of waiting for the server."""
     for target in facts.nfs:
         how = last_of(target.options, "hard", "soft", "softerr")
         if how in {"soft", "softerr"}:

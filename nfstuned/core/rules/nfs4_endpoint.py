@@ -340,7 +340,7 @@ def _by_address(facts: Facts) -> _Reaches:
 
 
 def _tried(reaches: _Reaches, addresses: tuple[str, ...], port: int) -> tuple[Reach, ...]:
-    """Return the attempts at those of the addresses that were tried; a name was not."""
+    """Return the attempts at the addresses; a name has none."""
     keys = ((as_address(address), port) for address in addresses)
     return tuple(reaches[key] for key in keys if key[0] is not None and key in reaches)
 

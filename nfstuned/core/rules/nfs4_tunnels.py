@@ -28,7 +28,7 @@ _SOON_S = 30 * _DAY_S
 """How long before the end of the last certificate of a file NFS416 warns."""
 _NEWER = "install the newest ca-certificates of the distribution, "
 _LATE_S = 60
-"""How long the watchdog has to remove an entry whose time is over: it looks every five seconds."""
+"""The time for the watchdog to remove an overdue entry: it looks every five seconds."""
 _OTHER_NAME = "Subject checks failed"
 """stunnel's reason for refusing a certificate with another name."""
 _SYSTEM = "/etc/ssl/certs/"

@@ -35,7 +35,7 @@ _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 @rule("NFS501", "kernel-readdir-hang", ERROR, source=sources.TROUBLE)
 def readdir_hang(facts: Facts) -> Iterator[Fault]:
-    """Yield a kernel whose NFS client hangs while it lists large directories."""
+    """Yield a kernel with an NFS client that hangs while it lists large directories."""
     kernel = facts.snapshot.kernel
     if kernel is None or not facts.nfs:
         return
@@ -162,7 +162,7 @@ def egress(size: str) -> Egress | None:
 
 
 def is_old(size: str) -> bool:
-    """Return whether a size is of the families E_v3, D_v3 or Lv2, whose chipsets need the right NUMA node."""
+    """Whether a size is of E_v3, D_v3 or Lv2: the chipsets of these families need the right NUMA node."""
     return _OLD.fullmatch(size) is not None
 
 
@@ -173,13 +173,13 @@ MTU = 1500
 TRAFFIC_BYTES = 1 << 20
 """The traffic of an interface from which an idle VF counts. See docs/rules/NFS507.md."""
 NEAR, MAINLY = 0.9, 0.5
-"""Of a VM's limit, and of what it sends. See docs/rules/NFS510.md."""
+"""The part of a VM's limit, and of its sent bytes. See docs/rules/NFS510.md."""
 _RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
 
 
 @dataclass(frozen=True, slots=True)
 class _Uplink:
-    """An interface, and the mounts whose packets leave through it."""
+    """An interface, and the mounts that it carries."""
 
     interface: Interface
     mounts: tuple[tuple[Target, Route], ...]

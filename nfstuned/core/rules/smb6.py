@@ -114,7 +114,7 @@ def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
 
 @rule("SMB604", "channels-missing", WARNING, needs=(LIVE,), source="fs/smb/client/cifs_debug.c")
 def channels_missing(facts: Facts) -> Iterator[Fault]:
-    """Yield live mounts whose every possible session has fewer channels than the mount asked for."""
+    """Yield live mounts that asked for more channels than each possible session has."""
     for target in facts.smb_mounts:
         asked, sessions = wanted_channels(target), sessions_of(target, facts.smb)
         if asked is None or not sessions:
@@ -304,7 +304,7 @@ def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
 
 @rule("SMB611", "metadata-cache", INFO, needs=(LIVE, SAMPLE), source=sources.SMB)
 def metadata_heavy(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files whose requests were mostly about metadata between two looks."""
+    """Yield mounts of Azure Files with mostly metadata requests between two looks."""
     measured = facts.measured
     if measured is None:
         return

@@ -1,1 +1,1 @@
-"""What udev's rules do to a device."""
+"""The effects of udev's rules on a device."""

@@ -138,7 +138,7 @@ def redirects_nothing(command: str) -> bool:
 
 
 _KERNELS = {"SEQNUM", "SYNTH_UUID", "USEC_INITIALIZED", "TAGS", "CURRENT_TAGS"}
-"""Properties whose values only the event itself knows."""
+"""Properties with values that only the event itself knows."""
 
 
 class Device:

@@ -45,7 +45,7 @@ class _Key:
     silent: Mapping[str, str] = field(default_factory=dict)
     """The operator that it takes instead of others, without a message."""
     checked: bool = False
-    """Whether the value's substitutions are checked; never those of a match unless `command` is set."""
+    """Whether the value's substitutions are checked, in matches only where `command` is set."""
     nonempty: bool = False
     command: bool = False
 

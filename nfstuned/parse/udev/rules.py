@@ -2,7 +2,7 @@
 
 Source: systemd, src/udev/udev-rules.c; udev(7).
 
-The code follows systemd 258. Where systemd 252 does otherwise, the function's docstring says so. The results
+The code follows systemd 258. The docstrings name the differences of systemd 252. The results
 were compared with those of `udevadm test` of systemd 252.
 """
 
@@ -123,7 +123,7 @@ _RANK = {name: rank for rank, name in enumerate(_ORDER)}
 _JUMPS = {"GOTO", "LABEL"}
 """Keys that are no tokens of a rule: UdevRule.goto and UdevRule.label have their values."""
 _ACTS = {"PROGRAM", "IMPORT"}
-"""Keys whose matches do something. A rule that has only other matches has no effect, and udev drops it."""
+"""Keys with matches that do something. A rule with only other matches has no effect, and udev drops it."""
 
 
 def parse_udev_rules(text: str) -> UdevRules:
