@@ -17,7 +17,7 @@ from nfstuned.model.facts import Need, Rule
 from tests.check import hosts
 
 PAGES = Path(__file__).parents[2] / "docs/rules"
-SECTIONS = ["What it does", "Why it matters", "See it by hand", "Mend it", "Sources"]
+SECTIONS = ["What it does", "Why it matters", "See it by hand", "Fix it", "Sources"]
 FAMILIES = {
     "NFS0": "nfstuned itself",
     "NFS1": "Read-ahead",

@@ -495,7 +495,7 @@ def test_explain_names_the_nearest_rules(host: MakeHost) -> None:
 
 def test_explain_on_a_terminal_is_no_markdown(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert "## Mend it" not in host("no-nfs").run("explain", "NFS000").out
+    assert "## Fix it" not in host("no-nfs").run("explain", "NFS000").out
 
 
 def test_rules_lists_each_once(host: MakeHost) -> None:
