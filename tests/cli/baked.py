@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nfstuned.cli.app import main
+from nfstuned.core.nconnect.persist import sections
 from nfstuned.host.root import Root
 from tests.check.hosts import load
 from tests.cli.conftest import REPOSITORY, Run
@@ -49,10 +52,34 @@ class Image:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
+    def link(self, name: str, target: str) -> None:
+        """Make a symbolic link, and its folder."""
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+
+    def sections(self) -> dict[str, int] | None:
+        """Return the sections of nfstuned's drop-in."""
+        return sections((self.tree / DROP_IN).read_text())
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file or a link, also to nowhere."""
+        return os.path.lexists(self.tree / name)
+
     def program(self, name: str) -> None:
         """Write a program."""
         self.put(name, "#!")
         (self.tree / name).chmod(0o755)
+
+    def actions(self, *words: str) -> tuple[int, list[dict[str, Any]]]:
+        """Bake; return the exit status and the actions of the JSON document."""
+        run = self.run("bake", *words, "--format", "json")
+        return run.status, run.document["actions"]
+
+    def bake(self, *words: str) -> tuple[int, list[tuple[str, str, str]]]:
+        """Bake; return the exit status, and kind, target and outcome of each action."""
+        status, actions = self.actions(*words)
+        return status, [(one["kind"], one["target"], one["outcome"]) for one in actions]
 
     def outcomes(self, run: Run) -> list[tuple[str, str, str]]:
         """Return kind, target and outcome of each action of a JSON document, which keeps its schema."""

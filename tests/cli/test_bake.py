@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from nfstuned.core.nconnect.persist import sections, with_sections
+from nfstuned.core.nconnect.persist import with_sections
 from tests.cli.baked import (
     CONFIG,
     DROP_IN,
+    MACHINE_ID,
     MOUNT_NFS,
     RECORD,
     RULE,
@@ -30,6 +30,7 @@ from tests.cli.conftest import REPOSITORY
 from tests.core.test_udev_mask import STOCK
 
 MASKED = "etc/udev/rules.d/99-nfs.rules"
+MASK = "etc/systemd/system/nfstuned.service"
 UNIT_NAME = "nfstuned-identity.service"
 IDENTITY = f"etc/systemd/system/{UNIT_NAME}"
 IDENTITY_LINK = f"etc/systemd/system/multi-user.target.wants/{UNIT_NAME}"
@@ -63,7 +64,7 @@ def test_it_enables_the_service_and_writes_what_the_mounts_need(image: Image) ->
     assert (image.tree / SESSION).read_text().endswith("\noptions nfs max_session_slots=180\n")
     assert not (image.tree / RULE).exists()
     new = {name for name in everything(image.tree).keys() - before if (image.tree / name).is_file()}
-    link = {WANTED} if os.path.lexists(image.tree / WANTED) else set()
+    link = {WANTED} if image.has(WANTED) else set()
     assert new | link == {WANTED, DROP_IN, SLOTS, SESSION, RECORD}
 
 
@@ -155,7 +156,7 @@ def test_what_somebody_changed_since_stays_and_is_named(image: Image) -> None:
     assert kept.keys() == {f"/{SLOTS}", f"/{WANTED}"}
     assert all("was changed after bake had written it" in reason for reason in kept.values())
     assert (image.tree / SLOTS).read_text() == "options sunrpc tcp_max_slot_table_entries=64\n"
-    assert os.path.lexists(image.tree / WANTED)
+    assert image.has(WANTED)
     assert not (image.tree / DROP_IN).exists()
     assert not (image.tree / RECORD).exists()
 
@@ -163,21 +164,19 @@ def test_what_somebody_changed_since_stays_and_is_named(image: Image) -> None:
 def test_another_bake_follows_what_somebody_decided_since(image: Image) -> None:
     image.run("bake")
     image.put(SLOTS, "options sunrpc tcp_max_slot_table_entries=64\n")
-    run = image.run("bake", "--format", "json")
-    assert (run.status, image.outcomes(run)) == (0, [("file", f"/{SLOTS}", "skipped")])
+    assert image.bake() == (0, [("file", f"/{SLOTS}", "skipped")])
 
 
 def test_another_bake_follows_the_images_own_files(image: Image) -> None:
     before = everything(image.tree)
     image.run("bake")
     image.put("etc/fstab", f"{V41} /mnt/vol1 nfs vers=4.1,hard 0 0\n10.1.2.6:/v /mnt/v nfs vers=4.1 0 0\n")
-    run = image.run("bake", "--format", "json")
-    assert image.outcomes(run) == [
+    assert image.bake()[1] == [
         ("nconnect", "10.1.2.5", "done"),
         ("nconnect", "10.1.2.6", "done"),
         ("file", f"/{SLOTS}", "done"),
     ]
-    assert sections((image.tree / DROP_IN).read_text()) == {"10.1.2.4": 8, "10.1.2.6": 8}
+    assert image.sections() == {"10.1.2.4": 8, "10.1.2.6": 8}
     assert not (image.tree / SLOTS).exists()
     image.put("etc/fstab", before["etc/fstab"][1])
     image.run("bake", "--undo")
@@ -186,8 +185,7 @@ def test_another_bake_follows_the_images_own_files(image: Image) -> None:
 
 def test_an_image_that_mounts_nothing_gets_the_service_alone(image: Image) -> None:
     image.put("etc/fstab", "")
-    run = image.run("bake", "--format", "json")
-    assert image.outcomes(run) == [("service", "nfstuned.service", "done")]
+    assert image.bake()[1] == [("service", "nfstuned.service", "done")]
     assert not (image.tree / "etc/nfsmount.conf.d").exists()
 
 
@@ -195,7 +193,7 @@ def test_a_policy_may_name_the_servers_that_nothing_mounts_yet(image: Image) -> 
     image.put("etc/fstab", "")
     image.put("etc/nfstuned/nfstuned.toml", CONFIG.replace("10.1.2.0/24", "nas1.example.com"))
     image.run("bake")
-    assert sections((image.tree / DROP_IN).read_text()) == {"nas1.example.com": 8}
+    assert image.sections() == {"nas1.example.com": 8}
 
 
 class TestTheService:
@@ -223,30 +221,21 @@ class TestTheService:
 
     def test_without_a_unit_it_says_what_comes_first_and_does_the_rest(self, image: Image) -> None:
         (image.tree / UNIT).unlink()
-        run = image.run("bake", "--format", "json")
-        assert run.status == 1
-        first, *others = run.document["actions"]
-        assert (first["old"], first["outcome"]) == ("not installed", "failed")
+        status, (first, *others) = image.actions()
+        assert (status, first["old"], first["outcome"]) == (1, "not installed", "failed")
         assert "install the package in it, or run nfstuned install-files --root DIR, first" in first["reason"]
         assert {one["outcome"] for one in others} == {"done"}
-        assert not os.path.lexists(image.tree / WANTED)
+        assert not image.has(WANTED)
 
     @pytest.mark.parametrize("mask", ["link", "empty"])
     def test_a_mask_is_left_alone(self, mask: str, image: Image) -> None:
-        place = image.tree / "etc/systemd/system/nfstuned.service"
-        place.parent.mkdir(parents=True)
-        if mask == "link":
-            place.symlink_to("/dev/null")
-        else:
-            place.touch()
-        run = image.run("bake", "--format", "json")
-        first = run.document["actions"][0]
-        assert (run.status, first["old"], first["outcome"]) == (1, "masked", "failed")
-        assert not os.path.lexists(image.tree / WANTED)
+        image.link(MASK, "/dev/null") if mask == "link" else image.put(MASK, "")
+        status, (first, *_) = image.actions()
+        assert (status, first["old"], first["outcome"]) == (1, "masked", "failed")
+        assert not image.has(WANTED)
 
     def test_one_that_is_started_already_is_not_touched_and_not_taken_back(self, image: Image) -> None:
-        (image.tree / WANTED).parent.mkdir(parents=True)
-        (image.tree / WANTED).symlink_to("/" + UNIT)
+        image.link(WANTED, "/" + UNIT)
         image.run("bake")
         assert WANTED not in json.loads((image.tree / RECORD).read_text())["files"]
         image.run("bake", "--undo")
@@ -255,20 +244,18 @@ class TestTheService:
 
 class TestDaemonless:
     def test_it_writes_the_rule_and_does_not_enable_the_service(self, image: Image) -> None:
-        run = image.run("bake", "--daemonless", "--format", "json")
-        assert (run.status, image.outcomes(run)[0]) == (1, ("udev-rule", "read-ahead", "failed"))
-        assert "/usr/bin/awk" in run.document["actions"][0]["reason"]
+        status, (first, *_) = image.actions("--daemonless")
+        assert (status, first["target"], first["outcome"]) == (1, "read-ahead", "failed")
+        assert "/usr/bin/awk" in first["reason"]
         image.program("usr/bin/mawk")
-        (image.tree / "usr/bin/awk").symlink_to("/etc/alternatives/awk")
-        image.put("etc/alternatives/.keep", "")
-        (image.tree / "etc/alternatives/awk").symlink_to("/usr/bin/mawk")
+        image.link("usr/bin/awk", "/etc/alternatives/awk")
+        image.link("etc/alternatives/awk", "/usr/bin/mawk")
         assert "NFS701" in image.findings("NFS701")
-        run = image.run("bake", "--daemonless", "--format", "json")
-        assert (run.status, image.outcomes(run)) == (0, [("udev-rule", "read-ahead", "done")])
+        assert image.bake("--daemonless") == (0, [("udev-rule", "read-ahead", "done")])
         rule = (REPOSITORY / "udev/99-nfstuned.rules").read_text()
         assert (image.tree / RULE).read_text() == rule
-        assert f'ATTR{{read_ahead_kb}}="{run.document["actions"][0]["new"].split()[0]}"' in rule
-        assert not os.path.lexists(image.tree / WANTED)
+        assert f'ATTR{{read_ahead_kb}}="{first["new"].split()[0]}"' in rule
+        assert not image.has(WANTED)
         assert image.findings("NFS1", "NFS2", "NFS701") == []
 
     @pytest.mark.parametrize("own", [False, True])
@@ -278,8 +265,7 @@ class TestDaemonless:
         if own:
             image.put("etc/nfs.conf", "[nfsrahead]\nnfs4=15360\n")
         before = everything(image.tree)
-        run = image.run("bake", "--daemonless", "--format", "json")
-        assert (("udev-rule", "99-nfs.rules", "done") in image.outcomes(run)) is not own
+        assert (("udev-rule", "99-nfs.rules", "done") in image.bake("--daemonless")[1]) is not own
         assert (image.tree / MASKED).exists() is not own
         assert image.findings("NFS1", "NFS701") == []
         assert image.run("bake", "--daemonless").out.startswith("Nothing to do")
@@ -288,17 +274,19 @@ class TestDaemonless:
 
     def test_with_the_service_the_rule_stays_in_force_and_a_check_is_content(self, image: Image) -> None:
         image.put("usr/lib/udev/rules.d/99-nfs.rules", STOCK)
-        run = image.run("bake", "--format", "json")
-        assert (run.status, "udev-rule" in {kind for kind, _, _ in image.outcomes(run)}) == (0, False)
+        status, actions = image.actions()
+        assert (status, "udev-rule" in {one["kind"] for one in actions}) == (0, False)
         assert image.findings("NFS1", "NFS701") == []
 
     def test_the_two_ways_replace_each_other(self, image: Image) -> None:
         image.program("usr/bin/awk")
         before = everything(image.tree)
         image.run("bake")
-        run = image.run("bake", "--daemonless", "--format", "json")
-        assert image.outcomes(run) == [("udev-rule", "read-ahead", "done"), ("file", f"/{WANTED}", "done")]
-        assert not os.path.lexists(image.tree / WANTED)
+        assert image.bake("--daemonless")[1] == [
+            ("udev-rule", "read-ahead", "done"),
+            ("file", f"/{WANTED}", "done"),
+        ]
+        assert not image.has(WANTED)
         image.run("bake")
         assert (image.tree / WANTED).is_symlink()
         assert not (image.tree / RULE).exists()
@@ -308,11 +296,9 @@ class TestDaemonless:
     def test_one_that_a_preset_would_start_is_named_until_it_is_masked(self, image: Image) -> None:
         image.program("usr/bin/awk")
         image.put("etc/machine-id", "uninitialized\n")
-        actions = image.run("bake", "--daemonless", "--format", "json").document["actions"]
-        (reason,) = [one["reason"] for one in actions if one["kind"] == "service"]
+        (reason,) = [one["reason"] for one in image.actions("--daemonless")[1] if one["kind"] == "service"]
         assert reason.endswith("systemctl --root=DIR mask nfstuned.service")
-        (image.tree / "etc/systemd/system").mkdir(parents=True)
-        (image.tree / "etc/systemd/system/nfstuned.service").symlink_to("/dev/null")
+        image.link(MASK, "/dev/null")
         assert image.run("bake", "--daemonless").out.startswith("Nothing to do")
 
     def test_undo_needs_no_such_word(self, image: Image) -> None:
@@ -327,17 +313,15 @@ class TestTheDropIn:
         image.put(DROP_IN, old)
         before = everything(image.tree)
         assert image.run("bake").status == 0
-        assert sections((image.tree / DROP_IN).read_text()) == {"10.1.2.4": 8, "10.1.2.5": 8, "10.9.9.9": 4}
+        assert image.sections() == {"10.1.2.4": 8, "10.1.2.5": 8, "10.9.9.9": 4}
         assert "Nothing to do" in image.run("bake").out
-        run = image.run("bake", "--undo", "--format", "json")
-        became = {one["path"]: one["new"] for one in run.document["actions"]}
+        became = {one["path"]: one["new"] for one in image.actions("--undo")[1]}
         assert (became[f"/{DROP_IN}"], became[f"/{SLOTS}"]) == ("as before", "removed")
         assert everything(image.tree) == before
 
     def test_one_that_says_all_already_is_not_touched(self, image: Image) -> None:
         image.put(DROP_IN, with_sections({"10.1.2.4": 8, "10.1.2.5": 8}))
-        run = image.run("bake", "--format", "json")
-        assert "nconnect" not in {kind for kind, _, _ in image.outcomes(run)}
+        assert "nconnect" not in {one["kind"] for one in image.actions()[1]}
         image.run("bake", "--undo")
         assert (image.tree / DROP_IN).exists()
 
@@ -345,23 +329,25 @@ class TestTheDropIn:
         image.run("bake")
         image.put(DROP_IN, with_sections({"10.1.2.4": 8, "10.7.7.7": 4}))
         image.run("bake")
-        assert sections((image.tree / DROP_IN).read_text()) == {"10.1.2.4": 8, "10.1.2.5": 8, "10.7.7.7": 4}
+        assert image.sections() == {"10.1.2.4": 8, "10.1.2.5": 8, "10.7.7.7": 4}
         image.run("bake", "--undo")
-        assert sections((image.tree / DROP_IN).read_text()) == {"10.1.2.4": 8, "10.7.7.7": 4}
+        assert image.sections() == {"10.1.2.4": 8, "10.7.7.7": 4}
 
     @pytest.mark.parametrize("kind", ["edited", "folder", "link"])
     def test_what_nfstuned_did_not_write_is_refused(self, kind: str, image: Image) -> None:
         if kind == "edited":
             image.put(DROP_IN, with_sections({"10.1.2.4": 8}) + "# mine\n")
+        elif kind == "link":
+            image.link(DROP_IN, "/nowhere")
         else:
-            path = image.tree / DROP_IN
-            path.parent.mkdir(parents=True)
-            path.mkdir() if kind == "folder" else path.symlink_to("/nowhere")
+            (image.tree / DROP_IN).mkdir(parents=True)
         before = everything(image.tree)
-        run = image.run("bake", "--format", "json")
+        status, outcomes = image.bake()
         # A folder is no file that could be read, and a command that could not read one ends with 2.
-        status = 2 if kind == "folder" else 1
-        assert (run.status, ("nconnect", f"/{DROP_IN}", "failed") in image.outcomes(run)) == (status, True)
+        assert (status, ("nconnect", f"/{DROP_IN}", "failed") in outcomes) == (
+            2 if kind == "folder" else 1,
+            True,
+        )
         image.run("bake", "--undo")
         assert everything(image.tree) == before
 
@@ -369,47 +355,40 @@ class TestTheDropIn:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         image = with_netapp(make("image-debian-12", tmp_path / "old", capsys), b"2.6.2")
-        run = image.run("bake", "--format", "json")
-        assert ("nconnect", "10.1.2.5", "skipped") in image.outcomes(run)
-        assert sections((image.tree / DROP_IN).read_text()) == {"10.1.2.4": 8}
+        assert ("nconnect", "10.1.2.5", "skipped") in image.bake()[1]
+        assert image.sections() == {"10.1.2.4": 8}
 
-    def test_an_endpoint_that_only_its_network_tells_about_is_left_to_the_service(self, image: Image) -> None:
+    @pytest.mark.parametrize(
+        ("policy", "words", "remedy"),
+        [
+            ("", (), 'mode = "persist" under [nconnect]'),
+            ('[nconnect]\nmode = "persist"\n', (), "the service finds out where the image boots, as mode"),
+            ("", ("--daemonless",), "write nconnect=4 into the options"),
+        ],
+    )
+    def test_an_endpoint_that_only_its_network_knows_is_left_with_a_remedy(
+        self, policy: str, words: tuple[str, ...], remedy: str, image: Image
+    ) -> None:
         image.put("etc/fstab", AZURE)
-        run = image.run("bake", "--format", "json")
-        (reason,) = [one["reason"] for one in run.document["actions"] if one["kind"] == "nconnect"]
-        assert run.status == 0
-        assert "private endpoints only" in reason
-        assert 'mode = "persist" under [nconnect]' in reason
-        assert not (image.tree / DROP_IN).exists()
-
-    def test_what_the_policy_already_lets_the_service_do_is_not_asked_for_again(self, image: Image) -> None:
-        image.put("etc/fstab", AZURE)
-        image.put("etc/nfstuned/nfstuned.toml", '[nconnect]\nmode = "persist"\n')
-        assert 'as mode = "persist" asks' in self.reason(image)
-        assert "under [nconnect]" not in self.reason(image)
-
-    def test_without_the_service_nobody_finds_it_out_later(self, image: Image) -> None:
-        image.put("etc/fstab", AZURE)
+        image.put("etc/nfstuned/nfstuned.toml", policy)
         image.program("usr/bin/awk")
-        said = self.reason(image, "--daemonless")
-        assert "write nconnect=4 into the options" in said
-        assert "the service finds" not in said
-
-    @staticmethod
-    def reason(image: Image, *words: str) -> str:
-        actions = image.run("bake", "--dry-run", "--format", "json", *words).document["actions"]
-        return next(str(one["reason"]) for one in actions if one["kind"] == "nconnect")
+        status, actions = image.actions(*words)
+        (reason,) = [one["reason"] for one in actions if one["kind"] == "nconnect"]
+        assert (status, "private endpoints only" in reason, remedy in reason) == (0, True, True)
+        assert ("under [nconnect]" in reason, "the service finds" in reason) == (
+            "under" in remedy,
+            "finds" in remedy,
+        )
+        assert not (image.tree / DROP_IN).exists()
 
     def test_an_address_that_the_image_itself_gives_counts(self, image: Image) -> None:
         image.put("etc/fstab", AZURE)
-        image.put("etc/hosts", "10.10.10.10 sa1.file.core.windows.net\n")
-        assert ("nconnect", HOST, "done") in image.outcomes(image.run("bake", "--format", "json"))
-        assert sections((image.tree / DROP_IN).read_text()) == {HOST: 4}
-
-    def test_a_public_address_in_it_is_said_and_no_way_is_shown(self, image: Image) -> None:
-        image.put("etc/fstab", AZURE)
-        image.put("etc/hosts", "52.239.238.8 sa1.file.core.windows.net\n")
-        assert self.reason(image) == f"{HOST} is a public endpoint; {ONLY_THERE}"
+        image.put("etc/hosts", f"52.239.238.8 {HOST}\n")
+        (reason,) = [one["reason"] for one in image.actions()[1] if one["kind"] == "nconnect"]
+        assert reason == f"{HOST} is a public endpoint; {ONLY_THERE}"
+        image.put("etc/hosts", f"10.10.10.10 {HOST}\n")
+        assert ("nconnect", HOST, "done") in image.bake()[1]
+        assert image.sections() == {HOST: 4}
 
 
 class TestParameters:
@@ -424,15 +403,14 @@ class TestParameters:
 
     def test_what_the_administrator_says_is_left_and_named(self, image: Image) -> None:
         image.put("etc/modprobe.d/site.conf", "options sunrpc tcp_max_slot_table_entries=256\n")
-        run = image.run("bake", "--format", "json")
-        (one,) = [one for one in run.document["actions"] if one["target"].startswith("sunrpc.")]
-        assert (run.status, one["outcome"], one["old"], one["path"]) == (1, "failed", 256, None)
+        status, actions = image.actions()
+        (one,) = [one for one in actions if one["target"].startswith("sunrpc.")]
+        assert (status, one["outcome"], one["old"], one["path"]) == (1, "failed", 256, None)
         assert "in /etc/modprobe.d/site.conf:1" in one["reason"]
 
     def test_a_file_of_that_name_is_not_overwritten(self, image: Image) -> None:
         image.put(SLOTS, "# ours\n")
-        run = image.run("bake", "--format", "json")
-        assert ("parameter", "sunrpc.tcp_max_slot_table_entries", "failed") in image.outcomes(run)
+        assert ("parameter", "sunrpc.tcp_max_slot_table_entries", "failed") in image.bake()[1]
         assert (image.tree / SLOTS).read_text() == "# ours\n"
 
     def test_nothing_is_written_where_no_profile_of_netapp_is_in_use(self, image: Image) -> None:
@@ -453,8 +431,7 @@ class TestIdentity:
     def test_the_unit_is_written_where_no_package_brought_it_and_taken_back(self, named: Image) -> None:
         named.program("usr/bin/awk")
         before = everything(named.tree)
-        run = named.run("bake", "--daemonless", "--format", "json")
-        assert [one for one in named.outcomes(run) if one[0] == "identity"] == [
+        assert [one for one in named.bake("--daemonless")[1] if one[0] == "identity"] == [
             ("identity", "NFSv4 client", "done"),
             ("identity", "nfstuned-identity.service", "done"),
             ("identity", "50-nfstuned-identity.preset", "done"),
@@ -469,8 +446,7 @@ class TestIdentity:
     def test_a_packages_unit_is_linked(self, named: Image) -> None:
         unit = named.tree / "usr/lib/systemd/system" / UNIT_NAME
         unit.write_bytes((REPOSITORY / "systemd" / UNIT_NAME).read_bytes())
-        run = named.run("bake", "--format", "json")
-        assert ("identity", "NFSv4 client", "done") in named.outcomes(run)
+        assert ("identity", "NFSv4 client", "done") in named.bake()[1]
         assert (named.tree / IDENTITY_LINK).readlink() == Path(f"/usr/lib/systemd/system/{UNIT_NAME}")
         assert not (named.tree / IDENTITY).exists()
 
@@ -478,35 +454,25 @@ class TestIdentity:
     @pytest.mark.parametrize("package", [True, False])
     def test_presets_leave_it_enabled(self, named: Image, *, package: bool) -> None:
         """mkosi applies all presets after its scripts, Fedora and Azure Linux at a first boot."""
-        presets = named.tree / "usr/lib/systemd/system-preset"
-        presets.mkdir(parents=True, exist_ok=True)
-        (presets / "99-default-disable.preset").write_text("disable *\n")
-        if package:
-            (presets / "90-nfstuned.preset").write_bytes(
-                (REPOSITORY / "systemd/90-nfstuned.preset").read_bytes()
-            )
-            unit = named.tree / "usr/lib/systemd/system" / UNIT_NAME
-            unit.write_bytes((REPOSITORY / "systemd" / UNIT_NAME).read_bytes())
+        named.put("usr/lib/systemd/system-preset/99-default-disable.preset", "disable *\n")
+        for name in ("system-preset/90-nfstuned.preset", f"system/{UNIT_NAME}") if package else ():
+            source = REPOSITORY / "systemd" / Path(name).name
+            named.put(f"usr/lib/systemd/{name}", source.read_bytes())
         (named.tree / "etc/machine-id").write_text("uninitialized\n")
         before = everything(named.tree)
         named.run("bake")
         command = ["systemctl", f"--root={named.tree}", "preset", UNIT_NAME]
         subprocess.run(command, check=True, capture_output=True)
-        assert os.path.lexists(named.tree / IDENTITY_LINK)
+        assert named.has(IDENTITY_LINK)
         assert named.run("bake", "--undo").status == 0
         assert everything(named.tree) == before
 
-    def test_a_machine_id_that_all_clones_would_share_is_named(self, named: Image) -> None:
-        (named.tree / "etc/machine-id").write_text("4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")
-        run = named.run("bake", "--format", "json")
-        assert ("identity", "NFSv4 client", "skipped") in named.outcomes(run)
-        assert not os.path.lexists(named.tree / IDENTITY_LINK)
-
-    def test_so_is_that_of_dbus_of_which_systemd_would_make_one(self, named: Image) -> None:
-        named.put("var/lib/dbus/machine-id", "4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")
+    def test_machine_ids_that_all_clones_would_share_are_named(self, named: Image) -> None:
+        """Systemd would make one of D-Bus's."""
+        named.put("var/lib/dbus/machine-id", MACHINE_ID)
         reason = self.left(named)
         assert reason.endswith("would share: remove its /var/lib/dbus/machine-id, bake again")
-        (named.tree / "etc/machine-id").write_text("4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n")
+        named.put("etc/machine-id", MACHINE_ID)
         both = "empty its /etc/machine-id and remove its /var/lib/dbus/machine-id, bake again"
         assert self.left(named).endswith(both)
 
@@ -533,7 +499,7 @@ class TestIdentity:
         assert f"{way}; then sudo nfstuned bake --root DIR" in named.run("check").out
         (named.tree / file).write_text("")
         assert named.run("bake").status == 0
-        assert os.path.lexists(named.tree / IDENTITY_LINK)
+        assert named.has(IDENTITY_LINK)
         assert "NFS413" not in named.run("check").out
         named.put(file, text)
         assert "NFS413" in named.run("check").out
@@ -541,15 +507,11 @@ class TestIdentity:
 
     def left(self, named: Image) -> str:
         """Bake, and return why the clones get no identity of their own."""
-        run = named.run("bake", "--format", "json")
-        (one,) = [one for one in run.document["actions"] if one["kind"] == "identity"]
+        (one,) = [one for one in named.actions()[1] if one["kind"] == "identity"]
         assert one["outcome"] == "skipped"
-        assert not os.path.lexists(named.tree / IDENTITY_LINK)
+        assert not named.has(IDENTITY_LINK)
         return str(one["reason"])
 
     def test_a_mask_is_somebodys_decision(self, named: Image) -> None:
-        (named.tree / IDENTITY).parent.mkdir(parents=True, exist_ok=True)
-        (named.tree / IDENTITY).symlink_to("/dev/null")
-        assert "identity" not in {
-            kind for kind, _, _ in named.outcomes(named.run("bake", "--format", "json"))
-        }
+        named.link(IDENTITY, "/dev/null")
+        assert "identity" not in {one["kind"] for one in named.actions()[1]}
