@@ -24,14 +24,14 @@ def main() -> int:
 def _run() -> int:
     """Run the daemon, a change of the masks, or the command line; return the exit status."""
     if sys.argv[1:] == ["daemon"]:
-        from nfstuned.daemon.main import run  # noqa: PLC0415 - the daemon and the command line never load each other
+        from nfstuned.daemon.main import serve  # noqa: PLC0415 - the daemon and the command line never load each other
 
-        return run()
+        return serve()
     if sys.argv[1:] in (["udev", "mask"], ["udev", "unmask"]):
-        from nfstuned.daemon.mask import change  # noqa: PLC0415 - the unit runs it, and mounts wait
+        from nfstuned.daemon.mask import change_masks  # noqa: PLC0415 - the unit runs it, and mounts wait
         from nfstuned.host.root import Root  # noqa: PLC0415 - as above
 
-        return change(Root(), sys.argv[2])
+        return change_masks(Root(), sys.argv[2])
     # A sixth of a command's time would go to the search for garbage among modules, which have none: while
     # they load (nfstuned.cli.app starts the collector for the command), and once more when the process ends.
     gc.disable()

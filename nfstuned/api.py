@@ -31,14 +31,12 @@ from dataclasses import replace
 from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.app.read_ahead import carry_out, plan_anew
 from nfstuned.core.rules import catalogue
-from nfstuned.core.samples.rates import look as look_at
-from nfstuned.core.samples.rates import rates
+from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host import observe as host
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.outside import FixedOutside, LiveOutside, Outside
-from nfstuned.host.policy import configuration as read_configuration
-from nfstuned.host.policy import image_policy
+from nfstuned.host.policy import image_policy, read_configuration
 from nfstuned.host.root import Root, demand_folder, read_proposal
 from nfstuned.host.system import observe_image
 from nfstuned.model.facts import Diagnosis, Finding, Severity
@@ -102,7 +100,7 @@ def observe(root: Folder = _HERE, *, image: bool = False) -> Snapshot:
     OSError where `root` is no folder, ParseError where it is no host.
     """
     opened = _opened(root, image=image)
-    snapshot = observe_image(opened) if image else host.observe(opened)
+    snapshot = observe_image(opened) if image else host.observe_host(opened)
     return replace(
         snapshot, problems=(*snapshot.problems, *opened.faults.unreported(), *denied_files(opened, snapshot))
     )
@@ -176,7 +174,7 @@ def diagnose(
     elif network is None:
         scope = replace(scope, offline=True)
     facts = examine(opened, policy, scope, outside)
-    diagnosis = catalogue.diagnose(facts, catalogue.select_rules(catalogue.RULES, words, ()))
+    diagnosis = catalogue.run_rules(facts, catalogue.select_rules(catalogue.RULES, words, ()))
     unreadable = map(str, denied_files(opened, facts.snapshot))
     return replace(diagnosis, doubts=tuple(dict.fromkeys((*diagnosis.doubts, *unreadable))))
 
@@ -192,7 +190,7 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
     snapshot, stanzas = host.observe_superblocks(opened, deep=False), host.observe_stanzas(opened)
     if stanzas is None or snapshot.faults:
         raise next(iter(opened.faults))
-    return look_at(
+    return make_look(
         snapshot,
         stanzas,
         clock.time() if time is None else time,

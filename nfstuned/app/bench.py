@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from nfstuned.app.bench_ground import CannotMeasureError, Ground, Instruments
 from nfstuned.core.bench import plan
 from nfstuned.core.bench.compare import NotComparableError, demand_same_jobs, figures, spread
-from nfstuned.core.bench.limits import beside, from_memory, limit, unlike_setting
-from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
+from nfstuned.core.bench.limits import beside, find_limit, from_memory, unlike_setting
+from nfstuned.core.bench.own_mount import compared_connections, own_mount, own_mount_obstacle
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio, guard, results
@@ -21,7 +21,7 @@ from nfstuned.host.bench.guard import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
 from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Run, Suite, Varies
 from nfstuned.parse.bench import parse_bench
-from nfstuned.parse.fields import masked
+from nfstuned.parse.fields import mask_secrets
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
 
@@ -98,9 +98,9 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
 
 
 def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
-    if reason := obstacle(ground.mount):
+    if reason := own_mount_obstacle(ground.mount):
         raise CannotMeasureError(f"{ground.mount.point} can have no second set of connections: {reason}")
-    most = most_connections(order.connections, ground.connections, ground.target_connections)
+    most = compared_connections(order.connections, ground.connections, ground.target_connections)
     if most is None:
         raise CannotMeasureError(
             f"there is nothing to compare: the mount has one connection, and profile {ground.profile} asks "
@@ -130,11 +130,11 @@ def earlier(
         return before
     folder, reason = results.result_folder(ground.root), ""
     # A document has no secrets.
-    place = masked(subject.source), masked(subject.mount_point)
+    place = mask_secrets(subject.source), mask_secrets(subject.mount_point)
     for path in results.newest(folder):
         try:
             before = parse_bench(results.read_document(path), path)
-            if (masked(before.subject.source), masked(before.subject.mount_point)) != place:
+            if (mask_secrets(before.subject.source), mask_secrets(before.subject.mount_point)) != place:
                 continue
             demand_same_jobs(before, suite, settings)
         except NotComparableError as error:
@@ -169,7 +169,7 @@ def demand_space(folder: str, suite: Suite) -> int:
     return int(free)
 
 
-def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
+def run_bench(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     """Measure, and put everything back, however it ends.
 
     The runs before an error are in the result, with the reason. Raises CannotMeasureError, OSError or
@@ -179,7 +179,7 @@ def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     compared = settings(ground, order)
     program = fio.version()
     records = guard.record_folder(ground.root)
-    problems = [line for record in guard.leftovers(records, order.folder) if (line := guard.sweep(record))]
+    problems = [line for record in guard.leftovers(records, order.folder) if (line := guard.clean_up(record))]
     if problems:
         raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problems[0]}")
     began = time.time()
@@ -201,7 +201,7 @@ def measure(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
     last = bench.settings[-1] if compared else None
     runs_of_last = [run for run in bench.runs if last is None or run.step.setting == last]
-    readings = {job.name: text for job in order.suite.jobs if (text := limit(job, runs_of_last))}
+    readings = {job.name: text for job in order.suite.jobs if (text := find_limit(job, runs_of_last))}
     return replace(bench, ended=ended, readings=readings)
 
 
@@ -373,7 +373,7 @@ class _Work:
         job, own = step.job, self.own if step.setting.connections is not None else None
         name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
         before = self.instruments.read(own)
-        delivered, problem = fio.measure(
+        delivered, problem = fio.run_job(
             job, self._folder(own), self.order.rate, self.keeper.program, self._waiting(name)
         )
         meters = self.instruments.between(before, self.instruments.read(own))

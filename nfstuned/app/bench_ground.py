@@ -10,7 +10,7 @@ from nfstuned.core.bench.limits import Meters
 from nfstuned.core.mounts.targets import mount_profile
 from nfstuned.core.policy.decision import decide, place, wanted_connections
 from nfstuned.core.rules.nfs5_host import egress
-from nfstuned.core.samples.rates import connection_sends, look, rates
+from nfstuned.core.samples.rates import connection_sends, make_look, rates
 from nfstuned.host.bench.guard import OwnMounts
 from nfstuned.host.bench.machine import (
     Processors,
@@ -20,7 +20,7 @@ from nfstuned.host.bench.machine import (
     uplinks,
 )
 from nfstuned.host.network.outside import vm_size
-from nfstuned.host.observe import observe, observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_host, observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.bench import MeasuredMount
 from nfstuned.model.kernel import Mount, MountStats, whole_pages
@@ -55,7 +55,7 @@ class Ground:
     @classmethod
     def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
         """Return the NFS or SMB mount that a folder is on, without touching it. Raises CannotMeasureError."""
-        snapshot = observe(root)
+        snapshot = observe_host(root)
         # cifs names its bdis by a number of their own ("cifs-1"), from which no mount follows.
         smb = [Superblock(mount.device, None, None, (mount,)) for mount in read_smb_mounts(root)[0]]
         inside = [
@@ -165,7 +165,7 @@ class Instruments:
         stanzas = observe_stanzas(self._ground.root)
         if stanzas is None:
             return None
-        shown = look(self._ground.snapshot, stanzas, 0.0, 0.0).superblocks
+        shown = make_look(self._ground.snapshot, stanzas, 0.0, 0.0).superblocks
         return next((each for each in shown if each.device == self._ground.superblock.device), None)
 
     def between(self, before: Reading, after: Reading) -> Meters:

@@ -118,7 +118,7 @@ class Way(ABC, Generic[Detail]):
         """Make the changes; None where nothing could be tried, which is reported."""
 
 
-def run(way: Way[Detail], wish: Wish, dialog: Dialog) -> int:
+def run_way(way: Way[Detail], wish: Wish, dialog: Dialog) -> int:
     """Look, show, ask, carry out, and give the result, as far as is wanted; return the exit status."""
     plan = way.look()
     if plan is None:

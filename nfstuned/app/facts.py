@@ -11,7 +11,7 @@ from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
 from nfstuned.host.local import follow_local
 from nfstuned.host.network.outside import Outside, Questions
-from nfstuned.host.observe import observe, observe_entries, observe_modes, observe_stanzas
+from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas
 from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.host.telemetry.stalls import read_stalls
@@ -58,7 +58,7 @@ class Scope:
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
     """Return the facts for the rules. It touches no mount, and waits for no server without a bound."""
-    snapshot = observe_image(root) if scope.image else observe(root)
+    snapshot = observe_image(root) if scope.image else observe_host(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
     smb_mounts, smb_problems = ((), ()) if scope.image else read_smb_mounts(root)
@@ -158,7 +158,7 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
 def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: Network) -> Measured | None:
     """Return the changes between two looks; None where the counters could not be read."""
     # Most checks look once.
-    from nfstuned.core.samples.rates import look, rates, sends_between, sessions_between  # noqa: PLC0415
+    from nfstuned.core.samples.rates import make_look, rates, sends_between, sessions_between  # noqa: PLC0415
     from nfstuned.host.network.links import observe_traffic, traffic_between  # noqa: PLC0415
     from nfstuned.parse.proc.processes import read_tunnels, tunnel_shares  # noqa: PLC0415
 
@@ -172,7 +172,7 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
         return None
     snapshot = facts.snapshot
     tunnels_after = read_tunnels(root, facts.system.tls.services)
-    first, second = look(snapshot, before, 0.0, 0.0), look(snapshot, after, seconds, seconds)
+    first, second = make_look(snapshot, before, 0.0, 0.0), make_look(snapshot, after, seconds, seconds)
     return Measured(
         seconds=seconds,
         samples=rates(first, second),

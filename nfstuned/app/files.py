@@ -20,7 +20,7 @@ from nfstuned.host.change.findmnt import new_errors
 from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, read_original, replace
 from nfstuned.host.network.outside import Questions
-from nfstuned.host.observe import observe
+from nfstuned.host.observe import observe_host
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.system import Network
@@ -163,7 +163,7 @@ class PersistWay(Way[DropInEdit]):
 
 def _snapshot(host: Host) -> Snapshot:
     """Return the host, and report the files that could not be read."""
-    snapshot = observe(host.root)
+    snapshot = observe_host(host.root)
     host.dialog.unreadable_lines(snapshot.problems)
     host.dialog.unreadable_lines(host.root.faults.denied((f"{host.root.view}/mountstats",)))
     return snapshot

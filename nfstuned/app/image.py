@@ -104,7 +104,7 @@ class _ImageWay(Way[Work]):
         try:
             ledger.carry_out(plan.detail)
         except OSError as error:
-            done, problem = ledger.finished(plan.detail), obstacle(error)
+            done, problem = ledger.finished(plan.detail), image_obstacle(error)
             if isinstance(error, PermissionError) and not done:
                 self._dialog.note(problem)
                 return None
@@ -136,7 +136,7 @@ class BakeWay(_ImageWay):
             if not (self._dry_run or refusal):
                 ledger.tidy()
         except OSError as error:
-            self._dialog.note(obstacle(error))
+            self._dialog.note(image_obstacle(error))
             return None
         # A text that nfstuned wrote by another command may be replaced.
         texts = {path: (digest(encoded(text)),) for path, text in replaced.items()}
@@ -187,7 +187,7 @@ class UnbakeWay(_ImageWay):
         )
 
 
-def obstacle(error: OSError) -> str:
+def image_obstacle(error: OSError) -> str:
     """Return why a file of an image could not be read or written, and the remedy."""
     hint = ": run it as root" if isinstance(error, PermissionError) else ""
     return f"{error.filename}: {error.strerror}{hint}"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from nfstuned.app.change import Dialog, Ended, Host, Plan, Way
-from nfstuned.core.readahead.plan import forget_undo, name_targets, plan
-from nfstuned.host.change.read_ahead import apply, undo
+from nfstuned.core.readahead.plan import forget_undo, name_targets, plan_read_aheads
+from nfstuned.host.change.read_ahead import apply_action, undo
 from nfstuned.host.change.state import State
-from nfstuned.host.observe import observe
+from nfstuned.host.observe import observe_host
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.mounts import Outcome, Result, Snapshot
@@ -19,7 +19,7 @@ from nfstuned.parse.fields import count
 
 def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
     """Return what to set, also for superblocks whose value the administrator took back (Record.undone)."""
-    return plan(forget_undo(snapshot), policy)
+    return plan_read_aheads(forget_undo(snapshot), policy)
 
 
 def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
@@ -30,7 +30,7 @@ def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
         if planned:
             state.prepare()
     return tuple(
-        apply(root, state, outcome.action) if outcome.result is Result.PLANNED else outcome
+        apply_action(root, state, outcome.action) if outcome.result is Result.PLANNED else outcome
         for outcome in planned
     )
 
@@ -75,7 +75,7 @@ class UndoWay(Way[Snapshot]):
 
 def _observe_and_tell(root: Root, dialog: Dialog) -> Snapshot:
     """Return the snapshot of the host; name to the user the lines and files that could not be read."""
-    snapshot = observe(root)
+    snapshot = observe_host(root)
     dialog.unreadable_lines(snapshot.problems)
     dialog.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
     return snapshot

@@ -15,7 +15,7 @@ from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.network.reach import Place
-from nfstuned.host.observe import observe
+from nfstuned.host.observe import observe_host
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
@@ -85,7 +85,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
             if not self._wish.dry_run:
                 return None
         with host.root.faults.block() as faults:
-            snapshot, sight = observe(host.root), Sight(nodes=ground.nodes())
+            snapshot, sight = observe_host(host.root), Sight(nodes=ground.nodes())
         host.dialog.unreadable_lines(snapshot.problems)
         facts = Facts(frozenset({Need.LIVE}), snapshot, host.policy, targets(snapshot, host.policy))
         if point is not None and not remount.group_at(facts, sight, point):

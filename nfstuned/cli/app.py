@@ -26,23 +26,23 @@ INTERRUPTED = 130
 BROKEN = 2
 PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "status": ("status", "command"),
+        "status": ("status", "status_command"),
         "undo": ("apply", "undo_command"),
         "daemon": ("service", "daemon"),
         "udev": ("service", "udev"),
         "config": ("config", "config"),
         "completion": ("app", "completion"),
-        "apply": ("apply", "command"),
-        "bake": ("bake", "command"),
-        "check": ("check", "command"),
-        "explain": ("explain", "explain"),
-        "exporter": ("exporter", "command"),
-        "install-files": ("install_files", "command"),
+        "apply": ("apply", "apply_command"),
+        "bake": ("bake", "bake_command"),
+        "check": ("check", "check_command"),
+        "explain": ("explain", "explain_command"),
+        "exporter": ("exporter", "exporter_command"),
+        "install-files": ("install_files", "install_files_command"),
         "rules": ("explain", "rules"),
-        "samples": ("samples", "command"),
-        "top": ("top", "command"),
-        "report": ("report", "command"),
-        "bench": ("bench", "command"),
+        "samples": ("samples", "samples_command"),
+        "top": ("top", "top_command"),
+        "report": ("report", "report_command"),
+        "bench": ("bench", "bench_command"),
     }
 )
 """By name: the module of nfstuned.cli, and the command's name there."""

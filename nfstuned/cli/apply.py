@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run
+from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run_way
 from nfstuned.app.read_ahead import ReadAheadWay, UndoWay
 from nfstuned.cli.messages import live_outside, usable_policy
 from nfstuned.cli.options import format_option
@@ -26,7 +26,7 @@ ALL = "--all"
 Detail = TypeVar("Detail")
 
 
-def change(
+def run_change(
     root: Root, form: str, wish: Wish, way: Callable[[Host], Way[Detail]], outside: Outside | None = None
 ) -> int:
     """Run a change under the policy in effect; return the exit status. Tests give the network, `outside`."""
@@ -34,7 +34,7 @@ def change(
     if policy is None:
         return COULD_NOT_TRY
     terminal = Terminal(form)
-    return run(way(Host(root, policy, terminal, outside or live_outside(root))), wish, terminal)
+    return run_way(way(Host(root, policy, terminal, outside or live_outside(root))), wish, terminal)
 
 
 def normalised_point(point: str) -> str | None:
@@ -67,7 +67,7 @@ _OPTION_APPLIES_TO = {
 @click.option("--prune", is_flag=True, help="Of --persist: drop the servers that nothing uses any more.")
 @format_option()
 @click.pass_obj
-def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None) -> int:
+def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None) -> int:
     """Set the read-ahead of every NFS mount.
 
     Each mount gets its profile's value, see `nfstuned config show`. Nothing is unmounted or
@@ -114,11 +114,13 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
     if chosen == "fstab":
         from nfstuned.app.files import FstabWay
 
-        return change(root, form, limits, lambda host: FstabWay(host, follow=bool(wish["follow_symlink"])))
+        return run_change(
+            root, form, limits, lambda host: FstabWay(host, follow=bool(wish["follow_symlink"]))
+        )
     if chosen == "persist":
         from nfstuned.app.files import PersistWay
 
-        return change(root, form, limits, lambda host: PersistWay(host, prune=bool(wish["prune"])))
+        return run_change(root, form, limits, lambda host: PersistWay(host, prune=bool(wish["prune"])))
     if chosen == "remount":
         from nfstuned.app.remount import GroupWish, RemountWay
         from nfstuned.host.change.remount import MountGround
@@ -127,8 +129,8 @@ def command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | Non
         if point != ALL and not point.startswith("/"):
             raise click.UsageError(f"--remount takes a mount point, which begins with a slash, or {ALL}")
         group = GroupWish(normalised_point(point), dry_run)
-        return change(root, form, limits, lambda host: RemountWay(host, group, MountGround(root)))
-    return change(root, form, limits, ReadAheadWay)
+        return run_change(root, form, limits, lambda host: RemountWay(host, group, MountGround(root)))
+    return run_change(root, form, limits, ReadAheadWay)
 
 
 def _chosen(given: set[str]) -> str:
@@ -163,4 +165,4 @@ def undo_command(root: Root, form: str) -> int:
       2  wrong usage
     """
     terminal = Terminal(form)
-    return run(UndoWay(root, terminal), Wish(), terminal)
+    return run_way(UndoWay(root, terminal), Wish(), terminal)

@@ -6,8 +6,8 @@ from functools import partial
 
 import click
 
-from nfstuned.app.change import COULD_NOT_TRY, Way, Wish, run
-from nfstuned.app.image import BakeWay, UnbakeWay, obstacle, open_image
+from nfstuned.app.change import COULD_NOT_TRY, Way, Wish, run_way
+from nfstuned.app.image import BakeWay, UnbakeWay, image_obstacle, open_image
 from nfstuned.cli.messages import usable_policy
 from nfstuned.cli.options import format_option
 from nfstuned.cli.terminal import Terminal
@@ -30,7 +30,7 @@ from nfstuned.view.change import bake_document
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @format_option()
 @click.pass_obj
-def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish: bool) -> int:
+def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish: bool) -> int:
     """Prepare an image, so that its first boot has fast mounts.
 
     It enables nfstuned.service without a running systemd, and writes /etc/nfsmount.conf.d/50-nfstuned.conf
@@ -82,8 +82,8 @@ def command(root: Root, /, *, folder: str | None, undo: bool, form: str, **wish:
         terminal.note(f"{folder} has no /etc, and so is no image")
         return COULD_NOT_TRY
     except OSError as error:
-        terminal.note(obstacle(error))
+        terminal.note(image_obstacle(error))
         return COULD_NOT_TRY
-    status = run(way, limits, terminal)
+    status = run_way(way, limits, terminal)
     terminal.unreadable_lines(image.unreported())
     return max(status, COULD_NOT_TRY) if image.faults else status

@@ -11,21 +11,21 @@ from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, earlier, measure, settings
+from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, earlier, run_bench, settings
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
 from nfstuned.cli.messages import note, terminal_width, usable_policy
 from nfstuned.cli.options import format_option
-from nfstuned.core.bench.compare import Against, NotComparableError, against, is_whole, too_few
+from nfstuned.core.bench.compare import Against, NotComparableError, against, is_whole, lack_of_runs
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import (
     LIKELY_TRIED,
     MOST_TRIED,
     ROUND_TRIPS,
     bounds,
-    lasting,
     scaled,
     seconds,
     with_jobs,
+    with_long_runs,
 )
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
@@ -39,10 +39,10 @@ from nfstuned.view.bench import (
     HEADER,
     against_lines,
     bench_document,
+    bench_result_lines,
+    bench_rows,
     cost_lines,
     plan_lines,
-    table,
-    verdict_lines,
 )
 from nfstuned.view.words import duration, printable, to_json
 
@@ -86,16 +86,16 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
             demand_place(wish.output)
         ground = Ground.find(root, policy, order.folder)
         if wish.runtime is None and ground.round_trip_ms is not None:
-            order = replace(order, suite=lasting(order.suite, ground.round_trip_ms))
+            order = replace(order, suite=with_long_runs(order.suite, ground.round_trip_ms))
         compared = settings(ground, order)
         before = wish.against and earlier(ground, wish.against, order, compared, program)
-        if before and (problem := too_few(before, order.suite)):
+        if before and (problem := lack_of_runs(before, order.suite)):
             note(problem)
         _print_plan(ground, order, compared)
         if not wish.yes and not _agreed():
             return FAILED
         with _bar() as say:
-            result = measure(ground, order, say)
+            result = run_bench(ground, order, say)
     except (CannotMeasureError, NotComparableError, ParseError) as error:
         note(str(error))
         return FAILED
@@ -192,19 +192,19 @@ def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
 
 
 def _print_text(result: Bench, beside: Against | None) -> None:
-    rows = table(result)
+    rows = bench_rows(result)
     if rows:
         _print_table(rows)
-    lines = (*verdict_lines(result), *(against_lines(beside) if beside is not None else ()))
+    lines = (*bench_result_lines(result), *(against_lines(beside) if beside is not None else ()))
     sys.stdout.writelines(_wrapped(printable(line)) + "\n" for line in lines)
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:
     """Print the table; on a terminal that is too narrow for it the throughput first, and then the others."""
-    from nfstuned.cli.table import Column, fits, print_table  # noqa: PLC0415 - rich is slow to load
+    from nfstuned.cli.table import Column, fits_terminal, print_table  # noqa: PLC0415 - rich is slow to load
 
     columns = (Column(), Column(shrinks=1), *(Column(right=True),) * (len(HEADER) - _NAMES))
-    if fits(columns, rows, HEADER):
+    if fits_terminal(columns, rows, HEADER):
         print_table(columns, rows, HEADER)
         return
     names, throughput, others = slice(_NAMES), slice(_NAMES, _OTHERS), slice(_OTHERS, None)
@@ -280,7 +280,7 @@ def _wrapped(line: str) -> str:
     help="Compare with an earlier JSON document, or with the last measurement of this mount and these jobs.",
 )
 @click.pass_obj
-def command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - Wish has the types
+def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - Wish has the types
     """Measure what a mount delivers, with fio.
 
     MOUNT is a mount point, or a folder on the mount that you may write to. Files are made in a folder of

@@ -14,7 +14,7 @@ from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.cli import messages
 from nfstuned.cli.messages import OutsideWithProgress, live_outside, terminal_width, usable_policy
 from nfstuned.cli.options import RuleName, format_option
-from nfstuned.core.rules.catalogue import RULES, diagnose, select_rules
+from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
@@ -41,7 +41,7 @@ class CheckOrder:
     form: str = "text"
 
 
-def judge(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
+def run_check(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
     """Judge a host or an image and print the findings; a test answers for the world `outside`."""
     rules = _chosen(order)
     root = _rooted(root, order)
@@ -68,7 +68,7 @@ def _judge(
         root=order.image or root.prefix,
         facts=facts,
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
-        diagnosis=diagnose(facts, rules),
+        diagnosis=run_rules(facts, rules),
         fail_on=Severity(order.fail_on),
     )
     for doubt in report.doubts:
@@ -193,7 +193,7 @@ def _print_text(report: Report) -> None:
 )
 @format_option("junit", "sarif", "prometheus")
 @click.pass_obj
-def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
+def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
     """Find mistakes in NFS and SMB mounts.
 
     It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
@@ -216,4 +216,4 @@ def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has t
          fstab that is not understood as a whole, or a file that could not be read, but for want of
          rights; all other findings are printed, but with an invalid configuration nothing is judged
     """
-    return judge(root, CheckOrder(**options))
+    return run_check(root, CheckOrder(**options))

@@ -19,7 +19,7 @@ HEADER = ("RULE", "SEVERITY", "NAME", "NEEDS")
 
 @click.command()
 @click.argument("rule", type=RuleName())
-def explain(rule: str) -> int:
+def explain_command(rule: str) -> int:
     """Print why a rule matters and how to follow it.
 
     RULE is an id or a name, as `nfstuned check` and `nfstuned rules` print them.

@@ -80,7 +80,7 @@ class MetricsCollector:
     "--listen", metavar="ADDRESS:PORT", default=LISTEN, show_default=True, help="Where Prometheus connects."
 )
 @click.option("--file", "path", default=EXPORTED, show_default=True, help="The file of the service.")
-def command(listen: str, path: str) -> int:
+def exporter_command(listen: str, path: str) -> int:
     """Serve the metrics of the service to Prometheus.
 
     nfstuned-exporter.service runs it, as a user without rights. It only reads a file that nfstuned.service

@@ -75,7 +75,7 @@ def _failed(error: OSError) -> int:
 @click.option("--dry-run", is_flag=True, help="Only show the steps.")
 @click.option("--remove", "removal", is_flag=True, help="Remove the installed files that are unchanged.")
 @click.pass_obj
-def command(root: Root, /, *, folder: str | None, dry_run: bool, removal: bool) -> int:
+def install_files_command(root: Root, /, *, folder: str | None, dry_run: bool, removal: bool) -> int:
     """Install the service, the manual and the completions.
 
     For installations by pip; packages have done it themselves. The files go below /usr/local, where systemd,

@@ -39,10 +39,10 @@ def unreadable_lines(problems: Iterable[ParseError]) -> None:
 
 def usable_policy(root: Root) -> Policy | None:
     """Return the policy in effect; None when it is invalid, its problems named on stderr, one a line."""
-    from nfstuned.host.policy import configuration  # noqa: PLC0415 - not all commands have a policy
+    from nfstuned.host.policy import read_configuration  # noqa: PLC0415 - not all commands have a policy
 
     try:
-        return configuration(root)
+        return read_configuration(root)
     except ConfigError as error:
         for problem in error.problems:
             note(problem)

@@ -42,7 +42,7 @@ class ReportOrder:
 def write_report(root: Root, order: ReportOrder, outside: Outside | None = None) -> int:
     """Write the page; a test answers for the world `outside`. Raises OSError of stdout."""
     asked = samples.SamplesOrder(order.since, order.mount, order.file)
-    opened = samples.select(root, asked) if _has_place(order.output) else None
+    opened = samples.select_samples(root, asked) if _has_place(order.output) else None
     if opened is None:
         return FAILED
     selection, since_s = opened
@@ -50,7 +50,7 @@ def write_report(root: Root, order: ReportOrder, outside: Outside | None = None)
     for sample in selection:
         series.add(sample)
     if series.span is None:
-        samples.explain(asked, since_s, selection)
+        samples.explain_absence(asked, since_s, selection)
     now = time.time()
     start, end = _span(order, since_s, series.span, now)
     account = replace(_account(root, order, start, outside), damaged=selection.problems)
@@ -139,7 +139,7 @@ def _print(page: Page, output: str | None) -> bool:
     help="Neither judge this host nor list its service's changes, as for a file of another host.",
 )
 @click.pass_obj
-def command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
+def report_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
     """Write what mounts delivered as one HTML page.
 
     It has charts of each mount's throughput, over-fetch, times, operations and connections, the findings of

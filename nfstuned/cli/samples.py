@@ -15,7 +15,7 @@ import click
 from nfstuned.cli.messages import note
 from nfstuned.cli.options import demand_whole_path, file_option, format_option, mount_option, since_option
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, series_key
-from nfstuned.core.samples.sample import kinds, to_json
+from nfstuned.core.samples.sample import kinds, sample_to_json
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import from_files, from_journal
@@ -65,9 +65,9 @@ class Selection:
             note(f"{self.problems - MOST_PROBLEMS} more problems of this kind")
 
 
-def show(root: Root, order: SamplesOrder) -> int:
+def print_samples(root: Root, order: SamplesOrder) -> int:
     """Print the samples that were kept; raises OSError where reading fails on the way."""
-    opened = select(root, order)
+    opened = select_samples(root, order)
     if opened is None:
         return UNREADABLE
     selection, since_s = opened
@@ -78,11 +78,11 @@ def show(root: Root, order: SamplesOrder) -> int:
     else:
         shown = _print_text(selection)
     if not shown:
-        explain(order, since_s, selection)
+        explain_absence(order, since_s, selection)
     return DAMAGED if selection.problems else SHOWN
 
 
-def select(root: Root, order: SamplesOrder) -> tuple[Selection, float | None] | None:
+def select_samples(root: Root, order: SamplesOrder) -> tuple[Selection, float | None] | None:
     """Return the samples that were asked for, and from when on; None after saying why there can be none."""
     try:
         # Of the journal a day ago, of a file at its beginning.
@@ -105,7 +105,7 @@ def _print_json(samples: Iterable[Sample]) -> int:
     counts: dict[tuple[str, str], MeanTimesCount] = {}
     sys.stdout.write('{"schema": "nfstuned.samples/1", "samples": [')
     for sample in samples:
-        sys.stdout.write(("\n" if shown == 0 else ",\n") + json.dumps(to_json(sample)))
+        sys.stdout.write(("\n" if shown == 0 else ",\n") + json.dumps(sample_to_json(sample)))
         counts.setdefault(series_key(sample), MeanTimesCount()).add(kinds(sample))
         shown += 1
     sys.stdout.write("\n]" if shown else "]")
@@ -152,7 +152,7 @@ def _print_text(samples: Iterable[Sample]) -> int:
     return shown
 
 
-def explain(order: SamplesOrder, since_s: float | None, selection: Selection) -> None:
+def explain_absence(order: SamplesOrder, since_s: float | None, selection: Selection) -> None:
     """Say on stderr why there may be nothing."""
     of = "" if order.mount is None else f" of {order.mount}"
     after = "" if since_s is None else f" since {datetime.fromtimestamp(since_s).astimezone():{TIME_FORM}}"
@@ -172,7 +172,9 @@ def explain(order: SamplesOrder, since_s: float | None, selection: Selection) ->
 @file_option
 @format_option("csv")
 @click.pass_obj
-def command(root: Root, /, *, since: str | None, mount: str | None, file: str | None, form: str) -> int:
+def samples_command(
+    root: Root, /, *, since: str | None, mount: str | None, file: str | None, form: str
+) -> int:
     """Show what mounts delivered in the past.
 
     The service writes a sample of each mount that was in use once in each sample_interval. They are read
@@ -200,4 +202,4 @@ def command(root: Root, /, *, since: str | None, mount: str | None, file: str | 
       2  could not read: no access to the journal, no such file, or wrong usage
     """
     demand_whole_path(mount)
-    return show(root, SamplesOrder(since, mount, file, form))
+    return print_samples(root, SamplesOrder(since, mount, file, form))

@@ -10,7 +10,7 @@ from nfstuned.cli import messages
 from nfstuned.cli.options import format_option
 from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.observe import observe
+from nfstuned.host.observe import observe_host
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.parse.udev.rules import read_rule_files
@@ -28,12 +28,12 @@ from nfstuned.view.words import to_json
 SHOWN, INVALID = 0, 2
 
 
-def show(root: Root, form: str) -> int:
+def print_status(root: Root, form: str) -> int:
     """Print every mount; a broken configuration only costs the targets."""
     policy = messages.usable_policy(root)
     if policy is None:
         messages.note("the configuration is invalid: no target is known")
-    snapshot = observe(root)
+    snapshot = observe_host(root)
     rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
     writers = status_rules(read_rule_files(root))
     messages.unreadable_lines(snapshot.problems)
@@ -76,7 +76,7 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[
 @click.command("status")
 @format_option()
 @click.pass_obj
-def command(root: Root, form: str) -> int:
+def status_command(root: Root, form: str) -> int:
     """Show the settings of every NFS mount, and its targets.
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
@@ -98,4 +98,4 @@ def command(root: Root, form: str) -> int:
       2  the configuration is invalid (the mounts are shown, without targets), a file could not be
          read, but for want of rights (the rest is shown), or wrong usage
     """
-    return show(root, form)
+    return print_status(root, form)

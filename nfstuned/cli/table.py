@@ -71,7 +71,7 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     sys.stdout.write("".join(line.rstrip() + "\n" for line in output.getvalue().splitlines()))
 
 
-def fits(columns: Sequence[Column], rows: Rows, header: Sequence[str]) -> bool:
+def fits_terminal(columns: Sequence[Column], rows: Rows, header: Sequence[str]) -> bool:
     """Return whether a terminal is wide enough for a table with its shrinking columns cut; a file is."""
     if not sys.stdout.isatty():
         return True

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from nfstuned.cli.messages import note, terminal_width
-from nfstuned.core.samples.rates import look
+from nfstuned.core.samples.rates import make_look
 from nfstuned.core.samples.top import (
     SORTS,
     Frame,
@@ -95,13 +95,13 @@ class Watch:
                 raise next(iter(self._root.faults))
             return self._shown
         self._stanzas = stanzas
-        now = look(snapshot, stanzas, self._clock.now(), self._clock.monotonic())
+        now = make_look(snapshot, stanzas, self._clock.now(), self._clock.monotonic())
         self._shown = frame(self._before, now, snapshot, read_stalls(self._root))
         self._before = now
         return self._shown
 
 
-def show(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
+def show_top(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
     """Show it on a screen; print blocks where there is no screen, or with a count."""
     clock = clock or Clock()
     drawable = order.count is None and sys.stdin is not None and os.environ.get("TERM", "dumb") != "dumb"
@@ -272,7 +272,9 @@ class Seconds(click.FloatRange):
     "other; - is stdin.",
 )
 @click.pass_obj
-def command(root: Root, /, *, interval_s: float, sort: str, count: int | None, files: tuple[str, ...]) -> int:
+def top_command(
+    root: Root, /, *, interval_s: float, sort: str, count: int | None, files: tuple[str, ...]
+) -> int:
     """Show what each mount delivers, now.
 
     A line is one superblock, which several mounts can share: the bytes that programs read and wrote, the
@@ -301,7 +303,7 @@ def command(root: Root, /, *, interval_s: float, sort: str, count: int | None, f
     """
     order = TopOrder(interval_s, sort, count, files)
     if not files:
-        return show(root, order)
+        return show_top(root, order)
     if len(files) > MOST_FILES:
         raise click.UsageError(f"--file can be given {MOST_FILES} times: the earlier copy, then the later")
     if files.count(STDIN) > 1:

@@ -12,7 +12,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 
 
-def run() -> int:
+def serve() -> int:
     """Serve until SIGTERM; return the exit status: 1 when the kernel's events cannot be had."""
     without_huge_pages()
     journal = Journal()

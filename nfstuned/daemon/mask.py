@@ -18,7 +18,7 @@ from nfstuned.model.udev import MASKS
 DONE, FAILED = 0, 1
 
 
-def change(root: Root, verb: str) -> int:
+def change_masks(root: Root, verb: str) -> int:
     """Mask or unmask the rules, and report each file; return the exit status.
 
     The report goes to the journal where the unit runs this, and else to the terminal.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nfstuned import __version__
 from nfstuned.core.mounts.status import status
-from nfstuned.core.samples.totals import count
+from nfstuned.core.samples.totals import add_look
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
@@ -55,7 +55,7 @@ class Metrics:
             return
         contests = self._tuner.contests
         counts = {device: contest.count for device, contest in contests.items()}
-        self._totals = count(
+        self._totals = add_look(
             self._totals, look, counts, policy.prometheus.max_mounts, self._tuner.serve_events
         )
         self._read_findings()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.core.samples.stalls import (
     FOLLOW_S,
@@ -252,7 +252,7 @@ class Sampler:
         if stanzas is None:
             return None
         self._stanzas = stanzas
-        return look(snapshot, stanzas, time.time(), time.monotonic())
+        return make_look(snapshot, stanzas, time.time(), time.monotonic())
 
     def _send(self, sample: Sample) -> None:
         """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""

@@ -14,7 +14,7 @@ from nfstuned.daemon.watched import Watched
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
-from nfstuned.host.change.read_ahead import apply, restore, write
+from nfstuned.host.change.read_ahead import apply_action, restore, write
 from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
 from nfstuned.host.observe import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
@@ -287,12 +287,12 @@ class Tuner:
             if record is not None and record.bdi == superblock.bdi and record.undone:
                 return
         if not changed_by_another(superblock):
-            watched.add_change(apply(self._root, self._state, planned.action))
+            watched.add_change(apply_action(self._root, self._state, planned.action))
             return
         now, before = self._clock(), watched.contest
         watched.contest = before.continued(now, watched.backlog.late(now))
         if not watched.contest.left:
-            watched.contested.append(apply(self._root, self._state, planned.action))
+            watched.contested.append(apply_action(self._root, self._state, planned.action))
         elif not before.left:
             watched.contested.append(planned)
 

@@ -13,7 +13,7 @@ else:
 
 
 @cache
-def table(name: str) -> dict[str, Any]:
+def read_table(name: str) -> dict[str, Any]:
     """Return the content of a TOML file of this folder."""
     with open(f"{__path__[0]}/{name}", "rb") as file:
         return tomllib.load(file)

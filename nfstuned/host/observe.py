@@ -84,7 +84,7 @@ class _Known:
         )
 
 
-def observe(root: Root) -> Snapshot:
+def observe_host(root: Root) -> Snapshot:
     """Return all that is known of the NFS mounts of this host, in every namespace that can be seen."""
     with root.faults.block() as faults:
         snapshot = _superblocks(root, deep=True)

@@ -14,7 +14,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy, policy_to_json
 
 
-def configuration(root: Root) -> Policy:
+def read_configuration(root: Root) -> Policy:
     """Return the policy of the files below `root`; raises ConfigError with every problem of every file."""
     return load_policy(root) if find_files(root) else builtin_policy()
 
@@ -22,7 +22,7 @@ def configuration(root: Root) -> Policy:
 def image_policy(root: Root) -> Policy:
     """Return an image's policy; the built-in profiles when its files are invalid, which a rule reports."""
     try:
-        return configuration(root)
+        return read_configuration(root)
     except ConfigError:
         return builtin_policy()
 
@@ -38,7 +38,7 @@ def builtin_tables() -> tuple[tuple[str, str], ...]:
 
 
 def load_policy(root: Root) -> Policy:
-    """Return the validated policy of the files below `root`; raises ConfigError as `configuration`."""
+    """Return the validated policy of the files below `root`; raises ConfigError as `read_configuration`."""
     from nfstuned.parse.config.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
 
     problems: list[str] = []

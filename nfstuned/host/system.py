@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from nfstuned.errors import ConfigError
 from nfstuned.host.observe import AZFILES, observe_intent
-from nfstuned.host.policy import configuration
+from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
@@ -176,7 +176,7 @@ def at_first_boot(root: Root, system: System) -> System:
     enabled = daemon.enabled or (daemon.installed and enabled_by_preset(root, SERVICE))
     problems: tuple[str, ...] = ()
     try:
-        configuration(root)
+        read_configuration(root)
     except ConfigError as error:
         problems = error.problems
     kernels = read_kernels(root)

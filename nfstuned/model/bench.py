@@ -200,7 +200,7 @@ class Spread:
     count: int
 
 
-class Verdict(str, Enum):
+class Relation(str, Enum):
     """The relation of two settings."""
 
     FASTER = "faster"
@@ -216,7 +216,7 @@ class Difference:
     job: Job
     before: BenchSetting
     after: BenchSetting
-    outcome: Verdict
+    outcome: Relation
     ratio: float | None
     """The medians' throughput, after by before; None where one of them is missing or 0."""
     old: Spread | None

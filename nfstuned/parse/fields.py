@@ -1,6 +1,6 @@
 """The smallest pieces of every file: numbers, escapes, paths, and tokens for messages, without their secrets.
 
-Each text for a person or a program passes through `masked`: a token in a message (`quoted`), a name on a
+`mask_secrets` changes each text for a person or a program: a token in a message (`quoted`), a name on a
 terminal (`printable` of view/words.py), a string of a document, of a sample, of a metric's label or of a
 journal entry. Text that is written back to a file is never masked.
 """
@@ -30,7 +30,7 @@ def quoted(token: str, line: str = "") -> str:
 
     Secrets in it are masked; it is one itself where the `line` that it was split from holds any.
     """
-    token = MASK if holds_secret(line) else masked(token[:_LOOKED_AT])
+    token = MASK if holds_secret(line) else mask_secrets(token[:_LOOKED_AT])
     return ascii(token) if len(token) <= _SHOWN else ascii(token[:_SHOWN]) + "..."
 
 
@@ -148,7 +148,7 @@ class Clear(str):
     __slots__ = ()
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Return the text with each secret in it as MASK; a text that is masked already stays as it is."""
     if is_clear(text):
         return text
@@ -166,7 +166,7 @@ def is_clear(text: str) -> bool:
 
 def holds_secret(text: str) -> bool:
     """Return whether there is a secret in the text: the text next to it may be a part of it."""
-    return masked(text) != text
+    return mask_secrets(text) != text
 
 
 def _without(match: re.Match[str]) -> str:

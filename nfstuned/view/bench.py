@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, difference, figures, spread
-from nfstuned.core.bench.limits import limit
+from nfstuned.core.bench.limits import find_limit
 from nfstuned.core.bench.plan import Bounds, best_value
 from nfstuned.core.policy.match import as_glob
 from nfstuned.core.samples.sample import amount, speed
@@ -23,10 +23,10 @@ from nfstuned.model.bench import (
     Difference,
     Job,
     MeasuredMount,
+    Relation,
     Run,
     Spread,
     Suite,
-    Verdict,
 )
 from nfstuned.model.policy import WITH
 from nfstuned.parse.fields import count
@@ -91,7 +91,7 @@ def spread_of(
     return spread([value for value in values if value is not None])
 
 
-def table(bench: Bench) -> list[tuple[str, ...]]:
+def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     """Return a row for each job and setting."""
     rows = []
     for job in bench.suite.jobs:
@@ -135,8 +135,8 @@ def proposed(bench: Bench) -> BenchSetting | None:
     if not is_comparison(bench):
         best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
         return BenchSetting.tried(max(best)) if best and len(bench.settings) > _TWO else None
-    outcomes = {each.outcome for each in differences(bench)} - {Verdict.SAME}
-    winners = {Verdict.FASTER: bench.settings[-1], Verdict.SLOWER: bench.settings[0]}
+    outcomes = {each.outcome for each in differences(bench)} - {Relation.SAME}
+    winners = {Relation.FASTER: bench.settings[-1], Relation.SLOWER: bench.settings[0]}
     return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
 
 
@@ -146,7 +146,7 @@ def is_comparison(bench: Bench) -> bool:
     return len(tried) == _TWO and bench.settings != tried
 
 
-def verdict_lines(bench: Bench) -> Iterator[str]:
+def bench_result_lines(bench: Bench) -> Iterator[str]:
     """Yield a sentence for each job, and the configuration where a setting wins."""
     yield from rate_lines(bench)
     yield from comparisons(bench)
@@ -164,7 +164,7 @@ def rate_lines(bench: Bench) -> Iterator[str]:
 def comparisons(bench: Bench) -> Iterator[str]:
     """Yield a sentence with its numbers for each job, where settings were compared."""
     if len(bench.settings) == _TWO:
-        yield from map(verdict, differences(bench))
+        yield from map(difference_sentence, differences(bench))
     elif len(bench.settings) > _TWO:
         for job in bench.suite.jobs:
             if (kb := best_read_ahead(bench, job)) is not None:
@@ -190,11 +190,11 @@ def shortcomings(bench: Bench) -> Iterator[str]:
         yield f"It ended before its time: {bench.ended}"
 
 
-def verdict(found: Difference) -> str:
+def difference_sentence(found: Difference) -> str:
     """Return a difference in a sentence with its numbers."""
-    if found.outcome is Verdict.UNKNOWN or found.ratio is None or found.old is None or found.new is None:
+    if found.outcome is Relation.UNKNOWN or found.ratio is None or found.old is None or found.new is None:
         return f"{found.job.name}: {_UNKNOWN}"
-    is_same = found.outcome is Verdict.SAME
+    is_same = found.outcome is Relation.SAME
     return (
         f"{found.job.name}: {_SAME if is_same else f'{found.ratio:.2f} times as fast'}: "
         f"{throughput_text(found.new)} with {short_name(found.after)}, "
@@ -278,10 +278,10 @@ def against_lines(against: Against) -> Iterator[str]:
     yield f"Against the measurement of {then:{TIME_FORM}} UTC:"
     for each in against.compared:
         name = f"{each.job.name}, {short_name(each.after)}"
-        if each.outcome is Verdict.UNKNOWN or each.ratio is None or each.old is None or each.new is None:
+        if each.outcome is Relation.UNKNOWN or each.ratio is None or each.old is None or each.new is None:
             yield f"{name}: {_UNKNOWN}"
             continue
-        is_same = each.outcome is Verdict.SAME
+        is_same = each.outcome is Relation.SAME
         outcome = _SAME if is_same else f"{each.outcome.value}, {each.ratio:.2f} times"
         yield f"{name}: {outcome}: {throughput_text(each.new)} now, {throughput_text(each.old)} then"
     if not against.changed:
@@ -315,7 +315,7 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
                 "job": job.name,
                 "setting": setting.name,
                 **{key: _or_null(spread_of(bench, job, setting, take)) for key, take in FIGURES.items()},
-                "limit": limit(job, [run for run in bench.runs if run.step.setting == setting]),
+                "limit": find_limit(job, [run for run in bench.runs if run.step.setting == setting]),
             }
             for job in suite.jobs
             for setting in bench.settings

@@ -22,7 +22,7 @@ from nfstuned.model.samples import (
     SuperblockTotals,
     Totals,
 )
-from nfstuned.parse.fields import masked, quoted
+from nfstuned.parse.fields import mask_secrets, quoted
 
 _BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, _SERVER_WRITTEN = range(6)
 _KIB, _MS_PER_S = 1024, 1000
@@ -327,7 +327,7 @@ def exposition(found: Iterable[MetricFamily]) -> str:
 
 
 def _escaped(label: str) -> str:
-    shown = masked(label).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    shown = mask_secrets(label).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return shown.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 
-from nfstuned.parse.fields import masked
+from nfstuned.parse.fields import mask_secrets
 
 Document = dict[str, object]
 
@@ -26,7 +26,7 @@ def to_json(document: Document) -> str:
 def without_secrets(value: object) -> object:
     """Return what is to become JSON with each secret in its strings masked."""
     if isinstance(value, str):
-        return masked(value)
+        return mask_secrets(value)
     if isinstance(value, Mapping):
         return {key: without_secrets(item) for key, item in value.items()}
     return [without_secrets(item) for item in value] if isinstance(value, list | tuple) else value
@@ -43,7 +43,7 @@ def printable(name: str) -> str:
     A server or a user chooses names; they must not move the cursor or begin a line of their own. Secrets are
     masked.
     """
-    name = masked(name)
+    name = mask_secrets(name)
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else _escape(char) for char in name)

@@ -38,7 +38,7 @@ from nfstuned.parse.etc import (
 )
 from nfstuned.parse.etc.installed import parse_installed
 from nfstuned.parse.etc.nfsmount import in_version_order
-from nfstuned.parse.fields import clean_path, masked, parse_kernel_options, quoted, unescape
+from nfstuned.parse.fields import clean_path, mask_secrets, parse_kernel_options, quoted, unescape
 from nfstuned.parse.keys import parse_keys
 from nfstuned.parse.proc import (
     cifs,
@@ -148,7 +148,7 @@ READERS: dict[str, Reader] = {
     "path": clean_path,
     "escapes": unescape,
     "message": quoted,
-    "secrets": masked,
+    "secrets": mask_secrets,
     "versions": lambda text: in_version_order(text.split("\n")),
 }
 # fmt: off

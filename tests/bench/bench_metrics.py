@@ -9,8 +9,8 @@ import statistics
 import time
 
 from nfstuned.core.mounts.status import status
-from nfstuned.core.samples.rates import look
-from nfstuned.core.samples.totals import count
+from nfstuned.core.samples.rates import make_look
+from nfstuned.core.samples.totals import add_look
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.samples import Service, Totals
 from nfstuned.parse.proc.mountstats import parse_stanzas
@@ -28,12 +28,12 @@ def main() -> None:
         first = parse_stanzas([placed([stanza()] * mounts).encode()])
         second = parse_stanzas([placed([busy(stanza(), OPERATIONS)] * mounts).encode()], first)
         host = snapshot(mounts)
-        start = count(Totals(), look(host, first, 0.0, 0.0), {}, mounts)
-        later = look(host, second, SECONDS, SECONDS)
+        start = add_look(Totals(), make_look(host, first, 0.0, 0.0), {}, mounts)
+        later = make_look(host, second, SECONDS, SECONDS)
         counted, written = [], []
         for _ in range(ROUNDS):
             began = time.perf_counter()
-            totals = count(start, later, {}, mounts)
+            totals = add_look(start, later, {}, mounts)
             middle = time.perf_counter()
             text = exposition(families(totals, status(host, policy), SERVICE))
             counted.append(middle - began)

@@ -19,7 +19,7 @@ from pathlib import Path
 from timeit import repeat
 
 from nfstuned.core.policy.decision import decide_early
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import parts_of
 from nfstuned.model.kernel import Mount, NfsClient, Options, Stanza, Volume
@@ -127,8 +127,8 @@ def sampled(host: Snapshot, before: Path, after: Path) -> tuple[Sample, ...]:
     """Two looks, from the files to rates, as the daemon does it."""
     with collector_paused():
         first = cut(before)
-        earlier = look(host, first, 0.0, 0.0)
-        return rates(earlier, look(host, cut(after, first), SECONDS, SECONDS))
+        earlier = make_look(host, first, 0.0, 0.0)
+        return rates(earlier, make_look(host, cut(after, first), SECONDS, SECONDS))
 
 
 def sampled_again(
@@ -136,7 +136,7 @@ def sampled_again(
 ) -> tuple[Sample, ...]:
     """The second of two looks to rates, which is all that the daemon does each time."""
     with collector_paused():
-        return rates(earlier, look(host, cut(after, first), SECONDS, SECONDS))
+        return rates(earlier, make_look(host, cut(after, first), SECONDS, SECONDS))
 
 
 def cut(file: Path, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
@@ -228,7 +228,7 @@ def compare_all(folder: Path, mounts: int) -> None:
         best = compare(name, partial(sampled, host, before, after), go)
         if idle is None:
             first = cut(before)
-            again = partial(sampled_again, host, first, look(host, first, 0.0, 0.0), after)
+            again = partial(sampled_again, host, first, make_look(host, first, 0.0, 0.0), after)
             compare("no mount in use, the second look alone", again, go)
         idle = idle or best
     ten = [

@@ -94,13 +94,16 @@ def largest_folder(known: tuple[Module, ...]) -> tuple[str, int]:
 
 
 def names_of_two_meanings(known: tuple[Module, ...]) -> list[str]:
-    """Return the public names of classes and functions that more than one module defines."""
+    """Return the public names of classes and functions that more than one module defines.
+
+    `main` has one meaning everywhere: it runs a program with its arguments.
+    """
     names: dict[str, set[str]] = defaultdict(set)
     for module in known:
         for node in module.tree.body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
                 names[node.name].add(module.name)
-    return sorted(name for name, places in names.items() if len(places) > 1)
+    return sorted(name for name, places in names.items() if len(places) > 1 and name != "main")
 
 
 def private_functions(known: tuple[Module, ...]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nfstuned.model.bench import Bench
 from nfstuned.parse.bench import parse_bench
-from nfstuned.view.bench import HEADER, comparisons, proposed, table
+from nfstuned.view.bench import HEADER, bench_rows, comparisons, proposed
 
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = PROJECT / "tests/data/performance"
@@ -77,7 +77,7 @@ def _about(bench: Bench) -> Iterator[str]:
 def _rows(bench: Bench) -> Iterator[str]:
     yield f"| {' | '.join(HEADER)} |"
     yield f"|{'---|' * _NAMES}{'---:|' * (len(HEADER) - _NAMES)}"
-    for row in table(bench):
+    for row in bench_rows(bench):
         yield f"| {' | '.join(row)} |"
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from nfstuned.core.samples.sample import to_json
+from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.host.telemetry.journal import Journal
 from tests.bench.bench_entries import busy, entries
 from tests.bench.timing import cpu_s
@@ -19,7 +19,7 @@ TIMES = 2.4
 def test_an_entry_of_the_journal_costs_little_more_than_to_print_its_figures() -> None:
     """CPU time is compared with the json library's for the operations and their kinds."""
     samples = busy(MOUNTS)
-    documents = [(document["ops"], document["kinds"]) for document in map(to_json, samples)]
+    documents = [(document["ops"], document["kinds"]) for document in map(sample_to_json, samples)]
 
     def printed() -> None:
         for ops, kinds in documents:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.core.rules.catalogue import RULES, diagnose
+from nfstuned.core.rules.catalogue import RULES, run_rules
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.policy import image_policy, load_policy
 from nfstuned.host.root import Root
@@ -31,7 +31,7 @@ def test_a_host_has_the_findings_of_its_head_and_no_others(
     scope = Scope(case.image, case.offline, case.sample_s)
     world = hosts.World(case.network, case.later, folder, case.units, moment=case.moment)
     policy = image_policy(root) if case.image else load_policy(root)
-    findings = diagnose(examine(root, policy, scope, world), RULES).findings
+    findings = run_rules(examine(root, policy, scope, world), RULES).findings
     assert [f"{one.rule} {one.subject}" for one in findings] == case.findings, "\n".join(
         f"{one.rule} {one.subject}: {one.message}" for one in findings
     )
@@ -59,7 +59,7 @@ def test_a_measured_rate_is_by_the_time_that_passed(longer: int, found: list[str
     facts = examine(root, load_policy(root), Scope(sample_s=case.sample_s), world)
     assert facts.measured is not None
     assert facts.measured.seconds == longer * case.sample_s
-    assert [one.rule for one in diagnose(facts, RULES).findings if one.rule == "NFS510"] == found
+    assert [one.rule for one in run_rules(facts, RULES).findings if one.rule == "NFS510"] == found
 
 
 def _without_time(finding: Finding) -> str:
@@ -106,4 +106,4 @@ def test_no_number_is_too_long_for_a_check(name: str, tmp_path: Path) -> None:
     (folder / name).write_text(TEXTS[name])
     root = Root(str(folder))
     facts = examine(root, load_policy(root), Scope(), hosts.World(case.network))
-    assert "NFS000" not in {one.rule for one in diagnose(facts, RULES).findings}
+    assert "NFS000" not in {one.rule for one in run_rules(facts, RULES).findings}

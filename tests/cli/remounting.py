@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nfstuned.app.change import Wish
 from nfstuned.app.remount import GroupWish, RemountWay
-from nfstuned.cli.apply import ALL, change, normalised_point
+from nfstuned.cli.apply import ALL, normalised_point, run_change
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Request, UnitState
@@ -76,7 +76,7 @@ class Remounting:
         """Run the command; return its exit status."""
         root, group = Root(str(self.tree)), GroupWish(normalised_point(point), dry_run)
         wish, told = Wish(dry_run=dry_run, yes=yes), World(self.network)
-        return change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)
+        return run_change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)
 
 
 def prepare(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:

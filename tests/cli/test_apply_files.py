@@ -13,7 +13,7 @@ import pytest
 from nfstuned.app.change import Host as ChangedHost
 from nfstuned.app.change import Way, Wish
 from nfstuned.app.files import FstabWay, PersistWay
-from nfstuned.cli.apply import change
+from nfstuned.cli.apply import run_change
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network
 from nfstuned.parse.etc.nfsmount import PERSISTED
@@ -80,7 +80,7 @@ def test_the_name_servers_decide_about_azure_files(
 ) -> None:
     (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/share /mnt/a nfs vers=4.1 0 0\n")
     told = World(Network(answers=(answer,)))
-    status = change(Root(str(here.tree)), "json", Wish(dry_run=True), command.way, told)
+    status = run_change(Root(str(here.tree)), "json", Wish(dry_run=True), command.way, told)
     out, err = here.capture.readouterr()
     action = only(Run(status, out, err))
     assert (status, action["outcome"], action["new"]) == (int(outcome == "failed"), outcome, 4)

@@ -271,7 +271,7 @@ def kill_and_interrupt(keeper: Guard) -> None:
 
 def befall(monkeypatch: pytest.MonkeyPatch, accident: Accident, run: int) -> None:
     """Have an accident happen before so many runs of fio were made, the warm-ups among them."""
-    runs, real = count(1), fio.measure
+    runs, real = count(1), fio.run_job
 
     def measure(
         job: Job, folder: str, rate: int | None, started: fio.Started, waiting: fio.Waiting
@@ -282,7 +282,7 @@ def befall(monkeypatch: pytest.MonkeyPatch, accident: Accident, run: int) -> Non
             accident(started.__self__)
         return real(job, folder, rate, started, waiting)
 
-    monkeypatch.setattr(fio, "measure", measure)
+    monkeypatch.setattr(fio, "run_job", measure)
 
 
 @pytest.mark.parametrize(

@@ -243,11 +243,11 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
 
     low.capture.readouterr()
     order = checking.CheckOrder(select=("NFS101",))
-    assert checking.judge(Root(str(low.tree)), order, Silent()) == 1
+    assert checking.run_check(Root(str(low.tree)), order, Silent()) == 1
     out, err = low.capture.readouterr()
     assert err == "sa1.file.core.windows.net: no answer within 3 s\n"
     assert "; 1 thing not found out, see above" in out
-    checking.judge(Root(str(low.tree)), checking.CheckOrder(select=("NFS101",), form="json"), Silent())
+    checking.run_check(Root(str(low.tree)), checking.CheckOrder(select=("NFS101",), form="json"), Silent())
     out, _ = low.capture.readouterr()
     assert json.loads(out)["unknown"] == ["sa1.file.core.windows.net: no answer within 3 s"]
 
@@ -522,5 +522,5 @@ def test_the_guide_shows_a_real_run(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
     tree = case.build(tmp_path / "host")
-    assert checking.judge(Root(str(tree)), checking.CheckOrder(), hosts.World(case.network)) == 1
+    assert checking.run_check(Root(str(tree)), checking.CheckOrder(), hosts.World(case.network)) == 1
     golden(GUIDE, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])

@@ -16,7 +16,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from nfstuned.core.samples.sample import to_json, to_line
+from nfstuned.core.samples.sample import sample_to_json, to_line
 from nfstuned.model.samples import Sample
 from nfstuned.view.history import CSV_HEADER
 from tests.cli.conftest import REPOSITORY, Host, Run
@@ -50,7 +50,7 @@ def listed(run: Run) -> list[dict[str, object]]:
 
 
 def json_of(*samples: Sample) -> list[dict[str, object]]:
-    return [to_json(sample) for sample in samples]
+    return [sample_to_json(sample) for sample in samples]
 
 
 def test_json_is_one_document_with_every_key_of_every_sample(run: Callable[..., Run]) -> None:

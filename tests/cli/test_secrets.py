@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from nfstuned.core.samples.sample import to_json
+from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.samples import MetricFamily, Point
 from nfstuned.parse.fields import MASK
@@ -150,7 +150,9 @@ def planted(host: MakeHost) -> tuple[Host, Secrets]:
     for name, text in (("proc/1/mountinfo", MOUNTINFO), ("run/mount/utab", UTAB)):
         with (made.tree / name).open("a") as opened:
             opened.write(secrets.fill(text))
-    sample = to_json(replace(SAMPLE, time=time.time() - 60, source="SOURCE", mount_points=("/mnt/POINT",)))
+    sample = sample_to_json(
+        replace(SAMPLE, time=time.time() - 60, source="SOURCE", mount_points=("/mnt/POINT",))
+    )
     line = json.dumps(sample).replace("SOURCE", "//u:{}@h/s").replace("/mnt/POINT", "/mnt?sig={}")
     (made.tree / "samples").write_text(secrets.fill_named(line) + "\n")
     return made, secrets

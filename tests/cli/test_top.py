@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.top import Clock, TopOrder, show
+from nfstuned.cli.top import Clock, TopOrder, show_top
 from nfstuned.host.root import Root
 from tests.cli.conftest import REPOSITORY, Host
 
@@ -61,7 +61,7 @@ class TestBlocks:
 
         clock = Clock(lambda: 1.785e9 + 10 * len(passed), lambda: 100.0 + 10 * len(passed), sleep)
         here.capture.readouterr()
-        assert show(Root(str(here.tree)), order, clock) == 0
+        assert show_top(Root(str(here.tree)), order, clock) == 0
         out, err = here.capture.readouterr()
         assert err == ""
         return [block.splitlines() for block in out.split("\n\n")], passed
@@ -83,7 +83,7 @@ class TestBlocks:
     def test_a_host_without_nfs_has_its_block(self, host: MakeHost) -> None:
         here = host("no-nfs")
         here.capture.readouterr()
-        assert show(Root(str(here.tree)), TopOrder(10.0, "total", 1), Clock(sleep=lambda _: None)) == 0
+        assert show_top(Root(str(here.tree)), TopOrder(10.0, "total", 1), Clock(sleep=lambda _: None)) == 0
         assert ", 0 NFS superblocks, " in here.capture.readouterr().out
 
 

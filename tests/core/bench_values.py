@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nfstuned.core.bench.limits import limit
+from nfstuned.core.bench.limits import find_limit
 from nfstuned.host.bench.suites import suite
 from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Beside, Delivered, Job, MeasuredMount, Run
 
@@ -46,7 +46,7 @@ def measured(
                 delivered = Delivered(speed, speed / job.block_bytes, latency, 2 * latency, job.runtime_s)
                 runs.append(Run(BenchStep(turn, job, setting), delivered, BESIDE))
     bench = Bench(1_790_000_000.0, SUBJECT, chosen, settings, tuple(runs))
-    return replace(bench, readings={job.name: limit(job, bench.runs) for job in chosen.jobs})
+    return replace(bench, readings={job.name: find_limit(job, bench.runs) for job in chosen.jobs})
 
 
 COMPARED = measured(

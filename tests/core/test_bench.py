@@ -15,8 +15,8 @@ from nfstuned.core.bench.limits import (
     Meters,
     beside,
     carrying,
+    find_limit,
     from_memory,
-    limit,
     unlike_setting,
 )
 from nfstuned.core.bench.plan import (
@@ -26,12 +26,12 @@ from nfstuned.core.bench.plan import (
     best_value,
     bounds,
     candidates,
-    lasting,
     next_value,
     scaled,
     seconds,
     steps,
     with_jobs,
+    with_long_runs,
 )
 from nfstuned.host.bench.fio import arguments
 from nfstuned.host.bench.suites import names, suite
@@ -43,11 +43,11 @@ from nfstuned.model.bench import (
     Engine,
     Job,
     Pattern,
+    Relation,
     Run,
     Spread,
     Suite,
     Varies,
-    Verdict,
 )
 from nfstuned.model.samples import OpRate
 from tests.core.test_rates import SAMPLE
@@ -123,10 +123,10 @@ def test_a_scaled_file_is_whole_blocks_and_enough_for_its_depth(size: int, name:
 def test_a_run_that_a_read_ahead_can_change_lasts_for_80_round_trips(
     round_trip_ms: float, seconds: float
 ) -> None:
-    searched = lasting(suite("read-ahead", full=False), round_trip_ms)
+    searched = with_long_runs(suite("read-ahead", full=False), round_trip_ms)
     assert {job.runtime_s for job in searched.jobs} == {seconds}
     direct = suite("netapp", full=False)
-    assert lasting(direct, round_trip_ms) == direct
+    assert with_long_runs(direct, round_trip_ms) == direct
 
 
 def test_a_plan_has_a_time_and_a_rate_bounds_bytes_and_blocks() -> None:
@@ -152,20 +152,20 @@ def test_a_suite_can_be_one_of_its_jobs() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "outcome"),
     [
-        ([100, 101, 102, 99, 98], [300, 310, 305, 299, 320], Verdict.FASTER),
-        ([300, 310, 305, 299, 320], [100, 101, 102, 99, 98], Verdict.SLOWER),
+        ([100, 101, 102, 99, 98], [300, 310, 305, 299, 320], Relation.FASTER),
+        ([300, 310, 305, 299, 320], [100, 101, 102, 99, 98], Relation.SLOWER),
         (
             [100, 101, 102, 99, 98],
             [103, 104, 103.5, 103.1, 104.2],
-            Verdict.SAME,
+            Relation.SAME,
         ),  # apart, but by less than matters
-        ([100, 200, 300, 150, 250], [250, 400, 500, 450, 350], Verdict.SAME),  # far apart, but they overlap
-        ([100, 101, 102, 99], [300, 310, 305, 299, 320], Verdict.UNKNOWN),
-        ([], [], Verdict.UNKNOWN),
-        ([0] * 5, [1] * 5, Verdict.UNKNOWN),
+        ([100, 200, 300, 150, 250], [250, 400, 500, 450, 350], Relation.SAME),  # far apart, but they overlap
+        ([100, 101, 102, 99], [300, 310, 305, 299, 320], Relation.UNKNOWN),
+        ([], [], Relation.UNKNOWN),
+        ([0] * 5, [1] * 5, Relation.UNKNOWN),
     ],
 )
-def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float], outcome: Verdict) -> None:
+def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float], outcome: Relation) -> None:
     assert difference(runs(old, new), JOB, OLD, NEW).outcome is outcome
 
 
@@ -175,7 +175,7 @@ def test_a_run_of_another_job_or_with_a_problem_does_not_count() -> None:
     assert spread([1.0, 5.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
     assert spread([]) is None
     spoiled = replace(ran(OLD, 1e6, beside=Beside(rtt_ms=1.0)), problem="no")
-    assert limit(JOB, [spoiled]) == ""
+    assert find_limit(JOB, [spoiled]) == ""
 
 
 def test_a_measurement_is_whole_where_each_job_has_a_run_that_counts_under_each_setting() -> None:
@@ -194,7 +194,7 @@ def test_noise_alone_is_seldom_called_a_difference() -> None:
     called = 0
     for _ in range(2000):
         old, new = ([chance.lognormvariate(5, 0.3) for _ in range(7)] for _ in range(2))
-        called += difference(runs(old, new), JOB, OLD, NEW).outcome is not Verdict.SAME
+        called += difference(runs(old, new), JOB, OLD, NEW).outcome is not Relation.SAME
     assert called <= 5
 
 
@@ -273,7 +273,7 @@ def test_what_came_from_memory_does_not_count() -> None:
     ],
 )
 def test_what_limits_a_job(job: Job, beside: Beside, said: str) -> None:
-    text = limit(job, [ran(OLD, 1e6, job, beside)])
+    text = find_limit(job, [ran(OLD, 1e6, job, beside)])
     assert said in text
     assert bool(text) == bool(said)
 

@@ -12,9 +12,9 @@ from nfstuned.core.bench.compare import (
     NotComparableError,
     against,
     demand_same_jobs,
-    too_few,
+    lack_of_runs,
 )
-from nfstuned.model.bench import Bench, BenchSetting, Verdict
+from nfstuned.model.bench import Bench, BenchSetting, Relation
 from nfstuned.parse.bench import parse_bench
 from nfstuned.view.bench import against_lines, bench_document
 from nfstuned.view.words import to_json
@@ -34,22 +34,22 @@ def times(bench: Bench, factor: float, job: str = "") -> Bench:
     )
 
 
-def outcomes(told: Against) -> dict[tuple[str, str], Verdict]:
+def outcomes(told: Against) -> dict[tuple[str, str], Relation]:
     return {(each.job.name, each.after.name): each.outcome for each in told.compared}
 
 
 @pytest.mark.parametrize(
     ("factor", "outcome"),
-    [(0.5, Verdict.FASTER), (2.0, Verdict.SLOWER), (1.0, Verdict.SAME), (0.97, Verdict.SAME)],
+    [(0.5, Relation.FASTER), (2.0, Relation.SLOWER), (1.0, Relation.SAME), (0.97, Relation.SAME)],
 )
 def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
-    factor: float, outcome: Verdict
+    factor: float, outcome: Relation
 ) -> None:
     told = against(times(COMPARED, factor, "sequential-read"), COMPARED)
     names = [setting.name for setting in COMPARED.settings]
     assert outcomes(told) == {
         **{("sequential-read", name): outcome for name in names},
-        **{("random-read-4k", name): Verdict.SAME for name in names},
+        **{("random-read-4k", name): Relation.SAME for name in names},
     }
     assert told.compared[0].ratio == pytest.approx(1 / factor)
     assert told.changed == ()
@@ -57,11 +57,13 @@ def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
 
 def test_three_runs_are_too_few_for_a_difference_and_that_is_said_before() -> None:
     told = against(times(VENDORS, 0.5), VENDORS)
-    assert set(outcomes(told).values()) == {Verdict.UNKNOWN}
-    assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in too_few(VENDORS, VENDORS.suite)
-    assert not too_few(COMPARED, COMPARED.suite)
+    assert set(outcomes(told).values()) == {Relation.UNKNOWN}
+    assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in lack_of_runs(
+        VENDORS, VENDORS.suite
+    )
+    assert not lack_of_runs(COMPARED, COMPARED.suite)
     shorter = replace(COMPARED, suite=replace(COMPARED.suite, repeats=4))
-    assert too_few(shorter, COMPARED.suite).startswith("the earlier measurement has 4 runs")
+    assert lack_of_runs(shorter, COMPARED.suite).startswith("the earlier measurement has 4 runs")
 
 
 def test_a_setting_is_the_same_by_its_value_and_not_by_its_name() -> None:
@@ -72,7 +74,7 @@ def test_a_setting_is_the_same_by_its_value_and_not_by_its_name() -> None:
         if run.step.setting == NEW
     )
     told = against(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
-    assert outcomes(told) == {(job.name, NEW.name): Verdict.SAME for job in COMPARED.suite.jobs}
+    assert outcomes(told) == {(job.name, NEW.name): Relation.SAME for job in COMPARED.suite.jobs}
 
 
 def test_what_else_changed_is_named() -> None:
@@ -127,7 +129,7 @@ def test_without_a_setting_in_common_nothing_is_compared() -> None:
 
 def test_a_run_that_does_not_count_does_not_count_here_either() -> None:
     spoiled = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
-    assert set(outcomes(against(spoiled, COMPARED)).values()) == {Verdict.UNKNOWN}
+    assert set(outcomes(against(spoiled, COMPARED)).values()) == {Relation.UNKNOWN}
 
 
 def test_it_is_said_in_sentences_with_the_numbers() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.bench.own_mount import most_connections, obstacle, own_mount
+from nfstuned.core.bench.own_mount import compared_connections, own_mount, own_mount_obstacle
 from nfstuned.model.kernel import Mount
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 
@@ -71,7 +71,7 @@ def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
     ],
 )
 def test_what_can_have_none_is_said_with_its_reason(line: Mount, said: str) -> None:
-    reason = obstacle(line)
+    reason = own_mount_obstacle(line)
     assert said in reason
     assert bool(said) == bool(reason)
 
@@ -96,4 +96,4 @@ def test_an_address_that_is_hidden_from_fstab_counts_not_the_name() -> None:
 def test_one_connection_is_compared_with_those_asked_for_those_there_or_the_profiles(
     asked: int | None, present: int | None, target: int | None, most: int | None
 ) -> None:
-    assert most_connections(asked, present, target) == most
+    assert compared_connections(asked, present, target) == most

@@ -15,7 +15,7 @@ import pytest
 
 from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, against
-from nfstuned.model.bench import Bench, BenchSetting, Verdict
+from nfstuned.model.bench import Bench, BenchSetting, Relation
 from nfstuned.view.bench import bench_document, rate_lines
 from nfstuned.view.report.bench import BarChart, Curve, bench_charts, bench_page, colour
 from nfstuned.view.report.pages import environment
@@ -217,4 +217,4 @@ def test_settings_without_a_value_have_their_names() -> None:
 def test_outcomes_in_the_document_are_the_words_of_the_schema() -> None:
     told = bench_document(COMPARED, against(COMPARED, COMPARED))["against"]
     assert isinstance(told, dict)
-    assert {each["outcome"] for each in told["differences"]} == {Verdict.SAME.value}
+    assert {each["outcome"] for each in told["differences"]} == {Relation.SAME.value}

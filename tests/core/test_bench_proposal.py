@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.core.policy.decision import wanted_connections
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.policy import configuration
+from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.view.bench import bench_document, policy_lines
@@ -63,7 +63,7 @@ def test_what_it_says_to_write_is_a_configuration_beside_others(profile: str, tm
         text = written(replace(bench, subject=replace(bench.subject, profile=profile)))
         name = bench.subject.mount_point[1:].replace(" ", "-")
         (folder / f"measured-{name}.toml").write_text(text)
-    first, second, _ = configuration(Root(str(tmp_path))).assignments
+    first, second, _ = read_configuration(Root(str(tmp_path))).assignments
     assert {first.profile, second.profile} == {"measured-my-data", "measured-data"}
     workload = "random" if "+" in profile else ""
     assert {first.workload, second.workload} == {workload, ""}
@@ -77,7 +77,7 @@ def test_what_it_says_to_write_has_its_effect_with_every_provider(version: str, 
         bench = numbers({"read-4k": 2})
         subject = replace(bench.subject, profile=base.name, options=f"rw,vers={version},hard")
         (folder / "measured.toml").write_text(written(replace(bench, subject=subject)))
-        profile = configuration(Root(str(tmp_path))).profile("measured-my-data")
+        profile = read_configuration(Root(str(tmp_path))).profile("measured-my-data")
         assert wanted_connections(profile, version) == 4
 
 

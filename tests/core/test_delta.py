@@ -23,8 +23,8 @@ from nfstuned.core.samples.delta import (
     grown,
     sum_grown,
 )
-from nfstuned.core.samples.rates import look, op_rates, rates
-from nfstuned.core.samples.sample import to_json
+from nfstuned.core.samples.rates import make_look, op_rates, rates
+from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -117,10 +117,10 @@ def looks(
     if whole:
         first, second = map(understood, files)
         read = tuple(map(wholly_different, second))
-        return look(snapshot, first, 0.0, 0.0), look(snapshot, read, seconds, seconds)
+        return make_look(snapshot, first, 0.0, 0.0), make_look(snapshot, read, seconds, seconds)
     before = parse_stanzas([files[0]])
     now = parse_stanzas([files[1]], before)
-    return look(snapshot, before, 0.0, 0.0), look(snapshot, now, seconds, seconds)
+    return make_look(snapshot, before, 0.0, 0.0), make_look(snapshot, now, seconds, seconds)
 
 
 def alone(earlier: Look, later: Look) -> dict[str, Sample]:
@@ -273,7 +273,7 @@ def test_no_rate_of_any_file_is_negative_or_infinite(
 ) -> None:
     real, texts = written
     for sample in rates(*looks(host(real), texts, seconds)):
-        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(sample_to_json(sample)))
 
 
 def shown(mountinfo: str) -> Snapshot:
@@ -290,13 +290,13 @@ def test_nor_where_mountinfo_is_damaged_as_well(draw: st.DataObject, kernel: str
     """Lines that came apart can make one mount two, or two of one place."""
     mountinfo = (DATA / kernel / "mountinfo").read_text()
     texts = draw.draw(any_damage(REAL[kernel])), draw.draw(seconds_on(REAL[kernel]).flatmap(any_damage))
-    assert look(shown(mountinfo), parse_stanzas([data(REAL[kernel])]), 0.0, 0.0).superblocks
+    assert make_look(shown(mountinfo), parse_stanzas([data(REAL[kernel])]), 0.0, 0.0).superblocks
     before, now = (
-        look(shown(draw.draw(any_damage(mountinfo))), parse_stanzas([data(text)]), at, at)
+        make_look(shown(draw.draw(any_damage(mountinfo))), parse_stanzas([data(text)]), at, at)
         for at, text in zip((0.0, 10.0), texts, strict=True)
     )
     for sample in rates(before, now):
-        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(sample_to_json(sample)))
 
 
 @unhurried

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from nfstuned.core.mounts.status import status
-from nfstuned.core.samples.rates import look
-from nfstuned.core.samples.totals import count
+from nfstuned.core.samples.rates import make_look
+from nfstuned.core.samples.totals import add_look
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
@@ -25,7 +25,7 @@ def captured(most: int = 100) -> tuple[MetricFamily, ...]:
     with tempfile.TemporaryDirectory() as folder:
         root = Root(str(hosts.load("debian-13-6.12").build(Path(folder) / "host")))
         snapshot = observe_superblocks(root, deep=False)
-        totals = count(Totals(), look(snapshot, observe_stanzas(root) or (), 1e9, 100.0), {}, most)
+        totals = add_look(Totals(), make_look(snapshot, observe_stanzas(root) or (), 1e9, 100.0), {}, most)
     return tuple(families(totals, status(snapshot, builtin_policy()), SERVICE))
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from nfstuned.core.nconnect.transport import (
     address,
-    groups,
     is_private,
     members,
+    transport_groups,
 )
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
@@ -82,12 +82,15 @@ def test_the_protocol_of_a_mount_is_the_last_that_is_named(options: str, told: s
     ],
 )
 def test_version_protocol_port_security_and_namespace_make_a_group(other: Made, count: int) -> None:
-    assert len(groups(facts(Made("/a"), other)).live) == count
+    assert len(transport_groups(facts(Made("/a"), other)).live) == count
 
 
 def test_mounts_of_one_address_share_connections_whatever_the_server_is_called() -> None:
     found = facts(Made("/a"), Made("/b", source="other:/srv"), Made("/c", at="10.0.0.6"))
-    assert [[one.point for one in alike] for alike in groups(found).live.values()] == [["/a", "/b"], ["/c"]]
+    assert [[one.point for one in alike] for alike in transport_groups(found).live.values()] == [
+        ["/a", "/b"],
+        ["/c"],
+    ]
 
 
 def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible() -> None:
@@ -518,8 +521,8 @@ def test_no_mount_gets_more_than_the_profiles_of_its_group_allow() -> None:
 
 def test_groups_are_worked_out_once_for_a_host_and_anew_for_another() -> None:
     found = facts(Made("/a"))
-    known = groups(found)
-    assert groups(found) is known
+    known = transport_groups(found)
+    assert transport_groups(found) is known
     other = replace(found, targets=())
-    assert not groups(other).live
-    assert groups(found).live == known.live
+    assert not transport_groups(other).live
+    assert transport_groups(found).live == known.live

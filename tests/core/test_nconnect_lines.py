@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.core.nconnect.server import servers, united
-from nfstuned.core.rules.catalogue import RULES, diagnose, select_rules
+from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Request, Setting
@@ -28,7 +28,7 @@ A, B = f"{NAS}:/a /a ", f"{NAS}:/b /b "
 def told(host: Facts) -> list[str]:
     """Return the findings about nconnect: rule and subject."""
     rules = select_rules(RULES, ("NFS20", "NFS215"), ("NFS208", "NFS209"))
-    return [f"{one.rule} {one.subject}" for one in diagnose(host, rules).findings]
+    return [f"{one.rule} {one.subject}" for one in run_rules(host, rules).findings]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from nfstuned.core.rules import nfs1_read_ahead as nfs1
 from nfstuned.core.rules import nfs1_udev as udev
 from nfstuned.core.rules.remedies import give_workload
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.policy import configuration
+from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Measured, Need
 from nfstuned.model.kernel import KernelRelease, Mount, Options
@@ -692,7 +692,7 @@ def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: P
         subprocess.run(["sh", "-c", shell], check=True, stdout=subprocess.DEVNULL)
     mine = tmp_path / "etc/nfstuned/conf.d/mine.toml"
     mine.write_text("[profile.mine]\nread_ahead_kb = 2048\n")
-    entries = configuration(Root(str(tmp_path))).assignments
+    entries = read_configuration(Root(str(tmp_path))).assignments
     assert [(entry.profile, entry.workload) for entry in entries] == [
         ("", "random"), ("mine", "random"), ("", "random")
     ]  # fmt: skip

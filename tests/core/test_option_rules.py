@@ -8,7 +8,7 @@ import pytest
 
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.rules.catalogue import RULES, diagnose, select_rules
+from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Finding, Measured, Need
@@ -62,7 +62,7 @@ def conf(name: str, value: str, line: int = 2) -> Setting:
 
 
 def found(seen: Facts) -> list[str]:
-    return [f"{one.rule} {one.subject}" for one in diagnose(seen, (*OPTIONS, *MACHINE)).findings]
+    return [f"{one.rule} {one.subject}" for one in run_rules(seen, (*OPTIONS, *MACHINE)).findings]
 
 
 def rules(fields: str) -> list[str]:
@@ -71,7 +71,7 @@ def rules(fields: str) -> list[str]:
 
 def only(rule: str, seen: Facts) -> Finding:
     """Return the single finding of a rule."""
-    (finding,) = (one for one in diagnose(seen, (*OPTIONS, *MACHINE)).findings if one.rule == rule)
+    (finding,) = (one for one in run_rules(seen, (*OPTIONS, *MACHINE)).findings if one.rule == rule)
     return finding
 
 
@@ -237,7 +237,7 @@ def test_binds_of_a_superblock_are_one_finding() -> None:
     binds = tuple(replace(shared.mounts[0], mount_id=n, point=f"/pod{n}") for n in range(11))
     seen = host(replace(known, superblocks=(replace(shared, mounts=(*shared.mounts, *binds)),)))
     assert found(seen) == ["NFS303 /a", "NFS306 /a"]
-    assert all("/pod0, /pod1, /pod10 and 8 more" in one.message for one in diagnose(seen, OPTIONS).findings)
+    assert all("/pod0, /pod1, /pod10 and 8 more" in one.message for one in run_rules(seen, OPTIONS).findings)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
     ],
 )
 def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str) -> None:
-    faults = diagnose(facts(fields), OPTIONS).findings
+    faults = run_rules(facts(fields), OPTIONS).findings
     assert [one.observed for one in faults] == ([strange] if strange else [])
     assert {one.rule for one in faults} <= {"NFS309"}
 
@@ -360,7 +360,7 @@ def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
     """Return the remedies for a line of fstab to which nfsmount.conf adds options, from line 2 on."""
     settings = tuple(conf(*pair, number) for number, pair in enumerate(added, 2))
     seen = requested(*facts(line).snapshot.requests, settings=settings)
-    return {one.rule: one.remedy for one in diagnose(seen, OPTIONS).findings}
+    return {one.rule: one.remedy for one in run_rules(seen, OPTIONS).findings}
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ def test_mount_nfs_takes_one_version_only(options: str, *, wrong: bool) -> None:
     ],
 )
 def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -> None:
-    faults = [one for one in diagnose(facts(line), OPTIONS).findings if one.rule == "NFS309"]
+    faults = [one for one in run_rules(facts(line), OPTIONS).findings if one.rule == "NFS309"]
     assert len(faults) == bool(stale)
     assert all(f"version 4 of NFS has no {stale}: a mount" in fault.message for fault in faults)
     assert all(fault.remedy == f"take {stale} out of the options in /etc/fstab:1" for fault in faults)
@@ -632,7 +632,7 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
 )
 def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds: bool) -> None:
     seen = facts(f"{source} /a nfs4 nfsvers=4.1,hard,nofail", kernel=parse_release(kernel))
-    assert [one.rule for one in diagnose(seen, OPTIONS).findings] == (["NFS305"] if finds else [])
+    assert [one.rule for one in run_rules(seen, OPTIONS).findings] == (["NFS305"] if finds else [])
 
 
 @pytest.mark.parametrize(
@@ -744,10 +744,10 @@ def test_a_parameter_is_mended_where_it_is_decided(cmdline: str, file: str, reme
         cmdline=CommandLine(cmdline),
         helpers=HELPERS,
     )
-    (live,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system), MACHINE).findings
+    (live,) = run_rules(facts(f"{AZURE} nfs {GOOD}", system=system), MACHINE).findings
     assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
     if remedy:
-        (image,) = diagnose(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), MACHINE).findings
+        (image,) = run_rules(facts(f"{AZURE} nfs {GOOD}", system=system, image=True), MACHINE).findings
         assert image.remedy == remedy
 
 

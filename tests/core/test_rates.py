@@ -11,8 +11,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.rates import connection_sends, look, rates, sends_between
-from nfstuned.core.samples.sample import KINDS, LEASE_OPS, WATCHING_OPS, is_idle, kinds, one_line, to_json
+from nfstuned.core.samples.rates import connection_sends, make_look, rates, sends_between
+from nfstuned.core.samples.sample import (
+    KINDS,
+    LEASE_OPS,
+    WATCHING_OPS,
+    is_idle,
+    kinds,
+    one_line,
+    sample_to_json,
+)
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
@@ -104,7 +112,7 @@ def reads_seen(shown: Look) -> dict[str, int]:
 
 def seen(snapshot: Snapshot, *stats: MountStats) -> Look:
     """A look at a host whose mountstats has these mounts."""
-    return look(snapshot, cut(*stats), 0.0, 0.0)
+    return make_look(snapshot, cut(*stats), 0.0, 0.0)
 
 
 def tunnelled(port: int) -> tuple[Superblock, ...]:
@@ -130,7 +138,7 @@ class TestLook:
     def test_bind_mounts_are_one_superblock(self) -> None:
         snapshot = Snapshot((superblock(mount(30), mount(31, point="/srv/bound")),))
         points = ("/mnt/data", "/srv/bound")
-        assert look(snapshot, cut(stanza(7), stanza(7, "/srv/bound")), 5e8, 100.0) == Look(
+        assert make_look(snapshot, cut(stanza(7), stanza(7, "/srv/bound")), 5e8, 100.0) == Look(
             5e8, 100.0, (counted(stanza(7), points=points),)
         )
 
@@ -308,8 +316,8 @@ class TestRates:
     def test_a_read_ahead_is_that_of_the_whole_interval_and_rsize_that_of_the_mount(self) -> None:
         rsize = Options((*OPTIONS.pairs, ("rsize", "262144")))
         shown = replace(superblock(replace(mount(30), options=rsize)), read_ahead_kb=15360)
-        before = look(Snapshot((shown,)), cut(stats()), 0.0, 0.0)
-        now = look(Snapshot((shown,)), cut(replace(stats(), age_s=1010)), 10.0, 10.0)
+        before = make_look(Snapshot((shown,)), cut(stats()), 0.0, 0.0)
+        now = make_look(Snapshot((shown,)), cut(replace(stats(), age_s=1010)), 10.0, 10.0)
         (sample,) = rates(before, now)
         assert (sample.read_ahead_kb, sample.rsize_bytes) == (15360, 262144)
         earlier = replace(before, superblocks=(replace(before.superblocks[0], read_ahead_kb=128),))
@@ -513,7 +521,9 @@ def of_events(before: str | None, now: str | None) -> tuple[float | None, ...]:
     def counted(read: int, events: str | None, seconds: int) -> Look:
         (stanza,) = cut(replace(stats(total=moved(read)), age_s=1000 + seconds))
         line = None if events is None else events.encode()
-        shown = look(Snapshot((superblock(mount(30)),)), [stanza._replace(events=line)], 0.0, float(seconds))
+        shown = make_look(
+            Snapshot((superblock(mount(30)),)), [stanza._replace(events=line)], 0.0, float(seconds)
+        )
         assert shown.superblocks
         return shown
 
@@ -542,7 +552,7 @@ class TestTelling:
             "sent_bytes_per_s": None,
             "received_bytes_per_s": None,
         }
-        assert to_json(SAMPLE) == {
+        assert sample_to_json(SAMPLE) == {
             "schema": "nfstuned.sample/1",
             "time": 5e8,
             "interval_s": 60.0,
@@ -731,7 +741,7 @@ def figures(value: object) -> list[float]:
 @given(MOMENTS, MOMENTS)
 def test_no_figure_is_ever_negative_infinite_or_not_a_number(earlier: Look, later: Look) -> None:
     for sample in rates(earlier, later):
-        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(sample_to_json(sample)))
         assert one_line(sample).isprintable()
 
 
@@ -768,7 +778,7 @@ def test_no_figure_of_a_lasting_superblock_is_ever_negative_or_infinite(
 ) -> None:
     before, now = (replace(stanza, age_s=None) for stanza in pair)
     for sample in rates(Look(0.0, 0.0, (counted(before),)), Look(seconds, seconds, (counted(now),))):
-        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(to_json(sample)))
+        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(sample_to_json(sample)))
 
 
 AMOUNT = st.integers(0, 100_000)

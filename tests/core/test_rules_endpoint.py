@@ -8,7 +8,7 @@ import pytest
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.policy.match import matcher
 from nfstuned.core.rules import catalogue
-from nfstuned.core.rules.catalogue import diagnose, select_rules
+from nfstuned.core.rules.catalogue import run_rules, select_rules
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
@@ -101,7 +101,7 @@ def found(
     tls: Tls = NO_TLS,
 ) -> list[str]:
     """Return rule and subject of each finding."""
-    diagnosis = diagnose(facts(targets, answers, reaches, tls), RULES)
+    diagnosis = run_rules(facts(targets, answers, reaches, tls), RULES)
     assert not diagnosis.crashed, diagnosis
     return [f"{one.rule} {one.subject}" for one in diagnosis.findings]
 
@@ -269,14 +269,14 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
     ]
     measured = Measured(10, sessions={"0:43": 7})  # the other is of NFSv3
     seen = replace(facts(mounts[::order]), has=frozenset({Need.LIVE, Need.SAMPLE}), measured=measured)
-    (fault,) = diagnose(seen, select_rules(RULES, ("NFS414",), ())).findings
+    (fault,) = run_rules(seen, select_rules(RULES, ("NFS414",), ())).findings
     assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 
 
 def test_an_address_is_told_once_for_all_its_mounts() -> None:
     mounts = [live(f"{PRIVATE}:/sa1/{share}", PRIVATE, f"/{share}", host=SA1) for share in "ab"]
     seen = facts([*mounts, asked(f"{PRIVATE}:/export")])
-    (fault,) = diagnose(seen, select_rules(RULES, ("NFS403",), ())).findings
+    (fault,) = run_rules(seen, select_rules(RULES, ("NFS403",), ())).findings
     assert fault.subject == "/a"
     assert fault.message.endswith("; the same holds for /b")
 
@@ -357,7 +357,7 @@ def test_a_mount_point_is_quoted_in_a_command() -> None:
         tunnelled("10.10.10.12", point="/mnt/it's"),
     )
     seen = facts(mounts, [Answer(SA1, ("10.10.10.11",))], [OPEN], Tls(listening=frozenset()))
-    remedies = {one.rule: one.remedy for one in diagnose(seen, RULES).findings}
+    remedies = {one.rule: one.remedy for one in run_rules(seen, RULES).findings}
     assert "umount '/mnt/my $HOME' " in remedies["NFS404"]
     assert "umount '/mnt/a;b'," in remedies["NFS407"]
     assert """umount '/mnt/it'"'"'s' and""" in remedies["NFS406"]

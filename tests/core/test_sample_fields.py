@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.samples.sample import ALL_KINDS, to_fields, to_json, together
+from nfstuned.core.samples.sample import ALL_KINDS, sample_to_json, to_fields, together
 from nfstuned.model.samples import Csv, Field, OpRate, Sample, TransportRate, fields_of
 from nfstuned.view.history import CSV_HEADER, csv_row
 from nfstuned.view.metrics import GROUP, SUPERBLOCK, TUNING
@@ -113,7 +113,7 @@ def test_no_two_fields_share_a_name_in_the_journal_or_in_csv() -> None:
 
 
 def test_the_document_has_every_field_in_its_order() -> None:
-    document: dict[str, Any] = to_json(SAMPLE)
+    document: dict[str, Any] = sample_to_json(SAMPLE)
     assert [*document] == list(schema_of("Sample")["properties"])
     assert [*document["transport"]] == [field.key for field in fields_of(TransportRate)]
     assert [*document["ops"]["READ"]] == [field.key for field in fields_of(OpRate)]

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.history import History, Series
-from nfstuned.core.samples.rates import look as look_at
-from nfstuned.core.samples.rates import rates
+from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.core.samples.sample import stalled_percent
 from nfstuned.core.samples.stalls import (
     RequestWatch,
@@ -131,7 +130,7 @@ class TestBeforeLinux65:
 
         def later(seconds: float, reads: int) -> Look:
             counters = cut(stanza(1, "/43"), stanza(reads, "/44"))
-            return look_at(Snapshot(mounts), counters, 1e9 + seconds, seconds)
+            return make_look(Snapshot(mounts), counters, 1e9 + seconds, seconds)
 
         steps = (later(0, 10), NOTHING_UNDER_WAY), (later(20, 11), waits), (later(40, 11), waits)
         assert stalls(after(*steps)).keys() == {("0:44", 44)}

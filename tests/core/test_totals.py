@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.rates import look as look_at
-from nfstuned.core.samples.totals import MOST_GONE, count
+from nfstuned.core.samples.rates import make_look
+from nfstuned.core.samples.totals import MOST_GONE, add_look
 from nfstuned.model.kernel import ByteCounters, MountStats
 from nfstuned.model.samples import Counted, CountedPlace, Look, OpTotals, Totals
 from nfstuned.parse.proc.mountstats import parse_stanzas
@@ -38,7 +38,7 @@ def counts(
     *looks: Look, before: Totals | None = None, most: int = 100, contests: dict[str, int] | None = None
 ) -> Totals:
     for each in looks:
-        before = count(before or Totals(), each, contests or {}, most)
+        before = add_look(before or Totals(), each, contests or {}, most)
     assert before is not None
     return before
 
@@ -297,7 +297,7 @@ def test_whatever_happens_to_the_kernels_file_no_number_falls(draws: st.DataObje
         shown = draws.draw(st.one_of(st.just(text), damaged(text), tokens_damaged(text)))
         at += draws.draw(st.floats(0.001, 1e6))
         bdis = draws.draw(st.integers(0, 1))
-        seen = look_at(snapshot, parse_stanzas([data(shown)]), at, at)
+        seen = make_look(snapshot, parse_stanzas([data(shown)]), at, at)
         changed = tuple(replace(each, bdi=(each.bdi or 0) + bdis) for each in seen.superblocks)
         after = counts(replace(seen, superblocks=changed), before=totals, most=draws.draw(st.integers(0, 5)))
         never_fell(totals, after)
@@ -309,7 +309,7 @@ def test_a_negative_number_of_connections_is_no_count() -> None:
     assert "xprt:\ttcp 829 1 2 0 4 " in good
     bad = good.replace("xprt:\ttcp 829 1 2 0 4 ", "xprt:\ttcp 829 1 -1 0 4 ")
     first, second = (
-        look_at(host(good), parse_stanzas([data(text)]), at, at) for text, at in ((good, 1.0), (bad, 2.0))
+        make_look(host(good), parse_stanzas([data(text)]), at, at) for text, at in ((good, 1.0), (bad, 2.0))
     )
     before = counts(first)
     never_fell(before, counts(second, before=before))

@@ -614,7 +614,9 @@ def test_a_refused_value_is_not_reported_as_set(
     host.show()
     host.look()
     host.set("0:43", 128)
-    monkeypatch.setattr(tuner, "apply", lambda _root, _state, action: Outcome(action, result, "because"))
+    monkeypatch.setattr(
+        tuner, "apply_action", lambda _root, _state, action: Outcome(action, result, "because")
+    )
     host.look()
     host.look()
     assert host.entries.texts(Message.READ_AHEAD_CONTESTED) == []

@@ -82,7 +82,7 @@ def test_a_guard_that_was_killed_has_put_nothing_back(keeper: guard.Guard, tmp_p
     owner = {**json.loads(lines[0]), "began": "another"}  # this test did not end, as bench has then
     Path(keeper.record).write_text("\n".join((json.dumps(owner), *lines[1:], "")))
     assert list(guard.leftovers(str(tmp_path / "records"), str(tmp_path))) == [keeper.record]
-    assert guard.sweep(keeper.record) == ""
+    assert guard.clean_up(keeper.record) == ""
     assert not Path(keeper.path).exists()
 
 
@@ -111,7 +111,7 @@ def test_where_the_mount_is_gone_the_next_bench_of_the_folder_is_named(tmp_path:
 
 
 def test_what_a_guard_still_puts_back_is_left_to_it(keeper: guard.Guard) -> None:
-    left = guard.sweep(keeper.record)
+    left = guard.clean_up(keeper.record)
     assert left.startswith(f"its guard still puts back what {keeper.record} names (process ")
     assert Path(keeper.path).exists()
     assert keeper.end() == ()

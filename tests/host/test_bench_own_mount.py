@@ -100,7 +100,7 @@ def test_what_guard_and_bench_left_goes_at_the_next_start(tmp_path: Path) -> Non
     point.mkdir(parents=True)
     record = tmp_path / "record"
     record.write_text(f'{{"kind": "point", "path": "{point}"}}\n')
-    assert guard.sweep(str(record)) == ""
+    assert guard.clean_up(str(record)) == ""
     assert not point.parent.exists()
     assert not record.exists()
 

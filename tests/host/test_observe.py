@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import AZURE_TAG, observe, observe_superblocks
+from nfstuned.host.observe import AZURE_TAG, observe_host, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image
 
@@ -157,9 +157,9 @@ def test_whose_mount_aznfs_is_installed_is_seen(tree: Tree) -> None:
     tree.write("proc/sys/kernel/osrelease", "6.12.0\n")
     root = Root(str(tree.folder))
     tree.write("opt/microsoft/aznfs/common.sh", "")
-    assert (observe(root).azfiles, observe_image(root).azfiles) == (False, False)
+    assert (observe_host(root).azfiles, observe_image(root).azfiles) == (False, False)
     tree.write("opt/microsoft/azfiles-nfs/common.sh", "")
-    assert (observe(root).azfiles, observe_image(root).azfiles) == (True, True)
+    assert (observe_host(root).azfiles, observe_image(root).azfiles) == (True, True)
 
 
 def test_a_list_of_aznfs_that_cannot_be_read_is_told_and_nothing_is_decided(tree: Tree) -> None:
@@ -191,7 +191,7 @@ def test_everything_about_a_host_is_one_snapshot(tree: Tree) -> None:
     tree.write(
         "run/mount/utab", "SRC=sa1:/a TARGET=/mnt/a ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10\n"
     )
-    snapshot = observe(Root(str(tree.folder)))
+    snapshot = observe_host(Root(str(tree.folder)))
     assert snapshot.kernel is not None
     assert snapshot.kernel.version == (6, 12, 107)
     assert snapshot.distribution is not None

@@ -10,7 +10,7 @@ import pytest
 
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.change.read_ahead import apply, restore, undo, write
+from nfstuned.host.change.read_ahead import apply_action, restore, undo, write
 from nfstuned.host.change.state import FOLDER, State
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Record, Result
@@ -43,7 +43,7 @@ def put_value(root: Root, device: str, text: str) -> None:
 
 
 def test_a_value_is_set_and_its_old_one_kept(root: Root) -> None:
-    outcome = apply(root, State(root), action(root))
+    outcome = apply_action(root, State(root), action(root))
     assert outcome.result is Result.DONE
     assert value(root, "0:43") == "15360"
     record = State(root).get("0:43")
@@ -53,8 +53,8 @@ def test_a_value_is_set_and_its_old_one_kept(root: Root) -> None:
 
 def test_the_first_original_survives_later_changes(root: Root) -> None:
     state = State(root)
-    apply(root, state, action(root, new_kb=15360))
-    apply(root, state, action(root, new_kb=16384))
+    apply_action(root, state, action(root, new_kb=15360))
+    apply_action(root, state, action(root, new_kb=16384))
     record = state.get("0:43")
     assert record is not None
     assert (record.original_kb, record.written_kb) == (128, 16384)
@@ -66,7 +66,7 @@ def test_another_superblock_under_the_same_number_is_not_touched(root: Root) -> 
     other = file.with_name("other")
     other.write_text("512\n")
     os.replace(other, file)
-    outcome = apply(root, State(root), planned)
+    outcome = apply_action(root, State(root), planned)
     assert outcome.result is Result.SKIPPED
     assert value(root, "0:43") == "512"
     assert State(root).get("0:43") is None
@@ -75,7 +75,7 @@ def test_another_superblock_under_the_same_number_is_not_touched(root: Root) -> 
 def test_a_superblock_that_is_gone_is_skipped(root: Root) -> None:
     planned = action(root)
     Path(root.path("sys/class/bdi/0:43/read_ahead_kb")).unlink()
-    assert apply(root, State(root), planned).result is Result.SKIPPED
+    assert apply_action(root, State(root), planned).result is Result.SKIPPED
 
 
 def test_a_value_that_the_kernel_refuses_is_a_failure(root: Root) -> None:
@@ -85,7 +85,7 @@ def test_a_value_that_the_kernel_refuses_is_a_failure(root: Root) -> None:
     file.unlink()
     file.symlink_to("/dev/full")
     planned = Action("read-ahead", "0:43", os.stat("/dev/full").st_ino, "/mnt/a", 128, 15360, "because")
-    outcome = apply(root, State(root), planned)
+    outcome = apply_action(root, State(root), planned)
     assert outcome.result is Result.FAILED
     assert "No space left" in outcome.reason
 
@@ -105,8 +105,8 @@ def test_a_rivals_value_that_is_read_back_is_not_recorded_as_its_own(root: Root)
 
 def test_undo_puts_every_value_back_once(root: Root) -> None:
     state = State(root)
-    apply(root, state, action(root, "0:43"))
-    apply(root, state, action(root, "0:44", new_kb=1024))
+    apply_action(root, state, action(root, "0:43"))
+    apply_action(root, state, action(root, "0:44", new_kb=1024))
     for device in ("0:43", "0:44"):
         put_value(root, device, value(root, device) + "\n")
     outcomes = undo(root, state)
@@ -119,8 +119,8 @@ def test_undo_puts_every_value_back_once(root: Root) -> None:
 
 def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root) -> None:
     state = State(root)
-    apply(root, state, action(root, "0:43"))
-    apply(root, state, action(root, "0:44", new_kb=1024))
+    apply_action(root, state, action(root, "0:43"))
+    apply_action(root, state, action(root, "0:44", new_kb=1024))
     for device in ("0:43", "0:44"):
         put_value(root, device, value(root, device) + "\n")
     undone = Record("0:45", 1, 128, 128, undone=True)
@@ -132,7 +132,7 @@ def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root) -> No
 
 def test_undo_leaves_what_somebody_else_changed_since(root: Root) -> None:
     state = State(root)
-    apply(root, state, action(root))
+    apply_action(root, state, action(root))
     put_value(root, "0:43", "4096\n")
     (outcome,) = undo(root, state)
     assert outcome.result is Result.SKIPPED

@@ -12,7 +12,7 @@ from nfstuned.parse.fields import (
     MASK,
     clean_path,
     counters,
-    masked,
+    mask_secrets,
     parse_kernel_options,
     parse_number,
     quoted,
@@ -195,8 +195,8 @@ KEY = base64.b64encode(bytes(range(64))).decode()
     ],
 )
 def test_secrets_are_masked_and_what_stands_around_them_stays(text: str, shown: str) -> None:
-    assert masked(text) == shown
-    assert masked(shown) == shown
+    assert mask_secrets(text) == shown
+    assert mask_secrets(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,13 @@ def test_secrets_are_masked_and_what_stands_around_them_stays(text: str, shown: 
     ],
 )
 def test_what_is_no_secret_is_shown(text: str) -> None:
-    assert masked(text) == text
+    assert mask_secrets(text) == text
 
 
 @given(st.text(alphabet="pasword=,:/@%\"' *x\n&sig", max_size=60))
 def test_a_text_that_is_masked_stays_as_it_is(text: str) -> None:
-    once = masked(text)
-    assert masked(once) == once
+    once = mask_secrets(text)
+    assert mask_secrets(once) == once
 
 
 def test_a_token_is_masked_before_it_is_cut_and_one_beside_a_secret_whole() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.sample import to_fields, to_json, to_line
+from nfstuned.core.samples.sample import sample_to_json, to_fields, to_line
 from nfstuned.errors import ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.samples import OpRate, Sample, TransportRate, fields_of
@@ -74,7 +74,7 @@ def sent(sample: Sample) -> dict[str, bytes]:
 
 
 def damaged(change: Any) -> bytes:  # noqa: ANN401 - any function that spoils a document
-    document = to_json(SAMPLE)
+    document = sample_to_json(SAMPLE)
     change(document)
     return json.dumps(document).encode()
 
@@ -106,7 +106,7 @@ def test_an_entry_s_operations_and_kinds_are_the_json_of_the_file(sample: Sample
     strange = replace(sample, ops=MappingProxyType({**sample.ops, 'a"\\\udcff None': op}))
     fields = to_fields(strange)
     for name in ("ops", "kinds", "mount_points"):
-        assert json.loads(str(fields[name])) == json.loads(json.dumps(to_json(strange)))[name]
+        assert json.loads(str(fields[name])) == json.loads(json.dumps(sample_to_json(strange)))[name]
 
 
 @given(SAMPLES, st.data())
@@ -127,11 +127,11 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(to_json(SAMPLE))), JSON)
+@given(st.sampled_from(sorted(sample_to_json(SAMPLE))), JSON)
 def test_a_key_of_another_type_never_raises_and_never_makes_up_a_figure(key: str, value: object) -> None:
     found = parse_line(damaged(lambda document: document.update({key: value})), FILE, 1)
     if isinstance(found, Sample) and key != "kinds":
-        assert to_json(found)[key] == value
+        assert sample_to_json(found)[key] == value
 
 
 @given(st.sampled_from(sorted(sent(SAMPLE))), st.binary(max_size=30))

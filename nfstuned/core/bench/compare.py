@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import median
 
-from nfstuned.model.bench import Bench, BenchSetting, Difference, Job, Run, Spread, Suite, Verdict
-from nfstuned.parse.fields import masked
+from nfstuned.model.bench import Bench, BenchSetting, Difference, Job, Relation, Run, Spread, Suite
+from nfstuned.parse.fields import mask_secrets
 
 LEAST_RUNS = 5
 LEAST_DIFFERENCE = 0.05
@@ -49,13 +49,13 @@ def difference(runs: Sequence[Run], job: Job, before: BenchSetting, after: Bench
     """Return the difference between two settings for one job."""
     old, new = figures(runs, job, before), figures(runs, job, after)
     ratio = median(new) / median(old) if old and new and median(old) > 0 else None
-    outcome = Verdict.SAME
+    outcome = Relation.SAME
     if ratio is None or min(len(old), len(new)) < LEAST_RUNS:
-        outcome = Verdict.UNKNOWN
+        outcome = Relation.UNKNOWN
     elif min(new) > max(old) and ratio >= 1 + LEAST_DIFFERENCE:
-        outcome = Verdict.FASTER
+        outcome = Relation.FASTER
     elif max(new) < min(old) and ratio <= 1 / (1 + LEAST_DIFFERENCE):
-        outcome = Verdict.SLOWER
+        outcome = Relation.SLOWER
     return Difference(job, before, after, outcome, ratio, spread(old), spread(new))
 
 
@@ -104,7 +104,7 @@ def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSettin
         raise NotComparableError(f"its settings ({names[0]}) are none of these ({names[1]})")
 
 
-def too_few(before: Bench, suite: Suite) -> str:
+def lack_of_runs(before: Bench, suite: Suite) -> str:
     """Return why no difference can be found, "" where it can: it takes five runs on both sides."""
     fewest = min(before.suite.repeats, suite.repeats)
     if fewest >= LEAST_RUNS:
@@ -150,7 +150,7 @@ def _changed(before: Bench, now: Bench) -> Iterator[Changed]:
     for field in fields(now.subject):
         # Documents have no secrets: a masked text is no change.
         values = [getattr(each.subject, field.name) for each in (before, now)]
-        had, has = (masked(value) if isinstance(value, str) else value for value in values)
+        had, has = (mask_secrets(value) if isinstance(value, str) else value for value in values)
         if had == has:
             continue
         if field.name == "options":

@@ -109,7 +109,7 @@ def from_memory(run: Run) -> str:
     return f"{1 - ratio:.0%} of what was read came from this machine's memory, not from the server"
 
 
-def limit(job: Job, runs: Sequence[Run]) -> str:
+def find_limit(job: Job, runs: Sequence[Run]) -> str:
     """Return the limit of a job, by the medians of its runs; "" where the counters do not show it."""
     counted = [run for run in runs if run.step.job == job and run.delivered is not None and not run.problem]
     medians = Beside(**{

@@ -37,7 +37,7 @@ _LEFT_OUT = frozenset(
 )
 
 
-def obstacle(mount: Mount) -> str:
+def own_mount_obstacle(mount: Mount) -> str:
     """Return why a mount can have no second one with connections of its own, "" where it can."""
     shown = mount.options
     protocol, address = shown.get("proto"), shown.get("addr")
@@ -58,7 +58,7 @@ def obstacle(mount: Mount) -> str:
 def own_mount(mount: Mount, connections: int) -> OwnMount:
     """Return the arguments of a mount like this one with so many connections of its own.
 
-    `mount` has no `obstacle`.
+    `mount` has no `own_mount_obstacle`.
     """
     options = [
         name if value is None else f"{name}={value}"
@@ -77,7 +77,7 @@ def own_mount(mount: Mount, connections: int) -> OwnMount:
     )
 
 
-def most_connections(asked: int | None, present: int | None, target: int | None) -> int | None:
+def compared_connections(asked: int | None, present: int | None, target: int | None) -> int | None:
     """Return the number that one connection is compared with; None where nobody names one.
 
     That is the number asked for, the mount's own where it has several, or the profile's.

@@ -87,7 +87,7 @@ def _scaled(job: Job, runtime_s: float | None, file_bytes: int | None) -> Job:
     return job
 
 
-def lasting(suite: Suite, round_trip_ms: float) -> Suite:
+def with_long_runs(suite: Suite, round_trip_ms: float) -> Suite:
     """Return the suite with runs of ROUND_TRIPS at least, of jobs that a read-ahead can change."""
     least_s = min(math.ceil(ROUND_TRIPS * round_trip_ms / 1000), _LONGEST_S)
     jobs = (job if job.direct else replace(job, runtime_s=max(job.runtime_s, least_s)) for job in suite.jobs)

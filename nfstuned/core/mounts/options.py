@@ -120,7 +120,7 @@ class OptionNames:
 @cache
 def option_names() -> OptionNames:
     """Return the names of all known options."""
-    tables = data.table(_FILE)
+    tables = data.read_table(_FILE)
     nfs, smb = tables["nfs"], tables["smb"]
     return OptionNames(
         common=_split(tables["common"]["names"]),
@@ -135,7 +135,7 @@ def option_names() -> OptionNames:
 @cache
 def _nfs() -> dict[str, Any]:
     """Return the table of NFS with each list of names as a set."""
-    table = data.table(_FILE)["nfs"]
+    table = data.read_table(_FILE)["nfs"]
     lists = {key: _split(value) if isinstance(value, str) else value for key, value in table.items()}
     words = {key: {name: _split(text) for name, text in table[key].items()} for key in _WORDS}
     return {**lists, **words}
@@ -180,7 +180,7 @@ def wanted_by_smb(name: str, value: str | None) -> str:
     """Return the value that an option of SMB takes instead of its own; "" where that may be right."""
     if name == _CHANNELS:
         return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
-    words = data.table(_FILE)["smb"]["words"]
+    words = data.read_table(_FILE)["smb"]["words"]
     return "" if value is None or name not in words else _word([value], _split(words[name]))
 
 

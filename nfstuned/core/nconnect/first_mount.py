@@ -11,9 +11,9 @@ from nfstuned.core.mounts.requests import asked_options, is_version, last_asked,
 from nfstuned.core.nconnect.transport import (
     busy_connections,
     effective_nconnect,
-    groups,
     members,
     rivals,
+    transport_groups,
     was_recorded,
 )
 from nfstuned.model.change import RELOAD_UNITS, quote
@@ -84,7 +84,7 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
         return None
     if target.live is None or was_recorded(target, facts):
         return asked
-    after = groups(facts).after
+    after = transport_groups(facts).after
     if target.identity in after:
         return None
     others = (other for other in rivals(target, facts) if other.identity not in after)
@@ -138,7 +138,7 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
     if not live:
         unmount = f"unmount {away} in its own mount namespace, and mount it there again with nconnect={count}"
         return unmount if away else ""
-    after = groups(facts).after
+    after = transport_groups(facts).after
     first = next(target for target in (*targets, *live) if not target.foreign)
     chief = after.get(first.identity, first)
     others = [mount for mount in (after.get(mount.identity, mount) for mount in live) if mount is not chief]
@@ -178,7 +178,7 @@ def _going(targets: Sequence[Target], facts: Facts, count: int) -> list[Target]:
             going.update((mount.identity, mount) for mount in own if recorded)
             continue
         # A proposed line would be mounted in the place of a live mount.
-        before = (mount for mount in facts.nfs if groups(facts).after.get(mount.identity) is target)
+        before = (mount for mount in facts.nfs if transport_groups(facts).after.get(mount.identity) is target)
         going.update((mount.identity, mount) for mount in (*group, *before))
     return sorted(going.values(), key=depth)
 

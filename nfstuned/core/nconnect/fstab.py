@@ -19,15 +19,15 @@ from nfstuned.core.nconnect.server import (
     Server,
     Users,
     as_target,
-    by_address,
     objection,
     server_ids,
     server_of,
     united,
+    with_address_profile,
     with_answers,
     with_provider,
 )
-from nfstuned.core.nconnect.transport import allowed, limit
+from nfstuned.core.nconnect.transport import allowed, profile_limit
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.kernel import parse_options
@@ -172,7 +172,7 @@ def _with_profiles(members: Sequence[Member], facts: Facts) -> Iterator[Member]:
         if target.live is not None
     }
     for member in members:
-        target, request = by_address(member.target, facts), member.target.request
+        target, request = with_address_profile(member.target, facts), member.target.request
         if isinstance(member, FstabEntry) and request is not None:
             live = (own[place] for place in _places(request, facts) if place in own)
             target = replace(target, profile=next(live, target.profile))
@@ -246,7 +246,7 @@ def _objection_to_other(target: Target, count: int, facts: Facts) -> Objection |
 
 
 def _reason(entry: FstabEntry, server: Server[Member]) -> str:
-    most = limit(entry.target)
+    most = profile_limit(entry.target)
     if entry.asked is not None and most is not None and entry.asked > most:
         return f"{entry.target.profile.name} allows at most {most}"
     return server.reason([entry])

@@ -227,7 +227,7 @@ def _is_autofs(target: Target, case: Case) -> bool:
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
 
-def obstacle(case: Case) -> str:
+def remount_obstacle(case: Case) -> str:
     """Return why a group cannot be unmounted and mounted again as it was; "" where it can."""
     checks = (
         _out_of_reach,

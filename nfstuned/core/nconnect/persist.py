@@ -28,11 +28,11 @@ from nfstuned.core.nconnect.server import (
     Server,
     Users,
     as_target,
-    by_address,
     objection,
     server_ids,
     server_of,
     united,
+    with_address_profile,
     with_answers,
     with_provider,
 )
@@ -186,7 +186,7 @@ def verdicts(users: Users[SectionUse], facts: Facts) -> tuple[SectionVerdict, ..
     """Return a verdict for each name of a server; `facts` have the resolver's answers."""
     things: list[tuple[frozenset[Id], SectionUse]] = []
     for user in users.members:
-        use = replace(user, target=by_address(user.target, facts))
+        use = replace(user, target=with_address_profile(user.target, facts))
         section = frozenset[Id]() if use.unnamed else frozenset[Id]({(use.section, "section")})
         things.append((server_ids(use.target, facts) | section, use))
     servers = (server_of(sharing, allowed) for sharing in united(things))

@@ -14,9 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.first_mount import depth, lies_in, mount_options, mount_order, next_nconnect
-from nfstuned.core.nconnect.obstacles import Case, Goal, is_in_sight, obstacle, reason_to_skip
+from nfstuned.core.nconnect.obstacles import Case, Goal, is_in_sight, reason_to_skip, remount_obstacle
 from nfstuned.core.nconnect.server import Member, server_of
-from nfstuned.core.nconnect.transport import busy_connections, groups, pending_kerberos, was_recorded
+from nfstuned.core.nconnect.transport import (
+    busy_connections,
+    pending_kerberos,
+    transport_groups,
+    was_recorded,
+)
 from nfstuned.model.change import Change, ChangeKind, ShellCommand
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
@@ -28,7 +33,7 @@ from nfstuned.parse.fields import some
 def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:
     """Return the groups that should have another number; only the group of the mount at `point` if given."""
     wrong = []
-    for group in groups(facts).live.values():
+    for group in transport_groups(facts).live.values():
         seen = tuple(target for target in group if is_in_sight(target, sight))
         wanted = goal(group, facts)
         if not seen or wanted is None or not (point is None or _is_at(point, group, sight)):
@@ -41,7 +46,7 @@ def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, .
 
 def group_at(facts: Facts, sight: Sight, point: str) -> tuple[Target, ...]:
     """Return the live mounts that share the connections of the mount at `point`; () without a mount there."""
-    return next((group for group in groups(facts).live.values() if _is_at(point, group, sight)), ())
+    return next((group for group in transport_groups(facts).live.values() if _is_at(point, group, sight)), ())
 
 
 def goal(group: Sequence[Target], facts: Facts) -> Goal | None:
@@ -90,7 +95,7 @@ def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | Left:
     """
     if why := reason_to_skip(case):
         return _left(case, why, Result.SKIPPED)
-    if why := unanswered or obstacle(case):
+    if why := unanswered or remount_obstacle(case):
         return _left(case, why, Result.FAILED)
     chief = _chief(case)
     lines = [part.origin for part in case.parts if part.request and not _makes(case, part)]

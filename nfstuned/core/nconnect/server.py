@@ -20,11 +20,11 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.transport import (
     MOST,
     addresses,
-    groups,
     has_private_endpoint,
     is_private,
-    limit,
     live_group,
+    profile_limit,
+    transport_groups,
     usable,
 )
 from nfstuned.core.policy.decision import choose_profile
@@ -145,7 +145,7 @@ def united(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
 def objection(target: Target, facts: Facts) -> Objection | None:
     """Return why a mount should not have several connections, or no other number; None where it may."""
     profile = target.profile
-    if limit(target) == 1:
+    if profile_limit(target) == 1:
         number = f" with NFS {target.version}" if profile.nconnect_max != 1 else ""
         return Objection(f"its profile {profile.name} allows one connection{number}")
     if profile.nconnect is not None:
@@ -218,7 +218,7 @@ def servers(facts: Facts) -> tuple[Server[Member], ...]:
     A mount that a proposal replaces limits no other, nor does a line that asks Azure Files for Kerberos: it
     is refused (NFS302). The last result is kept, because several rules ask for it.
     """
-    known, asking = groups(facts), lines(facts)
+    known, asking = transport_groups(facts), lines(facts)
     # A line is for one of several network namespaces, and it is open for which.
     by_line = len({group.namespace for group in known.live}) <= 1
 
@@ -409,7 +409,7 @@ def with_answers(facts: Facts, network: Network) -> Facts:
     return replace(facts, network=replace(network, answers=(*live, *others)))
 
 
-def by_address(target: Target, facts: Facts) -> Target:
+def with_address_profile(target: Target, facts: Facts) -> Target:
     """Return a mount that only a file asks for with the profile that its server's address gives it.
 
     Its file has a name, and a policy may go by addresses. Where several addresses have different profiles,

@@ -66,7 +66,7 @@ class Groups:
 
 
 @lru_cache(maxsize=1)
-def groups(facts: Facts) -> Groups:
+def transport_groups(facts: Facts) -> Groups:
     """Return the live transport groups of a host; the last result is kept, because each rule asks for it."""
     spaces, mine = _Namespaces(), {}
     live: defaultdict[Group, list[Target]] = defaultdict(list)
@@ -116,21 +116,21 @@ def members(target: Target, facts: Facts) -> tuple[Target, ...]:
     Nothing for a mount that only a file asks for, unless the files and the resolver leave one group possible.
     """
     group = live_group(target, facts)
-    return groups(facts).live[group] if group is not None else ()
+    return transport_groups(facts).live[group] if group is not None else ()
 
 
 def live_group(target: Target, facts: Facts) -> Group | None:
     """Return the live group of a mount, or the group that a line will join; None where that is open."""
     if target.live is not None:
-        return groups(facts).mine.get(target.identity)
+        return transport_groups(facts).mine.get(target.identity)
     asked = _asked(target, facts)
-    alike = groups(facts).bare.get(asked, ()) if asked is not None else ()
+    alike = transport_groups(facts).bare.get(asked, ()) if asked is not None else ()
     return alike[0] if len(alike) == 1 else None
 
 
 def rivals(target: Target, facts: Facts) -> tuple[Target, ...]:
     """Return the other live mounts of its group; for a line those that no proposal replaces."""
-    after = groups(facts).after
+    after = transport_groups(facts).after
     others = (other for other in members(target, facts) if other is not target)
     return tuple(other for other in others if target.live is not None or other.identity not in after)
 
@@ -140,7 +140,7 @@ def pending_kerberos(target: Target, facts: Facts) -> tuple[Target, ...]:
 
     It limits the whole group to one connection (NFS207).
     """
-    known = groups(facts)
+    known = transport_groups(facts)
     group = known.mine.get(target.identity) if target.live is not None else _asked(target, facts)
     if group is None:
         return ()
@@ -175,10 +175,10 @@ def effective_nconnect(target: Target, facts: Facts) -> int | None:
 
 def allowed(target: Target) -> int:
     """Return the most connections that a mount's profile and the kernel allow."""
-    return limit(target) or MOST
+    return profile_limit(target) or MOST
 
 
-def limit(target: Target) -> int | None:
+def profile_limit(target: Target) -> int | None:
     """Return the most connections that a mount's profile allows with the mount's version; None: no bound."""
     return most_connections(target.profile, target.version)
 

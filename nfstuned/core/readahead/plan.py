@@ -36,7 +36,7 @@ class Contest:
         return Contest((*recent, now), count=self.count + 1)
 
 
-def plan(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
+def plan_read_aheads(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
     """Return the planned changes, and those that are left out on purpose (skipped).
 
     Where a file on which values depend could not be read, each change has failed.

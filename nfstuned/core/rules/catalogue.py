@@ -48,7 +48,7 @@ RULES: tuple[Rule, ...] = tuple(
 CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: iter(()), "")
 
 
-def diagnose(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
+def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
     """Return the findings of the rules by subject and severity, and the ids of skipped rules.
 
     A rule is skipped where the facts lack its needs. Rules about images are not counted on a running host.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
-from nfstuned.core.nconnect.transport import groups
+from nfstuned.core.nconnect.transport import transport_groups
 from nfstuned.core.rules import sources
 from nfstuned.core.rules.remedies import ParameterWish, parameter, permanent_setting
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
@@ -74,7 +74,7 @@ _ALIKE = 2.0
 )
 def connections_missing(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each transport group that has too few connections, or some that carry nothing."""
-    for members in groups(facts).live.values():
+    for members in transport_groups(facts).live.values():
         shown = next((member for member in members if member.stats and member.stats.transports), None)
         if shown is None or shown.stats is None:
             continue
@@ -220,7 +220,7 @@ class _Busy:
 def _measured(facts: Facts) -> Iterator[_Busy]:
     """Yield each transport group that was measured, once."""
     samples = {sample.device: sample for sample in facts.measured.samples} if facts.measured else {}
-    for members in groups(facts).live.values():
+    for members in transport_groups(facts).live.values():
         devices = dict.fromkeys(member.superblock.device for member in members if member.superblock)
         mine = tuple(samples[device] for device in devices if device in samples)
         if mine:

@@ -17,13 +17,13 @@ from nfstuned.core.nconnect.transport import (
     busy_connections,
     by_namespace,
     effective_nconnect,
-    groups,
     has_private_endpoint,
     is_private,
-    limit,
+    profile_limit,
     replaced,
     rivals,
     share,
+    transport_groups,
 )
 from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
 from nfstuned.core.rules import sources
@@ -36,7 +36,7 @@ from nfstuned.parse.fields import some
 
 
 @rule("NFS201", "nconnect-below-policy", ADVICE, source=sources.PERFORMANCE)
-def below_policy(facts: Facts) -> Iterator[Fault]:
+def nconnect_below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers of which mounts have fewer connections than their profile asks for.
 
     Silent where the advice would be wrong or a repetition: where a mount of its group has Kerberos (NFS207)
@@ -47,7 +47,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
     for server in servers(facts):
         low = [
             (possible, target)
-            for possible, target in too_few(server, facts)
+            for possible, target in mounts_below_policy(server, facts)
             if coming.get(target.identity, 0) < possible
         ]
         if not low:
@@ -66,7 +66,7 @@ def below_policy(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def too_few(server: Server[Member], facts: Facts) -> Iterator[tuple[int, Target]]:
+def mounts_below_policy(server: Server[Member], facts: Facts) -> Iterator[tuple[int, Target]]:
     """Yield the mounts of a server that have too few connections, each with the number it should have."""
     for target in server.targets:
         wanted, got = target.profile.nconnect, _present(target, facts)
@@ -88,7 +88,7 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
 
     Not where NFS204 names the mount that decided.
     """
-    replaced_by = groups(facts).after
+    replaced_by = transport_groups(facts).after
     for server in servers(facts):
         high = [target for target in server.targets if _is_above(target, facts)]
         # A line that is proposed for a mount stands for both.
@@ -132,14 +132,14 @@ def _too_many(target: Target, most: int, got: int | None) -> str:
 
 
 def _is_above(target: Target, facts: Facts) -> bool:
-    most, got = limit(target), effective_nconnect(target, facts)
+    most, got = profile_limit(target), effective_nconnect(target, facts)
     if most is None or got is None or got <= most:
         return False
     return not (overruled(target, facts) and (target.asked_nconnect or 0) <= most)
 
 
 @rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=sources.NETAPP)
-def unsupported_kernel(facts: Facts) -> Iterator[Fault]:
+def kernel_without_nconnect(facts: Facts) -> Iterator[Fault]:
     """Yield the mounts that ask for nconnect where the kernel does not know it: the cause is one."""
     release = facts.snapshot.kernel
     shown = any(target.live and "nconnect" in target.live.options for target in facts.nfs)

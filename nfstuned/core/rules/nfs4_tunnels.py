@@ -14,7 +14,7 @@ from nfstuned.core.nconnect.server import servers
 from nfstuned.core.nconnect.transport import busy_connections
 from nfstuned.core.policy.endpoint import is_loopback, split_source
 from nfstuned.core.rules import sources
-from nfstuned.core.rules.nfs2_nconnect import too_few
+from nfstuned.core.rules.nfs2_nconnect import mounts_below_policy
 from nfstuned.core.rules.remedies import WATCHDOG, enable
 from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, rule
 from nfstuned.model.change import quote
@@ -181,7 +181,7 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             continue
         least = threads[connections - 1]
         ids = {target.identity for target in through}
-        few = (pair for server in servers(facts) for pair in too_few(server, facts))
+        few = (pair for server in servers(facts) for pair in mounts_below_policy(server, facts))
         most = max((number for number, target in few if target.identity in ids), default=0)
         more = (
             "move shares to another storage account, which has a tunnel of its own; nfstuned bench "

@@ -154,7 +154,7 @@ _OLD = re.compile(r"standard_(?:[de]\d+(?:-\d+)?i?s?_v3|l\d+s_v2)", re.IGNORECAS
 
 def egress(size: str) -> Egress | None:
     """Return the most that a VM of this size may send, by data/vm-sizes.toml; None for an unknown size."""
-    for series in data.table("vm-sizes.toml")["series"]:
+    for series in data.read_table("vm-sizes.toml")["series"]:
         for cpus, mbit_per_s in series["mbit_per_s"].items():
             if series["size"].replace("{}", cpus).lower() == size.lower():
                 return Egress(mbit_per_s, series["page"])

@@ -139,7 +139,7 @@ class _Group(NamedTuple):
     elsewhere: Elsewhere
 
 
-def look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: float) -> Look:
+def make_look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: float) -> Look:
     """Return the counters of every superblock that has a mount with statistics, each superblock once.
 
     mountstats names no device, so mounts and stanzas are joined by source and mount point. Where several

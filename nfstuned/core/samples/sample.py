@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
-from nfstuned.parse.fields import Clear, masked
+from nfstuned.parse.fields import Clear, mask_secrets
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 """Sent by a client itself, for as long as the mount exists, whether anybody uses it or not."""
@@ -153,15 +153,15 @@ def _columns(table: type) -> tuple[tuple[str, ...], attrgetter[tuple[object, ...
 def _object(value: Sample | TransportRate) -> dict[str, object]:
     """Return the fields of a sample or of its transport by their keys."""
     shown = _fields(value)
-    return {key: masked(each) if isinstance(each, str) else each for key, each in shown.items()}
+    return {key: mask_secrets(each) if isinstance(each, str) else each for key, each in shown.items()}
 
 
-def to_json(sample: Sample) -> dict[str, object]:
+def sample_to_json(sample: Sample) -> dict[str, object]:
     """Return the sample as a JSON object of the schema `nfstuned.sample/1` (docs/json.md)."""
     return {
         "schema": SCHEMA,
         **_object(sample),
-        "mount_points": list(map(masked, sample.mount_points)),
+        "mount_points": list(map(mask_secrets, sample.mount_points)),
         "kinds": {kind: op._asdict() for kind, op in kinds(sample).items()},
         "ops": {name: op._asdict() for name, op in sample.ops.items()},
         "transport": _object(sample.transport),
@@ -170,7 +170,7 @@ def to_json(sample: Sample) -> dict[str, object]:
 
 def to_line(sample: Sample) -> bytes:
     """Return the sample as one line of JSON, with its line break; ASCII, stray bytes as lone surrogates."""
-    return json.dumps(to_json(sample), separators=(",", ":")).encode("ascii") + b"\n"
+    return json.dumps(sample_to_json(sample), separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def to_fields(sample: Sample) -> dict[str, object]:
@@ -191,7 +191,7 @@ def to_fields(sample: Sample) -> dict[str, object]:
         "mount_point": points[0] if points else None,
         **_fields(sample),
         **_fields(sample.transport),
-        "mount_points": json.dumps(list(map(masked, points))),
+        "mount_points": json.dumps(list(map(mask_secrets, points))),
         "kinds": _joined(of_kind),
         "ops": _joined(texts),
     }
@@ -208,7 +208,7 @@ def _joined(texts: Mapping[str, str]) -> Clear:
 
 @lru_cache(_MOST_NAMES)
 def _key(name: str) -> str:
-    return f"{encode_basestring_ascii(masked(name))}: "
+    return f"{encode_basestring_ascii(mask_secrets(name))}: "
 
 
 _OPERATION = f"{{{', '.join([json.dumps(field.key) + ': %r' for field in fields_of(OpRate)])}}}"
@@ -236,7 +236,7 @@ def label(shown: Sample | Counted) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
     first = shown.mount_points[0] if shown.mount_points else shown.device
     others = len(shown.mount_points) - 1
-    name = masked(first)
+    name = mask_secrets(first)
     if not name.isprintable():
         name = "".join(
             char

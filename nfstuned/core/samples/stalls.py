@@ -97,7 +97,7 @@ class RequestWatch:
     """When they were seen last, of CLOCK_MONOTONIC."""
 
 
-def groups(look: Look) -> dict[str, tuple[Transport, ...]]:
+def connections_by_group(look: Look) -> dict[str, tuple[Transport, ...]]:
     """Return the connections of each transport group, without groups with damaged lines."""
     found: dict[str, tuple[Transport, ...]] = {}
     for counted in look.superblocks:
@@ -149,7 +149,7 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
     """
     waiting = {request.peer for request in requests.waiting} if requests is not None else {""}
     connections = {}
-    for group, lines in groups(look).items():
+    for group, lines in connections_by_group(look).items():
         known = watch.connections.get(group, ())
         rests = not {"", group_peer(group)} & waiting
         # Where the requests are not to be seen, a reply to the server must not look like one for long.
@@ -390,7 +390,7 @@ def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[S
 
 def has_answered(group: str, before: RequestWatch, look: Look) -> bool:
     """Return whether a group's server has answered anything between the watch's look and this one."""
-    was, now = before.connections.get(group, ()), groups(look).get(group, ())
+    was, now = before.connections.get(group, ()), connections_by_group(look).get(group, ())
     return sum(one.receives for one in now) > sum(one.counters.receives for one in was)
 
 

@@ -138,7 +138,7 @@ class _Counting:
     groups_present: dict[str, None] = field(default_factory=dict)
 
 
-def count(
+def add_look(
     before: Totals,
     look: Look,
     contests: Mapping[str, int],

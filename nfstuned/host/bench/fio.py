@@ -95,7 +95,7 @@ def reason(number: int) -> str:
     return os.strerror(number) if number else ""
 
 
-def measure(
+def run_job(
     job: Job, folder: str, rate: int | None, started: Started, waiting: Waiting
 ) -> tuple[Delivered | None, str]:
     """Run a job; return its figures, and why they do not count, "" where they do."""

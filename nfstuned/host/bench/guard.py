@@ -183,7 +183,7 @@ def leftovers(folder: str, target: str) -> Iterator[str]:
                 yield record
 
 
-def sweep(record: str) -> str:
+def clean_up(record: str) -> str:
     """Put back everything that a record names; return the rest, which is all while its guard still runs."""
     with open(record, encoding="utf-8") as file:
         owner = json.loads(file.readline())

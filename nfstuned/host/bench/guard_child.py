@@ -127,7 +127,7 @@ def _is_unmounted(point: str, *, is_last: bool) -> bool:
     return True
 
 
-def sweep(record: str) -> str:
+def undo_record(record: str) -> str:
     """Put back everything that a killed guard left; return the problems, a line each."""
     with open(record, encoding="utf-8") as file:
         return _finish([line for line in file if line.endswith("\n")], record)
@@ -258,7 +258,7 @@ _PUT_BACK = {
 }
 
 
-def look(folder: str) -> str:
+def folder_state(folder: str) -> str:
     """Return as JSON the free bytes and files, and whether it may be written to. Raises OSError."""
     room = os.statvfs(folder)
     return json.dumps(
@@ -285,7 +285,7 @@ def make(folder: str) -> str:
         os.close(made)
 
 
-_WORDS = {"guard": guard, "sweep": sweep, "look": look, "make": make}
+_WORDS = {"guard": guard, "sweep": undo_record, "look": folder_state, "make": make}
 
 
 def main(argv: list[str]) -> int:

@@ -11,7 +11,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Outcome, Record, Result
 
 
-def apply(root: Root, state: State, action: Action) -> Outcome:
+def apply_action(root: Root, state: State, action: Action) -> Outcome:
     """Carry out an action; a refusal is an outcome, never an exception."""
     try:
         with Bdi(root, action.device) as bdi:

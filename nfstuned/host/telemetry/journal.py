@@ -16,7 +16,7 @@ from contextlib import suppress
 from enum import Enum, IntEnum
 from functools import lru_cache
 
-from nfstuned.parse.fields import Clear, is_clear, masked
+from nfstuned.parse.fields import Clear, is_clear, mask_secrets
 
 try:
     # Not systemd.journal, which has it from here: that loads logging and uuid, and the boot waits for it.
@@ -149,7 +149,7 @@ class Journal:
                 entry = list(map(_masked, entry))
             self._write(*_encoded(entry + clear))
         except (OSError, ValueError) as error:
-            _to_stderr(*_encoded([f"MESSAGE={masked(text)} (not in the journal: {error})"]))
+            _to_stderr(*_encoded([f"MESSAGE={mask_secrets(text)} (not in the journal: {error})"]))
 
 
 @lru_cache(_MOST_FIELDS)
@@ -159,7 +159,7 @@ def _field(name: str) -> str:
 
 def _masked(line: str) -> str:
     name, is_, value = line.partition("=")
-    return f"{name}{is_}{masked(value)}"
+    return f"{name}{is_}{mask_secrets(value)}"
 
 
 def _encoded(texts: list[str]) -> list[bytes]:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from nfstuned.errors import ConfigError
-from nfstuned.parse.fields import MASK, holds_secret, masked
+from nfstuned.parse.fields import MASK, holds_secret, mask_secrets
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -95,7 +95,7 @@ def parse_toml(file: str, text: str) -> Document:
         rows = text.split("\n")
         number = int(match["line"]) if match and match["line"] else len(rows)
         row = rows[number - 1].strip()
-        raise ConfigError((f"{file}:{number}: {shown(masked(row))}: not TOML: {fault}",)) from None
+        raise ConfigError((f"{file}:{number}: {shown(mask_secrets(row))}: not TOML: {fault}",)) from None
     if _deeper(values, _DEEPEST):
         raise ConfigError((f"{file}: {_TOO_NESTED}",))
     return Document(file, values, text)

@@ -16,6 +16,7 @@ from nfstuned.view.bench import (
     FIGURES,
     HEADER,
     against_lines,
+    bench_rows,
     comparisons,
     limits,
     policy_lines,
@@ -24,7 +25,6 @@ from nfstuned.view.bench import (
     short_name,
     shortcomings,
     spread_of,
-    table,
     throughput_text,
 )
 from nfstuned.view.report import pages
@@ -286,7 +286,7 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         charts=list(bench_charts(bench)),
         keys=names if len(names) > 1 else [],
         headings=HEADER,
-        rows=table(bench),
+        rows=bench_rows(bench),
         subject=_subject(bench),
     )
 

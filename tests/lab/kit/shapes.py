@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nfstuned.core.bench.plan import ROUND_TRIPS, candidates, lasting
+from nfstuned.core.bench.plan import ROUND_TRIPS, candidates, with_long_runs
 from nfstuned.host.bench.fio import arguments, parse_fio
 from nfstuned.host.bench.suites import suite
 from nfstuned.model.bench import Job, Pattern
@@ -58,7 +58,9 @@ class Shape(NamedTuple):
     @property
     def runtime_s(self) -> float:
         """How long a run is."""
-        return lasting(suite(SUITE, full=False), self.rtt_ms).jobs[0].runtime_s if self.is_long else RUN_S
+        return (
+            with_long_runs(suite(SUITE, full=False), self.rtt_ms).jobs[0].runtime_s if self.is_long else RUN_S
+        )
 
 
 SHAPES = (

@@ -40,7 +40,7 @@ def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> Non
     folder.mkdir()
     assert fio.lay_out(job, str(folder), lambda _: None, lambda _: None) == ""
     before = nfsd()
-    delivered, problem = fio.measure(job, str(folder), None, lambda _: None, lambda _: None)
+    delivered, problem = fio.run_job(job, str(folder), None, lambda _: None, lambda _: None)
     grown = nfsd() - before
     shutil.rmtree(folder)
     assert (problem, delivered is None) == ("", False)

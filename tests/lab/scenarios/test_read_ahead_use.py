@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.core.readahead.evidence import Use, read_ahead_use, reads_of
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
@@ -36,7 +36,7 @@ READPAGES = 9
 
 def seen() -> Look:
     root = Root()
-    return look(
+    return make_look(
         observe_superblocks(root, deep=False), observe_stanzas(root) or (), time.time(), time.monotonic()
     )
 

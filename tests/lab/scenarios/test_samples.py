@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core.samples.rates import look, rates
+from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.core.samples.sample import kinds
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
@@ -40,7 +40,7 @@ HEADERS = 1000
 
 def seen() -> Look:
     root = Root()
-    return look(
+    return make_look(
         observe_superblocks(root, deep=False), observe_stanzas(root) or (), time.time(), time.monotonic()
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import observe
+from nfstuned.host.observe import observe_host
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, NfsClient
 from nfstuned.parse.proc.mountstats import parse_mountstats
@@ -43,7 +43,7 @@ def test_below_a_root_that_another_name_mounted_the_source_is_that_name(mount: M
     root = mount.new_point()
     run("mount", "-t", "nfs", "-o", "vers=4.2", f"{AZURE}:/", str(root))
     second = mount("b", host=GENERIC)
-    shown = [one for one in observe(Root()).superblocks if one.device == second.device]
+    shown = [one for one in observe_host(Root()).superblocks if one.device == second.device]
     assert [one.mounts[0].source for one in shown] == [f"{AZURE}:/srv/b"]
     assert second.options["addr"] == ADDRESS
 
@@ -77,7 +77,7 @@ def test_two_addresses_of_one_server_are_one_client_with_the_first_ones_name_and
 ) -> None:
     mount("a", "vers=4.2")
     second = mount("b", "vers=4.2", host=GENERIC)
-    (shown,) = [m for s in observe(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
+    (shown,) = [m for s in observe_host(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
     # 5.10 also shows the first mount's name as the source; newer kernels show the one that was asked for.
     assert shown.source in {f"{AZURE}:/srv/b", f"{GENERIC}:/srv/b"}
     assert shown.options.get("addr") == ADDRESS
@@ -88,7 +88,7 @@ def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
     run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
     first = mount("a", "vers=4.2")
     second = mount("b", "vers=4.2", host=f"[{V6}]")
-    (shown,) = [m for s in observe(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
+    (shown,) = [m for s in observe_host(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
     trunked = shown.options.get("addr") == first.options["addr"]
     assert trunked or shown.options.get("addr") == V6, shown
     assert any(server.address == V6 for server in _servers()) is not trunked
@@ -152,7 +152,7 @@ def test_the_parsers_understand_all_that_this_kernel_writes(mount: Mounts) -> No
     run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
     mounts = [mount("a", "vers=3,nolock"), mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=4.2")]
     mounts += [mount("c", "vers=4.0"), mount("d", "vers=3,nolock", host=f"[{V6}]")]
-    snapshot = observe(Root())
+    snapshot = observe_host(Root())
     assert snapshot.problems == ()
     assert {m.point for s in snapshot.superblocks for m in s.mounts} >= {str(m.point) for m in mounts}
     assert all(s.volume is not None and s.bdi is not None for s in snapshot.superblocks)
