@@ -77,7 +77,7 @@ def release(image: Path) -> str:
     return folder.name
 
 
-def test_a_fresh_installation_can_mount_and_says_with_which_kernel(image: Path) -> None:
+def test_a_fresh_installation_can_mount_and_its_kernel_is_named(image: Path) -> None:
     assert findings(image, "NFS3", "NFS502", "NFS7") == [f"NFS703 kernel {release(image)}"]
     document = check(image)
     assert [mount["mount_point"] for mount in document["mounts"]] == ["/mnt/share"]

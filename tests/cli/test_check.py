@@ -97,7 +97,7 @@ def test_nothing_found_is_0_and_one_line(host: MakeHost, rules: Rules) -> None:
     assert run.out == "Nothing to report: 1 mount, 1 rule\n"
 
 
-def test_a_warning_is_1_and_told_with_its_remedy(low: Host) -> None:
+def test_a_warning_is_1_and_printed_with_its_remedy(low: Host) -> None:
     run = low.run("check", "--offline", "--select", "NFS101")
     assert run.status == 1
     lines = run.out.splitlines()
@@ -122,7 +122,7 @@ def test_as_metrics_it_counts_each_rule_that_was_judged(host: MakeHost, rules: R
 
 
 @pytest.mark.parametrize(("level", "status"), [("error", 0), ("warning", 1), ("advice", 1), ("info", 1)])
-def test_fail_on_decides_what_counts(low: Host, level: str, status: int) -> None:
+def test_fail_on_decides_the_severities_that_count(low: Host, level: str, status: int) -> None:
     run = low.run("check", "--offline", "--select", "NFS101", "--fail-on", level, "--format", "json")
     assert (run.status, run.document["exit_code"]) == (status, status)
     assert run.document["summary"]["warning"] == 1
@@ -180,7 +180,7 @@ def test_an_image_s_invalid_configuration_is_no_reason_to_stop(low: Host) -> Non
     assert run.status in {0, 1}
 
 
-def test_the_text_says_whose_files_it_names(host: MakeHost) -> None:
+def test_the_text_names_the_images_folder(host: MakeHost) -> None:
     here = host("dup-slash")
     said = f"The files of the image are below {here.tree}"
     assert said in here.run("check", "--root", str(here.tree)).out.splitlines()
@@ -198,7 +198,7 @@ def test_rules_are_chosen_by_ids_names_and_families(low: Host) -> None:
     assert low.run("check", "--offline", "--select", "NFS101", "--ignore", "NFS1").status == 0
 
 
-def test_json_names_the_mount_and_what_was_skipped(low: Host, rules: Rules) -> None:
+def test_json_names_the_mount_and_the_skipped_rules(low: Host, rules: Rules) -> None:
     rules.are(*[rule for rule in catalogue.RULES if rule.id == "NFS101"], SKIPPED)
     document = check(low, "--format", "json").document
     assert document["mounts"] == [
@@ -219,7 +219,7 @@ def test_json_names_the_mount_and_what_was_skipped(low: Host, rules: Rules) -> N
     )
 
 
-def test_what_could_not_be_found_out_is_told(low: Host) -> None:
+def test_unanswered_questions_are_printed(low: Host) -> None:
     class Silent:
         def ask(self, questions: object, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
             del questions, offline
@@ -253,7 +253,7 @@ def test_what_could_not_be_found_out_is_told(low: Host) -> None:
 
 
 @pytest.mark.usefixtures("as_user")
-def test_what_only_root_may_read_is_named(low: Host) -> None:
+def test_a_file_that_only_root_may_read_is_named(low: Host) -> None:
     (low.tree / "proc/1/mountstats").chmod(0)
     run = low.run("check", "--offline", "--select", "NFS101")
     assert run.status == 1
@@ -280,7 +280,7 @@ def test_a_proposed_fstab_is_judged_by_its_own_name(
     assert {"uri": "-"} in uris
 
 
-def test_a_closed_standard_input_is_told(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_input_is_reported(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     run = check(host("clean"), "--fstab", "-")
     assert (run.status, run.out) == (2, "")
@@ -456,7 +456,7 @@ def test_a_terminal_has_colour_and_its_width_is_kept(low: Host, monkeypatch: pyt
     assert low.run("check", "--offline", "--select", "NFS101").out == plain
 
 
-def test_a_wait_is_told_on_a_terminal_only_when_it_is_long(
+def test_a_wait_is_shown_on_a_terminal_only_when_it_is_long(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Slow(hosts.World):

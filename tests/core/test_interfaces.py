@@ -169,14 +169,14 @@ class TestMtu:
             (1460, False, False),
         ],
     )
-    def test_what_is_not_1500_does_not_fit_but_off_azure_a_smaller_one_has_its_reasons(
+    def test_only_1500_fits_but_off_azure_a_smaller_mtu_has_its_reasons(
         self, *, mtu: int, azure: bool, found: bool
     ) -> None:
         host = Host((device("eth0", mtu=mtu),), azure=azure)
         assert host.subjects("NFS508") == (["eth0"] if found else [])
 
     @pytest.mark.parametrize(("mtu", "found"), [(1400, False), (1500, False), (3900, True)])
-    def test_what_the_route_says_comes_first(self, *, mtu: int, found: bool) -> None:
+    def test_the_routes_mtu_comes_first(self, *, mtu: int, found: bool) -> None:
         host = Host((device("eth0", mtu=9000),), routes=(Route(ADDRESS, "eth0", mtu=mtu),))
         assert bool(host.faults("NFS508")) is found
 
@@ -229,7 +229,7 @@ class TestQueues:
 
 class TestEgress:
     @pytest.mark.parametrize(("sent", "found"), [(14_062_500_000, True), (14_062_499_999, False)])
-    def test_nine_tenths_of_what_a_d16_v4_may_send_are_near(self, *, sent: int, found: bool) -> None:
+    def test_nine_tenths_of_the_limit_of_a_d16_v4_are_near(self, *, sent: int, found: bool) -> None:
         host = Host(size="Standard_D16_v4", traffic=(Traffic("eth0", 0, sent), Traffic("enP1", 0, sent)))
         assert bool(host.faults("NFS510")) is found
 
@@ -241,9 +241,7 @@ class TestEgress:
         assert "dv4-series" in fault.source
 
     @pytest.mark.parametrize(("write_bytes_per_s", "found"), [(703_125_000, True), (703_124_999, False)])
-    def test_what_is_sent_must_mainly_be_writes_to_nfs(
-        self, *, write_bytes_per_s: float, found: bool
-    ) -> None:
+    def test_most_sent_bytes_must_be_writes_to_nfs(self, *, write_bytes_per_s: float, found: bool) -> None:
         traffic = (Traffic("eth0", 0, 14_062_500_000),)
         host = Host(size="Standard_D16_v4", traffic=traffic, write_bytes_per_s=write_bytes_per_s)
         assert bool(host.faults("NFS510")) is found

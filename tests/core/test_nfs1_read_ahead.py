@@ -103,7 +103,9 @@ def test_128_is_explained_by_the_kernel() -> None:
     ("source", "kb", "found"),
     [(AZURE, 16384, []), (AZURE, 16388, ["/0"]), (NFS, 65536, []), (NFS, 65540, ["/0"]), (NFS, 15360, [])],
 )
-def test_excessive_is_what_is_above_the_profile_or_all_reason(source: str, kb: int, found: list[str]) -> None:
+def test_a_read_ahead_above_the_profiles_limit_or_above_every_sensible_value_is_excessive(
+    source: str, kb: int, found: list[str]
+) -> None:
     assert subjects(nfs1.excessive(facts(superblock(kb, source)))) == found
 
 
@@ -163,7 +165,7 @@ def test_a_stock_128_is_one_finding(kb: int, system: System, rules: list[str]) -
         ((), (UdevFile(LATE.path, ONE_LINE.replace("15360", "256")),), f"{LATE.path}:1"),
     ],
 )
-def test_a_value_that_somebody_chose_is_told_where_it_is_set_and_nowhere_else(
+def test_a_chosen_value_is_reported_once_at_its_setting(
     writers: tuple[Setting, ...], files: tuple[UdevFile, ...], subject: str
 ) -> None:
     host = replace(facts(superblock(256, AZURE)), udev=files, writers=writers)
@@ -253,7 +255,7 @@ def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
     return replace(shared, mounts=tuple(mounts))
 
 
-def test_a_mount_of_another_namespace_has_no_say_beside_the_hosts_own() -> None:
+def test_a_mount_of_another_namespace_does_not_count_next_to_the_hosts_own() -> None:
     policy = small("small")
     assert not list(nfs1.shared_conflict(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy)))
     (fault,) = nfs1.low_read_ahead(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
@@ -268,7 +270,7 @@ def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> 
     assert away.message.startswith("/0, /1, /2 share one superblock")
 
 
-def test_nfsrahead_without_settings_says_128_wherever_its_rule_is_in_force() -> None:
+def test_nfsrahead_without_settings_writes_128_wherever_its_rule_is_in_force() -> None:
     host = facts(superblock(15360, AZURE))
     (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
     assert (fault.subject, fault.observed, fault.expected) == (RULE_1, "128 KiB", "15360 KiB")
@@ -291,7 +293,7 @@ DROP_IN = "below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
         ([("default", "1")], "/usr/etc/nfs.conf", f"write nfs=1024 and nfs4=15360 {DROP_IN}"),
     ],
 )
-def test_nfsrahead_is_told_one_value_a_version_where_the_last_word_is(
+def test_nfsrahead_gets_one_value_a_version_in_the_deciding_line(
     settings: list[tuple[str, str]], file: str, remedy: str
 ) -> None:
     writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
@@ -300,7 +302,7 @@ def test_nfsrahead_is_told_one_value_a_version_where_the_last_word_is(
     assert [fault.remedy for fault in udev.contested(host)] == [remedy.format(file)]
 
 
-def test_nfsrahead_cannot_be_told_two_values_for_one_version() -> None:
+def test_nfsrahead_cannot_have_two_values_for_one_version() -> None:
     host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
     (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
     assert "/dev/null" in fault.remedy
@@ -330,7 +332,7 @@ def test_of_nfs_conf_the_last_line_for_the_version_counts(
     assert subjects(udev.contested(host)) == found
 
 
-def test_what_is_only_asked_for_is_contested_by_its_version() -> None:
+def test_a_line_that_is_not_mounted_is_contested_by_its_version() -> None:
     requests = [
         Request(AZURE, "/a", "vers=4.1", "/etc/fstab", 1),
         Request(NFS, "/b", "nfsvers=3", "/etc/fstab", 2),
@@ -369,7 +371,7 @@ RUN = f"{FINDS}RUN+=\"/bin/sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"
 
 
 @pytest.mark.parametrize("text", [LOW, NFS_UTILS, RUN, FINDS + 'ATTR{read_ahead_kb}="1024"\n'])
-def test_a_jump_leaves_open_what_it_may_pass_over_and_nothing_else(text: str) -> None:
+def test_a_jump_makes_only_the_rules_uncertain_that_it_may_pass_over(text: str) -> None:
     host = facts(superblock(15360, AZURE))
     assert subjects(udev.contested(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
     assert not list(udev.contested(replace(host, udev=(guarded(OPEN, text),))))
@@ -479,7 +481,7 @@ def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: s
     assert subjects(udev.masking(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
 
 
-def test_a_mask_is_missed_where_nfs_conf_counts_on_what_it_hides() -> None:
+def test_a_mask_is_reported_where_nfs_conf_needs_the_hidden_rule() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,))
     host = replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
     (fault,) = udev.masking(host)
@@ -523,7 +525,7 @@ def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
 
 
 @pytest.mark.slow
-def test_many_rules_that_are_broken_and_outrun_are_told_in_time() -> None:
+def test_many_rules_that_are_broken_and_outrun_are_reported_in_time() -> None:
     """As an image may have them; a file that is read has up to eight times as many."""
     text = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="1"\n' * 10_000
     host = replace(facts(), udev=(UdevFile("/etc/udev/rules.d/60-a.rules", text), PACKAGED))
@@ -559,7 +561,7 @@ def test_an_unread_file_gets_a_name_that_hides_nothing_and_is_not_outrun(name: s
     assert not list(udev.outrun(renamed))
 
 
-def test_a_file_beside_its_rules_file_is_another_version_of_that() -> None:
+def test_a_file_next_to_its_rules_file_is_another_version_of_it() -> None:
     read = UdevFile("/etc/udev/rules.d/60-a.rules", ONE_LINE)
     unread = UdevFile("/etc/udev/rules.d/60-a.rules.2024", ONE_LINE)
     assert not list(udev.unread(replace(facts(), udev=(read,), udev_unread=(unread,))))
@@ -644,7 +646,7 @@ def test_old_kernels_may_give_the_value_themselves() -> None:
     assert not list(nfs1.not_persistent(replace(host, snapshot=old)))
 
 
-def test_what_earlier_files_leave_behind_counts() -> None:
+def test_the_results_of_earlier_files_count() -> None:
     marks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", KERNEL=="0:*", ENV{MINE}="1"\n')
     rule = UdevFile("/etc/udev/rules.d/20-b.rules", 'ENV{MINE}=="1", ATTR{read_ahead_kb}="1024"\n')
     host = facts(superblock(15360, AZURE))
@@ -659,7 +661,7 @@ def test_a_value_in_the_answer_of_an_earlier_program_counts() -> None:
     assert subjects(udev.contested(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
 
 
-def test_a_rule_that_never_acts_is_told_of_instead_of_what_it_left_as_it_was() -> None:
+def test_a_rule_that_never_acts_is_reported_instead_of_the_mount_without_its_value() -> None:
     for rule in (
         ONE_LINE.replace("/usr/bin/awk", "<absolute_path>/awk"),
         ONE_LINE.replace("15360", "15M"),

@@ -143,7 +143,9 @@ def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read
         ("softerr", ["NFS307"]),
     ],
 )
-def test_what_azure_files_wants_is_judged_by_what_is_asked_for(more: str, wrong: list[str]) -> None:
+def test_the_needs_of_azure_files_are_compared_with_the_requested_options(
+    more: str, wrong: list[str]
+) -> None:
     good = GOOD.replace("sec=sys,", "") if "sec=" in more else GOOD
     assert rules(f"{AZURE} nfs {good},{more}") == wrong
 
@@ -182,7 +184,7 @@ CACHED, SMALL = "actimeo=30", "rsize=262144,wsize=1048576,actimeo=30"
         (CACHED, "rsize=524288,wsize=1048576,actimeo=30", ["NFS303 /a"]),
     ],
 )
-def test_small_transfers_are_told_where_a_line_asks_for_them_or_the_server_gives_more(
+def test_small_transfers_are_reported_where_a_line_asks_for_them_or_the_server_gives_more(
     asked: str | None, beside: str, wrong: list[str]
 ) -> None:
     assert found(mounted(SMALL, asked, beside)) == wrong
@@ -207,7 +209,7 @@ def counted(attributes: int, others: int, age_s: int | None) -> MountStats:
         (counted(30000, 0, None), []),
     ],
 )
-def test_the_kernels_own_times_are_told_where_the_server_is_asked_again_and_again(
+def test_the_kernels_own_times_are_reported_where_requests_for_attributes_dominate(
     stats: MountStats | None, wrong: list[str]
 ) -> None:
     assert found(mounted("rsize=1048576", "rw", stats=stats)) == wrong
@@ -215,7 +217,7 @@ def test_the_kernels_own_times_are_told_where_the_server_is_asked_again_and_agai
     assert found(mounted("acregmin=1", "acregmin=1", stats=stats)) == ["NFS306 /a"]
 
 
-def test_what_two_looks_show_counts_before_all_that_was_since_the_mount() -> None:
+def test_the_requests_between_two_looks_count_before_those_since_the_mount() -> None:
     rates = {"GETATTR": 60.0, "READ": 20.0, "RENEW": 900.0}
     ops = {name: OpRate(rate, None, None, None, 0.0, None) for name, rate in rates.items()}
     sample = Sample(
@@ -393,7 +395,7 @@ def test_soft_of_nfsmount_conf_is_taken_out_there_since_hard_does_not_keep_it_aw
     assert own == {"NFS307": "replace soft by hard in the options in /etc/fstab:1"}
 
 
-def test_what_keeps_a_setting_of_nfsmount_conf_away_is_written_into_the_mounts_own_line() -> None:
+def test_an_option_that_overrides_nfsmount_conf_is_written_into_the_mounts_own_line() -> None:
     small = configured(f"{AZURE} nfs {GOOD}", ("wsize", "64k"))
     assert small["NFS303"].endswith("into the options in /etc/fstab:1")
     assert not configured(f"{AZURE} nfs {GOOD},wsize=1048576", ("wsize", "64k"))
@@ -438,7 +440,7 @@ def test_an_option_of_smb_is_refused_from_the_kernel_on_that_dropped_it(
         assert refused(facts(line, kernel=kernel)) is wrong
 
 
-def test_what_is_renamed_and_what_is_foreign_are_told_apart() -> None:
+def test_renamed_and_foreign_options_have_remedies_of_their_own() -> None:
     fault = only("NFS309", facts("//nas/a /a cifs cred=/c,nolock,lock,_netdev,nofail"))
     assert fault.message.startswith(
         "only NFS knows 'lock', and Linux 5.11 and later have no 'nolock' of SMB: "
@@ -496,7 +498,7 @@ def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -
     assert all(fault.remedy == f"take {stale} out of the options in /etc/fstab:1" for fault in faults)
 
 
-def test_a_version_takes_the_place_of_what_only_version_3_has() -> None:
+def test_a_version_replaces_an_option_that_only_version_3_has() -> None:
     remedy = only("NFS301", facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail")).remedy
     assert remedy == ("write vers=4,minorversion=1 instead of mountproto=tcp in the options in /etc/fstab:1")
 
@@ -603,7 +605,7 @@ def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -
 
 
 @pytest.mark.parametrize("kernel", [None, parse_release("5.4.0"), NEW])
-def test_only_a_kernel_that_may_have_udp_is_not_said_to_refuse_it(kernel: KernelRelease | None) -> None:
+def test_every_kernel_but_those_that_may_have_udp_refuses_it(kernel: KernelRelease | None) -> None:
     message = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel)).message
     assert ("refuses the mount" in message) is (kernel is None or kernel is NEW)
 
@@ -672,7 +674,7 @@ def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong
     assert found(facts(line, system=system)) == (["NFS311 /etc/fstab:1"] if wrong else [])
 
 
-def test_the_protocol_of_an_address_is_mended_where_it_stands() -> None:
+def test_the_protocol_of_an_address_is_corrected_in_its_own_place() -> None:
     fault = only("NFS311", facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail"))
     assert "has an IPv6 address, and proto=tcp takes the other kind only" in fault.message
     assert fault.remedy == "write proto=tcp6 instead of proto=tcp in the options in /etc/fstab:1"
@@ -736,7 +738,7 @@ NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then umo
         (f"nfs.{OPTION}=Y", "/etc/modprobe.d/zz.conf", ""),
     ],
 )
-def test_a_parameter_is_mended_where_it_is_decided(cmdline: str, file: str, remedy: str) -> None:
+def test_a_parameter_is_corrected_in_the_deciding_place(cmdline: str, file: str, remedy: str) -> None:
     name = f"nfs.{OPTION}"
     system = System(
         parameters={name: "N"},

@@ -176,7 +176,7 @@ class TestDecide:
             1024, "generic", "generic", lower=False, why="generic by name nas"
         )
 
-    def test_a_tls_mount_says_that_it_is_one(self) -> None:
+    def test_the_reason_for_a_tls_mounts_value_names_its_tunnel(self) -> None:
         block = superblock(mount("127.0.0.1:/sa1/s", addr="127.0.0.1", port="20049"))
         seen = decide(BUILTIN, block, Snapshot(tunnels=(AZNFS,)))
         assert (seen.kb, seen.why) == (15360, "azure-files behind a TLS tunnel to 10.0.0.5")
@@ -251,7 +251,7 @@ class TestDecide:
         assert decided(entries, mount("nas:/b")).profile == "generic"
         assert decided(entries, mount("nos:/a")).profile == "generic"
 
-    def test_the_largest_of_what_a_shared_superblocks_mounts_want_wins_and_says_so(self) -> None:
+    def test_the_largest_value_of_a_shared_superblocks_mounts_wins_with_the_reason(self) -> None:
         entries = policy((Match(mount_point=("/a",)), "scratch"), (Match(mount_point=("/s",)), "silent"))
         name = "sa1.file.core.windows.net:/s"
         seen = decided(entries, mount(name, "/a"), mount(name, "/b"), mount(name, "/s"))
@@ -285,7 +285,7 @@ class TestWithoutVisibleMounts:
         block = superblock(volume=volume(), servers=(row("sa1.file.core.windows.net"),))
         assert decide(BUILTIN, block, Snapshot()).why == "azure-files by name sa1.file.core.windows.net"
 
-    def test_the_least_of_what_it_may_want_is_safe(self) -> None:
+    def test_the_least_possible_value_is_safe(self) -> None:
         entries = policy((Match(mount_point=("/scratch",)), "scratch"))
         block = superblock(volume=volume(), servers=(row("sa1.file.core.windows.net"),))
         seen = decide(entries, block, Snapshot())
@@ -410,7 +410,7 @@ def test_an_early_decision_waits_for_netapps_number_also_where_an_entry_of_the_s
     assert decide_early(known, volume(version=3), (row("nas", version=3),), ()) is not None
 
 
-def test_what_a_server_calls_itself_matters_where_netapps_number_is_its_own() -> None:
+def test_a_servers_own_name_matters_where_netapps_number_is_its_own() -> None:
     assert not depends_on_implementation(BUILTIN)
     others = (Profile("generic", ReadAhead(kb=1024)), Profile("netapp-ontap", ReadAhead(kb=4096)))
     assert depends_on_implementation(policy_of(others))

@@ -1,4 +1,4 @@
-"""What NFS411 says beside the wait: who waits, and what the kernel has said of the server."""
+"""The text of NFS411: the programs that wait, and the kernel's messages about the server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_kernels_words_of_this_server_are_passed_on(tmp_path: Path, server: 
     assert (f'; the kernel says "{words}"' in message(facts(tmp_path, words))) is said
 
 
-def test_a_server_that_is_well_again_says_nothing(tmp_path: Path) -> None:
+def test_a_server_that_answers_again_is_not_quoted(tmp_path: Path) -> None:
     assert "the kernel says" not in message(facts(tmp_path, "nfs: server 10.10.10.10 OK"))
 
 
@@ -47,7 +47,7 @@ def test_the_first_of_many_waiters_are_named(tmp_path: Path) -> None:
     assert "cp (8)" not in message(known)
 
 
-def test_a_server_in_its_grace_is_said_to_answer(tmp_path: Path) -> None:
+def test_a_server_in_its_grace_period_answers(tmp_path: Path) -> None:
     text = message(facts(tmp_path, name="mount-recovering"))
     assert "answers again, and has served nobody yet" in text
     assert "have waited for an answer" not in text

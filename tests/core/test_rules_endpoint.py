@@ -122,7 +122,7 @@ def test_the_rules_are_in_the_order_of_their_ids() -> None:
     assert [rule.id for rule in RULES] == [f"NFS4{number:02}" for number in range(1, 22)]
 
 
-def test_what_this_host_resolves_and_reaches_is_nothing_to_a_mount_of_another_namespace() -> None:
+def test_this_hosts_names_and_ports_do_not_matter_to_a_mount_of_another_namespace() -> None:
     answers, dead = [Answer("nas", error="NXDOMAIN")], [Reach(PRIVATE, 2049, Reachable.UNREACHABLE)]
     own = live("nas:/e", PRIVATE)
     away = foreign(own)
@@ -239,7 +239,7 @@ def test_the_zone_of_a_name_of_ones_own_is_of_the_cloud_that_it_leads_to(host: s
         ("sa1.z12.file.storage.azure.net", "storage account's file service"),
     ],
 )
-def test_the_zone_of_a_name_that_tells_none_is_left_to_the_endpoint(host: str, owner: str) -> None:
+def test_the_zone_of_a_name_without_one_is_left_to_the_endpoint(host: str, owner: str) -> None:
     (fault,) = faults("NFS401", asked(f"{host}:/a/share1"), Answer(host, (PUBLIC,)))
     assert fault.remedy == (
         f"create a private endpoint for the {owner} in this network, link the DNS zone in its DNS "
@@ -273,7 +273,7 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
     assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 
 
-def test_an_address_is_told_once_for_all_its_mounts() -> None:
+def test_an_address_is_reported_once_for_all_its_mounts() -> None:
     mounts = [live(f"{PRIVATE}:/sa1/{share}", PRIVATE, f"/{share}", host=SA1) for share in "ab"]
     seen = facts([*mounts, asked(f"{PRIVATE}:/export")])
     (fault,) = run_rules(seen, select_rules(RULES, ("NFS403",), ())).findings
@@ -385,7 +385,7 @@ def test_one_address_that_opens_is_enough_for_a_mount_that_is_still_to_be_made()
     assert found([asked("nas:/e")], answers) == []
 
 
-def test_a_live_mounts_own_address_counts_and_not_what_its_name_says_now() -> None:
+def test_a_live_mounts_own_address_counts_instead_of_its_names_present_address() -> None:
     answers = [Answer(SA1, ("10.10.10.11",))]
     dead = replace(OPEN, state=Reachable.TIMEOUT)
     reaches = [dead, Reach("10.10.10.11", 2049, Reachable.OPEN)]
@@ -504,7 +504,7 @@ def test_tls_and_clear_mounts_of_one_address_are_mixed() -> None:
     assert found([tunnelled(SA1), clear]) == ["NFS407 /mnt/a"]
 
 
-def test_what_is_only_asked_for_is_mixed_by_the_addresses_of_its_name() -> None:
+def test_lines_that_are_not_mounted_are_mixed_by_the_addresses_of_their_names() -> None:
     clear, tls = asked(f"{SA1}:/sa1/t"), asked(f"{SA1}:/sa1/s", line=5, fstype="aznfs")
     assert found([clear, tls]) == ["NFS407 /etc/fstab:4"]
     assert found([clear, tunnelled(PRIVATE)]) == []
@@ -619,7 +619,7 @@ def test_a_drop_in_hides_weaker_ones_of_its_name(
         ("vers=4.1", Maker.AUTOFS, True),
     ],
 )
-def test_what_logins_have_counts_for_what_somebody_mounts(
+def test_an_override_of_logins_counts_for_mounts_by_hand(
     options: str, maker: Maker, *, expected: bool
 ) -> None:
     target = made_by(asked(f"{CHINA}:/sa1/s", options, fstype="aznfs"), maker)
@@ -655,7 +655,7 @@ def corrected(target: Target, tls: Tls) -> Fault:
         ),
     ],
 )
-def test_only_what_is_the_mounts_own_is_changed_in_its_place(
+def test_only_the_mounts_own_override_is_changed_in_its_place(
     scope: str | None, file: str, remedy: str
 ) -> None:
     overrides = () if scope is None else (Override("windows.net", file, scope),)

@@ -74,7 +74,7 @@ def test_the_certificate_that_ends_last_decides(ends: tuple[int, ...], found: li
     assert said(facts(service(), file=CaFile(ends))) == found
 
 
-def test_a_file_that_is_gone_is_told_and_one_that_was_not_read_is_not() -> None:
+def test_a_file_that_is_gone_is_reported_and_an_unread_file_is_not() -> None:
     assert said(facts(service(), file=CaFile(missing=True))) == [("unusable", "no file")]
     assert said(facts(service())) == []
 
@@ -96,7 +96,7 @@ def test_without_a_clock_nothing_has_ended() -> None:
     assert said(facts(service(), file=CaFile((0,)), now_s=None)) == []
 
 
-def test_a_file_is_told_once_with_all_whose_tunnels_trust_it() -> None:
+def test_a_file_is_reported_once_with_all_tunnels_that_trust_it() -> None:
     servers = [service(f"10.0.0.{number}") for number in range(4, 9)]
     (fault,) = unusable_ca(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
     assert fault.subject == CONF.format("10.0.0.4") + ":1"
@@ -107,7 +107,7 @@ def test_a_file_is_told_once_with_all_whose_tunnels_trust_it() -> None:
     assert "write the certificate of the server's CA to /ca.pem" in fault.remedy
 
 
-def test_a_file_of_the_system_is_made_anew_by_its_own_means() -> None:
+def test_a_file_of_the_system_is_renewed_by_the_systems_own_means() -> None:
     path = "/etc/ssl/certs/DigiCert_Global_Root_G2.pem"
     tls = Tls(services=(service(ca_file=path),), ca_files={path: CaFile(missing=True)})
     (fault,) = unusable_ca(replace(facts(), system=System(tls=tls)))
@@ -201,7 +201,7 @@ def test_a_server_of_an_unknown_ca_and_one_of_another_name_have_remedies_of_thei
     assert renamed.remedy.startswith("set AZURE_ENDPOINT_OVERRIDE")
 
 
-def test_what_a_log_does_not_have_is_not_said() -> None:
+def test_a_refusal_without_a_reason_in_the_log_has_none() -> None:
     assert "refused the server for a reason that is not in its log: " in refusing("").message
     bare = replace(service("fd00::10", ca_file=""), ca_line=0)
     fault = refusing("x", bare)

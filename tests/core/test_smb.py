@@ -1,4 +1,4 @@
-"""What SMB mounts come to, and what the rules say where a host tree does not show it."""
+"""The facts of SMB mounts, and the rules about them where no host tree shows them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_live_mount_and_its_line_are_one() -> None:
     assert target.endpoint.address == "10.10.10.10"
 
 
-def test_a_remedy_can_be_pasted_and_takes_the_place_of_what_the_line_has() -> None:
+def test_a_remedy_can_be_pasted_and_replaces_the_lines_own_option() -> None:
     line = replace(request("vers=3.1.1,actimeo=30,cache=none"), point="/mnt/a b")
     live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
     (fault,) = no_cache(host(line, live=(live,)))
@@ -271,7 +271,7 @@ class TestRules:
     def test_without_the_kernels_file_no_channel_is_missed(self) -> None:
         assert found(host(live=(mount(f"{LIVE},multichannel,max_channels=4"),))) == []
 
-    def test_the_session_knows_what_vers_3_came_to(self) -> None:
+    def test_the_session_knows_the_dialect_of_vers_3(self) -> None:
         live = (mount(LIVE.replace("vers=3.1.1", "vers=3")),)
         assert found(host(live=live, smb=(SESSION,))) == []
         assert found(host(live=live, smb=(replace(SESSION, dialect=0x300),))) == ["SMB605 /mnt/smb"]
@@ -304,7 +304,7 @@ class TestRules:
         fips = replace(facts, system=System(fips=True))
         assert found(fips) == (["SMB610 /etc/fstab:7"] if finds else [])
 
-    def test_a_live_mount_in_fips_mode_is_judged_by_what_it_shows(self) -> None:
+    def test_a_live_mount_in_fips_mode_is_judged_by_the_options_that_it_shows(self) -> None:
         fips = System(fips=True)
         assert found(host(live=(mount(f"{LIVE},username=a"),), system=fips)) == []
         assert found(host(live=(mount(f"{LIVE},sec=ntlmssp"),), system=fips)) == ["SMB610 /mnt/smb"]

@@ -1,4 +1,4 @@
-"""What is promised of udev was held against udevadm test of systemd 252."""
+"""Broken rules of udev; their effects were compared with udevadm test of systemd 252."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def message(text: str) -> str:
         'SUBSYSTEM=="bdi", ACTION=="add", RUN+="/usr/local/bin/bdi_add_script %k"\n',
     ],
 )
-def test_what_works_is_not_broken(text: str) -> None:
+def test_a_rule_that_works_is_not_broken(text: str) -> None:
     assert found(text) == []
 
 
@@ -144,7 +144,7 @@ NFS = 'SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*"'
         ),
     ],
 )
-def test_a_rule_that_never_acts_has_one_finding_that_says_why(rule: str, defect: str) -> None:
+def test_a_rule_that_never_acts_has_one_finding_with_the_reason(rule: str, defect: str) -> None:
     assert found(rule + "\n") == [(1, defect)]
     assert "this rule never acts on a new mount: " in message(rule + "\n")
     # The next line is a rule of its own: no backslash is missing.
@@ -247,7 +247,7 @@ def test_a_command_that_asks_before_it_writes_is_no_unconditional_write(script: 
         f"echo 1 > /run/seen && echo 15360 > {TO}",
     ],
 )
-def test_what_a_command_says_or_does_beside_its_write_is_no_condition(script: str) -> None:
+def test_other_output_and_effects_of_a_command_are_no_condition_of_its_write(script: str) -> None:
     assert found(run(script)) == [(1, "unconditional bdi write")]
     assert "writes 15360 KiB" in message(run(script))
 
@@ -261,7 +261,7 @@ def test_a_rule_for_every_bdi_of_the_kernels_own_value_is_named(asks: str) -> No
     assert found(guard) == []
 
 
-def test_what_a_device_has_after_another_rule_is_not_known() -> None:
+def test_a_devices_value_after_another_rule_is_not_known() -> None:
     rule = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", ATTR{read_ahead_kb}="15360"\n'
     assert found('SUBSYSTEM=="bdi", KERNEL=="8:*", ATTR{read_ahead_kb}="512"\n' + rule) == []
     assert found('SUBSYSTEM=="bdi", KERNEL=="7:*", ATTR{read_ahead_kb}="512"\n' + rule) == [
@@ -285,7 +285,7 @@ def test_what_a_device_has_after_another_rule_is_not_known() -> None:
         ('PROGRAM!="/bin/grep -q %k /proc/fs/nfsfs/volumes"', []),
     ],
 )
-def test_a_jump_is_a_condition_of_what_it_passes_over(
+def test_a_jump_is_a_condition_of_the_rules_that_it_passes_over(
     jump: str, defects: list[tuple[int, str]], rule: str
 ) -> None:
     assert found(f'{jump}, GOTO="end"\n{rule}\nLABEL="end"\n') == defects

@@ -53,7 +53,7 @@ def test_the_rules_that_distributions_ship_are_known(path: str, text: str) -> No
         (EC2, AMAZONS.replace("/proc/fs/nfsfs/volumes", "/etc/volumes")),
     ],
 )
-def test_whatever_somebody_changed_is_his(path: str, text: str) -> None:
+def test_a_changed_file_is_its_authors(path: str, text: str) -> None:
     file = UdevFile(path, text)
     assert not is_default(file)
     if file.path.endswith(("99-nfs.rules", "kb.rules")):
@@ -74,7 +74,7 @@ def test_values_below_nfsrahead_keep_the_rule_in_force_but_a_vendors_do_not() ->
     assert set_by_administrator((vendors, other)) is None
 
 
-def test_a_mask_has_no_rule_and_says_whose_it_is() -> None:
+def test_a_mask_has_no_rule_and_names_its_author() -> None:
     for text in (MASK, MASK + FOLDER_MADE, BAKED):
         assert parse_udev_rules(text).rules == ()
         assert all(line.startswith("# ") for line in text.splitlines())

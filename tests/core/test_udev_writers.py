@@ -46,7 +46,7 @@ def certainty(condition: str, first: str = "") -> bool | None:
     return found[0].certain or None if found else False
 
 
-def test_nfs_utils_writes_what_its_program_says_where_it_finds_an_nfs_mount() -> None:
+def test_nfs_utils_writes_its_programs_value_where_it_finds_an_nfs_mount() -> None:
     assert find_writers((PACKAGED,)) == (NFSRAHEAD,)
 
 
@@ -205,14 +205,14 @@ def lines(text: str) -> list[tuple[int, bool]]:
     return [(each.line, each.certain) for each in writers(text)]
 
 
-def test_a_jump_passes_over_what_lies_between() -> None:
+def test_a_jump_passes_over_the_rules_up_to_its_label() -> None:
     assert lines(f'ACTION=="add", GOTO="end"\n{SECOND}\nLABEL="mid", {SECOND}\nLABEL="end", {SECOND}') == [
         (4, True)
     ]
     assert lines(f'ACTION=="remove", GOTO="end"\n{SECOND}\nLABEL="end"') == [(2, True)]
 
 
-def test_a_jump_that_may_be_taken_leaves_open_what_lies_between() -> None:
+def test_a_jump_that_may_be_taken_makes_the_rules_up_to_its_label_uncertain() -> None:
     text = f'PROGRAM="/bin/true", GOTO="end"\n{SECOND}\nACTION=="add", GOTO="far"\n{SECOND}\n'
     text += f'LABEL="end", {SECOND}\nLABEL="far", {SECOND}'
     assert lines(text) == [(2, False), (5, False), (6, True)]
