@@ -11,7 +11,7 @@ from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.services import PROPERTIES, parse_units
 
 SYSTEMCTL_S = 30.0
-_JOURNAL_S, _WORDS_S = 5.0, 20.0
+_JOURNAL_S, _WORDS_S = 10.0, 20.0
 _OF_SERVERS = "--grep=^nfs: server .+ (not responding|OK)"
 _NO_REASON = "Refer to the "
 """How the last line of mount.cifs begins: after the error it names its manual page."""

@@ -63,4 +63,4 @@ def test_what_did_not_fail_is_not_asked_for_and_of_very_many_the_last_are_not(as
     spoken = systemd.with_last_words(states)
     assert spoken.keys() == states.keys()
     assert [state.said for state in spoken.values()] == ["x"] * 7 + [""] * 94
-    assert [limit_s for _, limit_s in calls] == [5.0] * 6 + [2.0]
+    assert [limit_s for _, limit_s in calls] == [10.0, 10.0, 10.0, 10.0, 8.0, 5.0, 2.0]
