@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ConfigError, ParseError
-from nfstuned.host.bench import results
+from nfstuned.host.bench import documents
 from nfstuned.host.config_child import start_load
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.names import resolve
@@ -162,8 +162,8 @@ def samples(folder: Path) -> str:
 
 
 def document_of_bench(folder: Path) -> str:
-    (folder / "old.json").write_bytes(b" " * (results.LARGEST + 1))
-    return refused(lambda: results.read_document(str(folder / "old.json")))
+    (folder / "old.json").write_bytes(b" " * (documents.LARGEST + 1))
+    return refused(lambda: documents.read_bench(str(folder / "old.json")))
 
 
 def late_child(folder: Path) -> str:

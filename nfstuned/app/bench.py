@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
-from nfstuned.app.bench_ground import CannotMeasureError, Ground, Instruments
+from nfstuned.app.bench_ground import CannotMeasureError, Ground
 from nfstuned.core.bench import plan
-from nfstuned.core.bench.compare import NotComparableError, demand_same_jobs, figures, spread
-from nfstuned.core.bench.limits import beside, find_limit, from_memory, unlike_setting
+from nfstuned.core.bench.compare import figures, spread
 from nfstuned.core.bench.own_mount import compared_connections, own_mount, own_mount_obstacle
+from nfstuned.core.bench.plan import Step
+from nfstuned.core.bench.validity import from_memory, over_fetch, unlike_setting
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
-from nfstuned.host.bench import fio, guard, results
+from nfstuned.host.bench import fio, guard
 from nfstuned.host.bench.guard import OwnMountError, OwnMounts
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Run, Suite, Varies
-from nfstuned.parse.bench import parse_bench
-from nfstuned.parse.fields import mask_secrets
+from nfstuned.model.bench import Bench, BenchSetting, Run, Suite, Varies
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports
 
-LAST = "last"
-"""Instead of a file: the newest document of the same mount and the same jobs."""
 _ANSWER_S = 20.0
 """How long a child may take to look at the folder, or to make it."""
 _SPACE = 1.05
@@ -59,7 +56,7 @@ class Progress:
     step: str
 
 
-_Say = Callable[[Progress], None]
+_Show = Callable[[Progress], None]
 
 
 def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
@@ -112,43 +109,6 @@ def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[BenchSet
     )
 
 
-def earlier(
-    ground: Ground, file: str, order: BenchOrder, settings: Sequence[BenchSetting], program: str
-) -> Bench:
-    """Return the earlier measurement of a file, or of LAST; `program` is fio's version.
-
-    `settings` are those of the jobs, none where they are not known yet. Raises NotComparableError, ParseError
-    for a damaged document, and OSError.
-    """
-    suite, subject = order.suite, ground.subject(program)
-    if file != LAST:
-        before = parse_bench(results.read_document(file), file)
-        try:
-            demand_same_jobs(before, suite, settings)
-        except NotComparableError as error:
-            raise NotComparableError(f"{file}: {error}") from None
-        return before
-    folder, reason = results.result_folder(ground.root), ""
-    # A document has no secrets.
-    place = mask_secrets(subject.source), mask_secrets(subject.mount_point)
-    for path in results.newest(folder):
-        try:
-            before = parse_bench(results.read_document(path), path)
-            if (mask_secrets(before.subject.source), mask_secrets(before.subject.mount_point)) != place:
-                continue
-            demand_same_jobs(before, suite, settings)
-        except NotComparableError as error:
-            reason = reason or f" (of {path}: {error})"
-        except (OSError, ParseError) as error:
-            reason = reason or f" ({error})"
-        else:
-            if before.runs:
-                return before
-            reason = reason or f" (of {path}: it ended before any run)"
-    about = f"of {subject.mount_point} with these jobs of suite {suite.name}"
-    raise NotComparableError(f"{folder} has no measurement {about}{reason}")
-
-
 def demand_space(folder: str, suite: Suite) -> int:
     """Return the free bytes on the mount.
 
@@ -169,7 +129,7 @@ def demand_space(folder: str, suite: Suite) -> int:
     return int(free)
 
 
-def run_bench(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
+def run_bench(ground: Ground, order: BenchOrder, show: _Show) -> Bench:
     """Measure, and put everything back, however it ends.
 
     The runs before an error are in the result, with the reason. Raises CannotMeasureError, OSError or
@@ -182,27 +142,30 @@ def run_bench(ground: Ground, order: BenchOrder, say: _Say) -> Bench:
     problems = [line for record in guard.leftovers(records, order.folder) if (line := guard.clean_up(record))]
     if problems:
         raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problems[0]}")
-    began = time.time()
-    bench = Bench(began, ground.subject(program), order.suite, compared, (), rate_bytes_per_s=order.rate)
+    began, ended = datetime.now(timezone.utc).replace(microsecond=0), ""
     with (
         _guarded(records, order.folder) as keeper,
         _opened_bdi(ground, compared, order, keeper) as bdi,
     ):
-        own = _own_mounts(ground, compared, order, keeper)
-        work = _Work(ground, order, keeper, bdi, own, say)
+        work = _Work(ground, order, keeper, bdi, _own_mounts(ground, compared, order, keeper), show)
         try:
             work.prepare(compared)
-            runs = work.search() if not compared else work.carry_out(plan.steps(order.suite, compared))
-            bench = replace(bench, runs=runs, settings=compared or work.settings())
+            if compared:
+                work.carry_out(plan.steps(order.suite, compared))
+            else:
+                work.search()
         except (_StopError, OSError) as error:  # the guard may have ended, and the temporary folder be full
-            why = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
-            bench = replace(bench, runs=work.measured_runs(), settings=compared or work.settings(), ended=why)
+            ended = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
     left = "; ".join(keeper.end())
-    ended = "; ".join(part for part in (bench.ended, left and f"not put back: {left}") if part)
-    last = bench.settings[-1] if compared else None
-    runs_of_last = [run for run in bench.runs if last is None or run.step.setting == last]
-    readings = {job.name: text for job in order.suite.jobs if (text := find_limit(job, runs_of_last))}
-    return replace(bench, ended=ended, readings=readings)
+    return Bench(
+        began,
+        ground.measured_mount(program),
+        order.suite,
+        compared or work.settings(),
+        tuple(work.runs),
+        "; ".join(part for part in (ended, left and f"not put back: {left}") if part),
+        order.rate,
+    )
 
 
 class _StopError(Exception):
@@ -304,23 +267,20 @@ class _Work:
     keeper: guard.Guard
     bdi: Bdi | None
     own: OwnMounts | None
-    say: _Say
-    instruments: Instruments = field(init=False)
+    show: _Show
     runs: list[Run] = field(default_factory=list)
+    """Without the warm-up."""
     done_s: float = 0.0
     all_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.instruments = Instruments(self.ground)
-
-    def measured_runs(self) -> tuple[Run, ...]:
-        """Return the runs without the warm-up, also those that do not count."""
-        return tuple(run for run in self.runs if run.step.turn != plan.WARM_UP)
-
     def settings(self) -> tuple[BenchSetting, ...]:
-        """Return the settings that runs were made under, in the order of their values."""
-        seen = dict.fromkeys(run.step.setting for run in self.runs)
-        return tuple(sorted(seen, key=lambda setting: setting.read_ahead_kb or 0))
+        """Return the read-aheads that a search tried, in their order."""
+        tried = {run.setting for run in self.runs}
+        each = map(BenchSetting.tried, self._candidates())
+        return tuple(setting for setting in each if setting.name in tried)
+
+    def _candidates(self) -> tuple[int, ...]:
+        return plan.candidates(self.ground.target_kb, self.ground.superblock.read_ahead_kb)
 
     def prepare(self, compared: Sequence[BenchSetting]) -> None:
         """Make the folder and the files. Raises _StopError."""
@@ -331,68 +291,63 @@ class _Work:
         if problem:
             raise _StopError(problem)
         self.keeper.files(int(inode))
-        shapes = {(job.threads, job.files, job.file_bytes): job for job in suite.jobs}
-        for job in shapes.values():
+        for job in suite.layouts:
             step = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"
-            waiting = self._waiting(step)
-            problem = fio.lay_out(job, self.keeper.path, self.keeper.program, waiting)
+            problem = fio.lay_out(job, self.keeper.path, self.keeper.program, self._waiting(step))
             if problem:
                 raise _StopError(f"the files could not be made: {problem}")
-            self.done_s += plan.layout_seconds(job)
+            self.done_s += job.bytes_on_disk / plan.LAYOUT_BYTES_PER_S
 
-    def carry_out(self, steps: Sequence[BenchStep]) -> tuple[Run, ...]:
-        """Do the steps and return all runs so far, without the warm-up.
-
-        Raises _StopError where a run cannot be made.
-        """
+    def carry_out(self, steps: Iterable[Step]) -> None:
+        """Do the steps. Raises _StopError where a run cannot be made."""
         for step in steps:
             run = self._run(step)
-            self.runs.append(run)
+            if step.turn != plan.WARM_UP:
+                self.runs.append(run)
             if run.problem and run.delivered is None:
-                raise _StopError(f"{step.job.name}: {run.problem}")
-        return self.measured_runs()
+                raise _StopError(f"{run.job}: {run.problem}")
 
-    def search(self) -> tuple[Run, ...]:
-        """Look for the best read-ahead of each job."""
+    def search(self) -> None:
+        """Look for the best read-ahead of each job. Raises _StopError."""
         for job in self.order.suite.jobs:
-            values = plan.candidates(self.ground.target_kb, self.ground.superblock.read_ahead_kb)
+            values = self._candidates()
             measured: dict[int, float] = {}
             while (kb := plan.next_value(values, measured)) is not None:
                 setting = BenchSetting.tried(kb)
                 first = plan.WARM_UP if not measured else 1
                 turns = range(first, self.order.suite.repeats + 1)
-                self.carry_out([BenchStep(turn, job, setting) for turn in turns])
-                middle = spread(figures(self.measured_runs(), job, setting))
+                self.carry_out(Step(turn, job, setting) for turn in turns)
+                middle = spread(figures(self.runs, job.name, setting.name))
                 if middle is None:
                     raise _StopError(f"{job.name}: no run counts, see the problems")
                 measured[kb] = middle.median
-        return self.measured_runs()
 
-    def _run(self, step: BenchStep) -> Run:
-        self._apply_setting(step.setting)
-        job, own = step.job, self.own if step.setting.connections is not None else None
-        name = f"{job.name}, {step.setting.name}, " + (f"run {step.turn}" if step.turn else "warm-up")
-        before = self.instruments.read(own)
-        delivered, problem = fio.run_job(
-            job, self._folder(own), self.order.rate, self.keeper.program, self._waiting(name)
-        )
-        meters = self.instruments.between(before, self.instruments.read(own))
+    def _run(self, step: Step) -> Run:
+        """Make a run; it has the reason where it does not count though fio reports no error."""
+        turn, job, setting = step
+        self._apply_setting(setting)
+        folder, own = self.keeper.path, self.own if setting.connections is not None else None
+        if own is not None:
+            folder = own.path + folder.removeprefix(self.ground.mount.point.rstrip("/"))
+        waiting = self._waiting(f"{job.name}, {setting.name}, " + (f"run {turn}" if turn else "warm-up"))
+        before = self.ground.counters(own)
+        delivered, problem = fio.run_job(job, folder, self.order.rate, self.keeper.program, waiting)
+        after = self.ground.counters(own)
         self.done_s += plan.run_seconds(job)
-        run = Run(step, delivered, beside(job, meters, delivered), problem)
-        return run if problem else replace(run, problem=self._why_not_counted(run))
+        ratio = over_fetch(job, before, after, delivered)
+        problem = (
+            problem
+            or self._changed_by_others(setting)
+            or from_memory(ratio)
+            or unlike_setting(setting.connections, before, after)
+        )
+        return Run(job.name, setting.name, turn, delivered, ratio, problem)
 
-    def _folder(self, own: OwnMounts | None) -> str:
-        """Return the folder with the files: on the mount, or by way of bench's own."""
-        if own is None:
-            return self.keeper.path
-        return own.path + self.keeper.path.removeprefix(self.ground.mount.point.rstrip("/"))
-
-    def _why_not_counted(self, run: Run) -> str:
-        """Return why a run does not count though fio is content; "" where it does."""
-        wanted = run.step.setting.read_ahead_kb
-        if wanted is not None and self.bdi is not None and (value := self._present_kb(self.bdi)) != wanted:
-            return f"another program set the read-ahead to {value} KiB while it ran"
-        return from_memory(run) or unlike_setting(run)
+    def _changed_by_others(self, setting: BenchSetting) -> str:
+        wanted = setting.read_ahead_kb
+        if wanted is None or self.bdi is None or (value := _present_kb(self.bdi)) == wanted:
+            return ""
+        return f"another program set the read-ahead to {value} KiB while it ran"
 
     def _apply_setting(self, setting: BenchSetting) -> None:
         if setting.connections is not None and self.own is not None:
@@ -406,18 +361,18 @@ class _Work:
             self.bdi.write_kb(setting.read_ahead_kb)
         except OSError as error:
             raise _StopError(f"{self.bdi.name}: {error.strerror}") from None
-        value = self._present_kb(self.bdi)
+        value = _present_kb(self.bdi)
         if value != setting.read_ahead_kb:
             raise _StopError(f"the kernel made {value} of a read-ahead of {setting.read_ahead_kb} KiB")
 
-    @staticmethod
-    def _present_kb(bdi: Bdi) -> int:
-        try:
-            return bdi.read_kb()
-        except OSError as error:
-            raise _StopError(f"{bdi.name}: {error.strerror}") from None
-        except ParseError as error:
-            raise _StopError(str(error)) from None
-
     def _waiting(self, step: str) -> Callable[[float], None]:
-        return lambda passed_s: self.say(Progress(self.done_s + passed_s, self.all_s, step))
+        return lambda passed_s: self.show(Progress(self.done_s + passed_s, self.all_s, step))
+
+
+def _present_kb(bdi: Bdi) -> int:
+    try:
+        return bdi.read_kb()
+    except OSError as error:
+        raise _StopError(f"{bdi.name}: {error.strerror}") from None
+    except ParseError as error:
+        raise _StopError(str(error)) from None

@@ -1,4 +1,4 @@
-"""The mount that bench measures, and the counters at both ends of a run: of the mount, machine and tunnel."""
+"""The mount that bench measures, and the growth of its counters during a run."""
 
 from __future__ import annotations
 
@@ -6,20 +6,10 @@ import os
 import time
 from dataclasses import dataclass
 
-from nfstuned.core.bench.limits import Meters
 from nfstuned.core.mounts.targets import mount_profile
 from nfstuned.core.policy.decision import decide, place, wanted_connections
-from nfstuned.core.rules.nfs5_host import egress
-from nfstuned.core.samples.rates import connection_sends, make_look, rates
+from nfstuned.core.samples.rates import make_look
 from nfstuned.host.bench.guard import OwnMounts
-from nfstuned.host.bench.machine import (
-    Processors,
-    busy_between,
-    observe_processors,
-    observe_sent,
-    uplinks,
-)
-from nfstuned.host.network.outside import vm_size
 from nfstuned.host.observe import observe_host, observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.bench import MeasuredMount
@@ -29,9 +19,6 @@ from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.cifs import read_smb_mounts
 from nfstuned.parse.proc.mountinfo import SMB
-from nfstuned.parse.proc.processes import read_tunnel_threads
-
-_BITS = 8
 
 
 class CannotMeasureError(Exception):
@@ -40,7 +27,7 @@ class CannotMeasureError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The mount that is measured, as it was found."""
+    """The mount that is measured, in its state before the measurement."""
 
     root: Root
     snapshot: Snapshot
@@ -86,12 +73,12 @@ class Ground:
 
     @property
     def connections(self) -> int | None:
-        """How many connections the mount has; None where the kernel does not show that."""
+        """The number of the mount's connections; None where the kernel does not show it."""
         return len(self._stats.transports) or None if self._stats else None
 
     @property
     def round_trip_ms(self) -> float | None:
-        """How long the quickest kind of operation took so far, in the mean; None where none has ended."""
+        """The mean time of the quickest kind of operation so far; None where no operation has ended."""
         ended = [op for op in self._stats.ops.values() if op.ops > 0] if self._stats else []
         return min((op.rtt_ms / op.ops for op in ended), default=None)
 
@@ -99,7 +86,7 @@ class Ground:
     def _stats(self) -> MountStats | None:
         return self.snapshot.stanza_of(self.mount, self.superblock)
 
-    def subject(self, program: str) -> MeasuredMount:
+    def measured_mount(self, program: str) -> MeasuredMount:
         """Return the mount and the machine for the document; `program` is fio's version."""
         return MeasuredMount(
             mount_point=self.mount.point,
@@ -116,84 +103,15 @@ class Ground:
             host=os.uname().nodename,
         )
 
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The counters at a moment; None where one could not be read."""
-
-    processors: Processors
-    counted: Counted | None
-    time: float
-    monotonic_s: float
-    sent: int | None
-    tunnel_s: float | None
-
-
-class Instruments:
-    """The counters that are read at both ends of each run."""
-
-    def __init__(self, ground: Ground) -> None:
-        """Find the VM's size, which an Azure VM answers within a second, and the tunnel: both stay."""
-        self._ground = ground
-        snapshot, options = ground.snapshot, ground.mount.options
-        size = vm_size()[0] if snapshot.azure and ground.root.prefix == "/" else None
-        most = egress(size) if size else None
-        self._limit = most.mbit_per_s * 1e6 / _BITS if most else None
-        self._uplinks = uplinks(ground.root) if most else ()
-        # A mount through a local TLS proxy has the proxy's port.
-        address, port = options.get("addr") or "", options.number("port")
-        is_local = address.startswith("127.") or address == "::1"
-        pid_files = (
-            each.pid_file for each in snapshot.tunnels if is_local and each.port and each.port == port
-        )
-        self._pid_file = next(pid_files, "")
-
-    def read(self, own: OwnMounts | None) -> Reading:
-        """Return the counters, those of the mount or of bench's own."""
-        now, monotonic_s, root = time.time(), time.monotonic(), self._ground.root
-        threads = read_tunnel_threads(root, self._pid_file)
-        return Reading(
-            processors=observe_processors(root),
-            counted=self._counted() if own is None else _counted_own(own),
-            time=now,
-            monotonic_s=monotonic_s,
-            sent=observe_sent(root, self._uplinks) if self._uplinks else None,
-            tunnel_s=threads.all_s if threads else None,
-        )
-
-    def _counted(self) -> Counted | None:
-        stanzas = observe_stanzas(self._ground.root)
+    def counters(self, own: OwnMounts | None) -> Look:
+        """Return the counters of the mount, or of bench's own; a Look without them where unreadable."""
+        moment = time.time(), time.monotonic()
+        if own is not None:
+            stanza = own.stanza()
+            shown = stanza and Counted("own", None, (stanza.point,), stanza.source, stanza.point, stanza)
+            return Look(*moment, (shown,) if shown else ())
+        stanzas = observe_stanzas(self.root)
         if stanzas is None:
-            return None
-        shown = make_look(self._ground.snapshot, stanzas, 0.0, 0.0).superblocks
-        return next((each for each in shown if each.device == self._ground.superblock.device), None)
-
-    def between(self, before: Reading, after: Reading) -> Meters:
-        """Return the growth between two readings."""
-        seconds = after.monotonic_s - before.monotonic_s
-        pair = (before.counted, after.counted)
-        old, new = (Look(each.time, each.monotonic_s, _some(each.counted)) for each in (before, after))
-        return Meters(
-            sample=next(iter(rates(old, new)), None),
-            sends=connection_sends(pair[0].stats, pair[1].stats) if pair[0] and pair[1] else (),
-            busy=busy_between(before.processors, after.processors),
-            sent_bytes_per_s=_rate(before.sent, after.sent, seconds),
-            sent_limit_bytes_per_s=self._limit,
-            tunnel_processors=_rate(before.tunnel_s, after.tunnel_s, seconds),
-        )
-
-
-def _counted_own(own: OwnMounts) -> Counted | None:
-    """Return the counters of bench's own mount, which is alone on its transport group."""
-    stanza = own.stanza()
-    return stanza and Counted("own", None, (stanza.point,), stanza.source, stanza.point, stanza)
-
-
-def _some(counted: Counted | None) -> tuple[Counted, ...]:
-    return () if counted is None else (counted,)
-
-
-def _rate(before: float | None, after: float | None, seconds: float) -> float | None:
-    if before is None or after is None or after < before or seconds <= 0:
-        return None
-    return (after - before) / seconds
+            return Look(*moment, ())
+        superblocks = make_look(self.snapshot, stanzas, *moment).superblocks
+        return Look(*moment, tuple(each for each in superblocks if each.device == self.superblock.device))

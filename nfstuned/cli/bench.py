@@ -11,11 +11,18 @@ from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, earlier, run_bench, settings
+from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, run_bench, settings
 from nfstuned.app.bench_ground import CannotMeasureError, Ground
 from nfstuned.cli.messages import note, terminal_width, usable_policy
 from nfstuned.cli.options import format_option
-from nfstuned.core.bench.compare import Against, NotComparableError, against, is_whole, lack_of_runs
+from nfstuned.core.bench.compare import (
+    Against,
+    NotComparableError,
+    against,
+    demand_same_jobs,
+    has_all_results,
+    lack_of_runs,
+)
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import (
     LIKELY_TRIED,
@@ -29,11 +36,11 @@ from nfstuned.core.bench.plan import (
 )
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
-from nfstuned.host.bench import fio, results
-from nfstuned.host.bench.suites import names, parse_size, suite
+from nfstuned.host.bench import fio
+from nfstuned.host.bench.documents import names, parse_size, read_bench, suite
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.root import Root
-from nfstuned.model.bench import Bench, BenchSetting
+from nfstuned.model.bench import Bench, BenchSetting, Suite
 from nfstuned.model.policy import WITH
 from nfstuned.view.bench import (
     HEADER,
@@ -88,32 +95,42 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
         if wish.runtime is None and ground.round_trip_ms is not None:
             order = replace(order, suite=with_long_runs(order.suite, ground.round_trip_ms))
         compared = settings(ground, order)
-        before = wish.against and earlier(ground, wish.against, order, compared, program)
-        if before and (problem := lack_of_runs(before, order.suite)):
-            note(problem)
+        before = None if wish.against is None else _earlier(wish.against, order.suite, compared)
         _print_plan(ground, order, compared)
         if not wish.yes and not _agreed():
             return FAILED
-        with _bar() as say:
-            result = run_bench(ground, order, say)
+        with _bar() as show:
+            result = run_bench(ground, order, show)
     except (CannotMeasureError, NotComparableError, ParseError) as error:
         note(str(error))
         return FAILED
     except OSError as error:
         note(f"{error.filename or order.folder}: {error.strerror or error}")
         return FAILED
-    return _present(root, result, before or None, wish)
+    return _present(result, before, wish)
+
+
+def _earlier(file: str, chosen: Suite, compared: Sequence[BenchSetting]) -> Bench:
+    """Return an earlier measurement of the same jobs. Raises NotComparableError, OSError and ParseError."""
+    before = read_bench(file)
+    try:
+        demand_same_jobs(before, chosen, compared)
+    except NotComparableError as error:
+        raise NotComparableError(f"{file}: {error}") from None
+    if problem := lack_of_runs(before, chosen):
+        note(problem)
+    return before
 
 
 def _print_plan(ground: Ground, order: BenchOrder, compared: Sequence[BenchSetting]) -> None:
     """Print the plan and the costs. Raises CannotMeasureError where the files have no space."""
     free = demand_space(order.folder, order.suite)
     wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
-    most = bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
+    most = order.rate and bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
     bills = ground.profile.partition(WITH)[0] != GENERIC
     for line in plan_lines(order.folder, order.suite, free, wanted_s):
         note(line)
-    for line in cost_lines(order.suite, compared, most, bills=bills):
+    for line in cost_lines(order.suite, compared, most or None, bills=bills):
         note(line)
 
 
@@ -130,9 +147,9 @@ class _bar:  # noqa: N801 - a context, used once
 
     def __enter__(self) -> Callable[[Progress], None]:
         self._began, self._drawn = time.monotonic(), False
-        return self._say
+        return self._show
 
-    def _say(self, progress: Progress) -> None:
+    def _show(self, progress: Progress) -> None:
         if not sys.stderr.isatty() or time.monotonic() - self._began < _SOON_S:
             return
         left = max(0.0, progress.all_s - progress.done_s)
@@ -148,35 +165,30 @@ class _bar:  # noqa: N801 - a context, used once
             sys.stderr.flush()
 
 
-def _present(root: Root, result: Bench, before: Bench | None, wish: BenchWish) -> int:
-    """Compare, save and print the results; return the exit status."""
-    status = MEASURED if not result.ended and is_whole(result.runs) else INCOMPLETE
-    beside = None
+def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
+    """Compare and print the results; return the exit status."""
+    status = MEASURED if not result.ended and has_all_results(result.runs) else INCOMPLETE
+    compared = None
     if before is not None:
         try:
-            beside = against(before, result)
+            compared = against(before, result)
         except NotComparableError as error:
             note(f"not compared: {error}")
             status = INCOMPLETE
-    try:
-        text = to_json(bench_document(result, beside)) + "\n"
-        note(f"kept in {results.save(results.result_folder(root), result.time, text)}")
-    except OSError as error:
-        note(f"not kept: {error.filename}: {error.strerror or error}")
-    return status if _print(result, beside, wish) else INCOMPLETE
+    return status if _print(result, compared, wish) else INCOMPLETE
 
 
-def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
+def _print(result: Bench, compared: Against | None, wish: BenchWish) -> bool:
     """Print the table, or write the document; return whether that could be done. Raises OSError of stdout."""
     if wish.form == "text":
-        _print_text(result, beside)
+        _print_text(result, compared)
         return True
     if wish.form == "html":
         from nfstuned.view.report.bench import bench_page  # noqa: PLC0415 - for a page alone
 
-        lines: Iterable[str] = bench_page(result, beside)
+        lines: Iterable[str] = bench_page(result, compared)
     else:
-        lines = to_json(bench_document(result, beside)).splitlines()
+        lines = to_json(bench_document(result, compared)).splitlines()
     if wish.output is None:
         for line in lines:
             # In UTF-8 whatever the locale is: a page names its own encoding.
@@ -191,11 +203,11 @@ def _print(result: Bench, beside: Against | None, wish: BenchWish) -> bool:
     return True
 
 
-def _print_text(result: Bench, beside: Against | None) -> None:
+def _print_text(result: Bench, compared: Against | None) -> None:
     rows = bench_rows(result)
     if rows:
         _print_table(rows)
-    lines = (*bench_result_lines(result), *(against_lines(beside) if beside is not None else ()))
+    lines = (*bench_result_lines(result), *(against_lines(compared) if compared is not None else ()))
     sys.stdout.writelines(_wrapped(printable(line)) + "\n" for line in lines)
 
 
@@ -276,8 +288,9 @@ def _wrapped(line: str) -> str:
 )
 @click.option(
     "--against",
-    metavar="FILE|last",
-    help="Compare with an earlier JSON document, or with the last measurement of this mount and these jobs.",
+    type=click.Path(),
+    metavar="FILE",
+    help="Compare with an earlier JSON document of the same jobs.",
 )
 @click.pass_obj
 def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - Wish has the types
@@ -285,8 +298,8 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
 
     MOUNT is a mount point, or a folder on the mount that you may write to. Files are made in a folder of
     their own and removed at the end, also after Ctrl-C and kill -9. Settings are compared by turns, on the
-    same files; a difference within the noise is called that. Each result has the kernel's counters and the
-    limit of the job. The newest 100 measurements are kept.
+    same files; a difference within the noise is called that. --format json --output FILE keeps a document
+    for a later --against FILE.
 
     \b
     Examples:

@@ -1,14 +1,22 @@
-"""The values of `nfstuned bench`: fio's jobs in suites, settings, runs, and differences."""
+"""The values of `nfstuned bench`: fio's jobs in suites, settings, runs, and differences.
+
+Their fields are the keys of `nfstuned.bench/1` (docs/json.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
 
-from nfstuned.model.policy import Source
+from pydantic import AwareDatetime, Field
+
+from nfstuned.model.samples import MOST
 
 SCHEMA = "nfstuned.bench/1"
+Whole = Annotated[int, Field(strict=True, ge=0, le=int(MOST))]
+Number = Annotated[float, Field(strict=True, ge=0, le=MOST, allow_inf_nan=False)]
+Flag = Annotated[bool, Field(strict=True)]
 
 
 class Pattern(str, Enum):
@@ -46,30 +54,40 @@ class Varies(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One of fio's jobs."""
+    """A job of fio."""
 
     name: str
     pattern: Pattern
-    block_bytes: int
+    block_bytes: Whole
     engine: Engine = Engine.READ_WRITE
-    direct: bool = False
+    direct: Flag = False
     """Past the page cache (O_DIRECT), and so past the read-ahead."""
-    depth: int = 1
+    depth: Whole = 1
     """Requests that each thread has under way; more than 1 for an asynchronous engine alone."""
-    threads: int = 1
-    files: int = 1
+    threads: Whole = 1
+    files: Whole = 1
     """For each thread, one after the other or by turns, as fio does it."""
-    file_bytes: int = 1 << 30
-    skip_bytes: int = 0
-    """After each block so much is left out, as where one part of a file in several is wanted."""
-    runtime_s: float = 60.0
-    ramp_s: float = 0.0
+    file_bytes: Whole = 1 << 30
+    skip_bytes: Whole = 0
+    """The gap after each block, as for a program that needs a part of a file."""
+    runtime_s: Number = 60.0
+    ramp_s: Number = 0.0
     """Before the measurement begins."""
 
     @property
     def bytes_on_disk(self) -> int:
         """The size of its files."""
         return self.threads * self.files * self.file_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JobSource:
+    """A vendor's page that publishes the jobs."""
+
+    title: str
+    url: str
+    read: str
+    """The date of the visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +98,30 @@ class Suite:
     about: str
     jobs: tuple[Job, ...]
     varies: Varies = Varies.NOTHING
-    searches: bool = False
-    """Whether the best setting is looked for, and not each one tried."""
-    repeats: int = 3
-    sources: tuple[Source, ...] = ()
-    """Where the jobs come from; the vendors'."""
+    searches: Flag = False
+    """Whether bench searches for the best setting and does not try each."""
+    repeats: Whole = 3
+    sources: tuple[JobSource, ...] = ()
+
+    @property
+    def layouts(self) -> tuple[Job, ...]:
+        """A job of each layout: jobs with the same number and size of files share the files."""
+        return tuple({(job.threads, job.files, job.file_bytes): job for job in self.jobs}.values())
 
     @property
     def bytes_on_disk(self) -> int:
-        """The size of the suite's files: jobs with the same number and size of files share them."""
-        shapes = {(job.threads, job.files, job.file_bytes): job.bytes_on_disk for job in self.jobs}
-        return sum(shapes.values())
+        """The size of the suite's files."""
+        return sum(job.bytes_on_disk for job in self.layouts)
 
 
 @dataclass(frozen=True, slots=True)
 class BenchSetting:
-    """How the mount is while a job runs. None leaves it as it is."""
+    """The state of the mount while a job runs. None leaves it as it is."""
 
     name: str
-    read_ahead_kb: int | None = None
-    connections: int | None = None
-    """Measured on a temporary mount that has so many of its own."""
+    read_ahead_kb: Whole | None = None
+    connections: Whole | None = None
+    """Measured on a temporary mount with this number of its own."""
 
     @classmethod
     def tried(cls, kb: int | None) -> BenchSetting:
@@ -121,71 +142,31 @@ class OwnMount:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchStep:
-    """A job to be run under a setting. The runs of turn 0 are the warm-up, and thrown away."""
-
-    turn: int
-    job: Job
-    setting: BenchSetting
-
-
-@dataclass(frozen=True, slots=True)
 class Delivered:
     """fio's figures of a job. Rates are for all of its threads together."""
 
-    bytes_per_s: float
-    operations_per_s: float
-    latency_ms: float
+    bytes_per_s: Number
+    operations_per_s: Number
+    latency_ms: Number
     """From a request to its end, the mean."""
-    latency_p99_ms: float | None
+    latency_p99_ms: Number | None
     """None where fio took no percentiles."""
-    seconds: float
-    error: int = 0
+    seconds: Number
+    error: Whole = 0
     """The errno of the first request that failed; 0 where none did."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """The kernel's figures of the mount and of the machine while a job ran, its ramp and layout with it.
-
-    None is a figure that could not be read.
-    """
-
-    server_bytes_per_s: float | None = None
-    """Sent by the server for a job that reads, to the server by a job that writes."""
-    over_fetch: float | None = None
-    """Bytes that the server sent for each that programs read; None for writes and for mapped files."""
-    rtt_ms: float | None = None
-    queue_ms: float | None = None
-    """How long a request waited in the client before it was sent, the mean."""
-    retransmissions_per_s: float | None = None
-    in_flight: float | None = None
-    backlog: float | None = None
-    connections: int | None = None
-    carrying: int | None = None
-    """The connections that carried requests, at least a tenth of an equal part each."""
-    busiest_connection: float | None = None
-    """The part of the requests that the busiest connection carried, from 0 to 1."""
-    sent_bytes_per_s: float | None = None
-    """Sent by the interfaces of an Azure VM, for which the VM has a limit."""
-    sent_limit_bytes_per_s: float | None = None
-    """That limit, by the size of the VM."""
-    tunnel_processors: float | None = None
-    """How many processors the TLS tunnel of the mount took; None without one."""
-    busy_processors: float | None = None
-    """Of all processors, from 0 to 1."""
-    busiest_processor: float | None = None
-    """The busiest one alone, from 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
-    """One step, done, or tried."""
+    """A run of a job under a setting, by their names; the runs of turn 0 are the warm-up."""
 
-    step: BenchStep
+    job: str
+    setting: str
+    turn: Whole
     delivered: Delivered | None
     """None where fio printed no figures."""
-    beside: Beside = Beside()
+    over_fetch: Number | None = None
+    """Bytes that the server sent for each byte that programs read; None for writes, and where unknown."""
     problem: str = ""
     """Why the run does not count; "" where it does."""
 
@@ -213,12 +194,12 @@ class Relation(str, Enum):
 class Difference:
     """A job under two settings, or under one setting before and now."""
 
-    job: Job
+    job: str
     before: BenchSetting
     after: BenchSetting
     outcome: Relation
     ratio: float | None
-    """The medians' throughput, after by before; None where one of them is missing or 0."""
+    """The medians' throughput, after by before; None where either is missing or 0."""
     old: Spread | None
     """Of the throughput before, in bytes a second; None where no run counts."""
     new: Spread | None
@@ -233,8 +214,8 @@ class MeasuredMount:
     fstype: str
     profile: str
     options: str
-    read_ahead_kb: int | None
-    connections: int | None
+    read_ahead_kb: Whole | None
+    connections: Whole | None
     kernel: str
     fio: str
     host: str
@@ -242,18 +223,16 @@ class MeasuredMount:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A whole measurement."""
+    """A complete measurement."""
 
-    time: float
-    """Its begin, in Unix seconds."""
-    subject: MeasuredMount
+    time: AwareDatetime
+    """Its begin, with the offset from UTC."""
+    mount: MeasuredMount
     suite: Suite
     settings: tuple[BenchSetting, ...]
     runs: tuple[Run, ...]
     """Without the warm-up."""
     ended: str = ""
     """Why it ended before its time; "" where it did not."""
-    readings: Mapping[str, str] = field(default_factory=dict)
-    """The limit of each job by its name, under the last setting where settings were compared."""
-    rate_bytes_per_s: int | None = None
-    """The most that the jobs were allowed to move; None for no limit."""
+    rate_bytes_per_s: Whole | None = None
+    """The upper bound of the jobs' throughput; None for no bound."""

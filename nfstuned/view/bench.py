@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import timezone
+from operator import attrgetter
 from types import MappingProxyType
 
 from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, difference, figures, spread
-from nfstuned.core.bench.limits import find_limit
 from nfstuned.core.bench.plan import Bounds, best_value
 from nfstuned.core.policy.match import as_glob
 from nfstuned.core.samples.sample import amount, speed
@@ -19,9 +19,7 @@ from nfstuned.model.bench import (
     SCHEMA,
     Bench,
     BenchSetting,
-    Delivered,
     Difference,
-    Job,
     MeasuredMount,
     Relation,
     Run,
@@ -33,18 +31,16 @@ from nfstuned.parse.fields import count
 from nfstuned.view.policy import to_toml
 from nfstuned.view.words import NONE, TIME_FORM, Document, duration
 
-HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "RTT", "OVER-FETCH")
+HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "OVER-FETCH")
 FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
-    "bytes_per_s": lambda run: run.delivered.bytes_per_s if run.delivered else None,
-    "operations_per_s": lambda run: run.delivered.operations_per_s if run.delivered else None,
-    "latency_ms": lambda run: run.delivered.latency_ms if run.delivered else None,
-    "rtt_ms": lambda run: run.beside.rtt_ms,
-    "over_fetch": lambda run: run.beside.over_fetch,
+    "bytes_per_s": attrgetter("delivered.bytes_per_s"),
+    "operations_per_s": attrgetter("delivered.operations_per_s"),
+    "latency_ms": attrgetter("delivered.latency_ms"),
+    "over_fetch": attrgetter("over_fetch"),
 })  # fmt: skip
 """The figures of the table and the charts, by their keys in the document."""
-_FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f} ms", "{:.2f}")
-_SAME = "no difference beyond the noise"
-_UNKNOWN = "too few runs count to say anything"
+_FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f}")
+_UNKNOWN = "too few runs count for a verdict"
 _TWO = 2
 """Settings of a comparison; a search tries more."""
 
@@ -59,36 +55,34 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
     yield f"It takes about {duration(seconds)}, and uses what the server and the network give."
 
 
-def cost_lines(suite: Suite, compared: Sequence[BenchSetting], most: Bounds, *, bills: bool) -> Iterator[str]:
+def cost_lines(
+    suite: Suite, compared: Sequence[BenchSetting], most: Bounds | None, *, bills: bool
+) -> Iterator[str]:
     """Yield the second mount, the bytes and the possible costs, before the measurement begins."""
     if any(setting.connections is not None for setting in compared):
         yield (
             "It mounts the folder a second time where no other program sees it, with connections of its own, "
             "and unmounts it between the settings; the mount itself stays as it is."
         )
-    if most.rate_bytes_per_s is None or most.job_bytes is None or most.requests is None:
-        yield "How many bytes and requests that is depends on what the server gives; --rate sets a bound."
+    if most is None:
+        yield "The number of bytes and requests depends on the server; --rate sets a bound."
     else:
         beyond = "" if all(job.direct for job in suite.jobs) else ", and what the read-ahead fetches beyond"
         yield (
             f"At {speed(most.rate_bytes_per_s)} the jobs move at most {amount(most.job_bytes)} in all, in "
             f"about {most.requests:,} blocks{beyond}; their files are written once before, "
-            f"{amount(most.file_bytes)}."
+            f"{amount(suite.bytes_on_disk)}."
         )
     if bills:
         yield (
-            "The provider may charge for requests, for bytes, and for what crosses a zone or a region; how "
-            "much depends on the contract, which is not known here."
+            "The provider may charge for requests, for bytes, and for traffic that crosses a zone or a "
+            "region; how much depends on the contract, which is not known here."
         )
 
 
-def spread_of(
-    bench: Bench, job: Job, setting: BenchSetting, take: Callable[[Run], float | None]
-) -> Spread | None:
+def spread_of(bench: Bench, job: str, setting: BenchSetting, key: str = "bytes_per_s") -> Spread | None:
     """Return the spread of a figure over the runs that count; None where no run has it."""
-    counted = (run for run in bench.runs if not run.problem)
-    values = (take(run) for run in counted if (run.step.job, run.step.setting) == (job, setting))
-    return spread([value for value in values if value is not None])
+    return spread(figures(bench.runs, job, setting.name, FIGURES[key]))
 
 
 def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
@@ -96,7 +90,7 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     rows = []
     for job in bench.suite.jobs:
         for setting in bench.settings:
-            middle, *others = (spread_of(bench, job, setting, take) for take in FIGURES.values())
+            middle, *others = (spread_of(bench, job.name, setting, key) for key in FIGURES)
             if middle is not None:
                 rates = speed(middle.median), speed(middle.least), speed(middle.most)
                 numbers = (
@@ -107,33 +101,40 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     return rows
 
 
-def best_read_ahead(bench: Bench, job: Job) -> int | None:
-    """Return the smallest read-ahead that is as good as any; None where there were less than two."""
-    measured = {
-        setting.read_ahead_kb: middle.median
-        for setting in bench.settings
-        if setting.read_ahead_kb is not None
-        and (middle := spread(figures(bench.runs, job, setting))) is not None
-    }
-    return best_value(measured) if len(measured) >= _TWO else None
+def best_read_aheads(bench: Bench) -> dict[str, int]:
+    """Return the smallest read-ahead that is as good as any, by job, of the jobs with two or more."""
+    best = {}
+    for job in bench.suite.jobs:
+        measured = {
+            setting.read_ahead_kb: middle.median
+            for setting in bench.settings
+            if setting.read_ahead_kb is not None
+            and (middle := spread_of(bench, job.name, setting)) is not None
+        }
+        if len(measured) >= _TWO:
+            best[job.name] = best_value(measured)
+    return best
 
 
 def differences(bench: Bench) -> tuple[Difference, ...]:
     """Return each job's difference from the first setting to the last; none where nothing was compared."""
     if len(bench.settings) < _TWO:
         return ()
-    before, after = bench.settings[0], bench.settings[-1]
-    return tuple(difference(bench.runs, job, before, after) for job in bench.suite.jobs)
+    pair = bench.settings[0], bench.settings[-1]
+    return tuple(
+        difference(job.name, pair, *(figures(bench.runs, job.name, setting.name) for setting in pair))
+        for job in bench.suite.jobs
+    )
 
 
 def proposed(bench: Bench) -> BenchSetting | None:
     """Return the setting that is best for all jobs: of a search, or the winner of two.
 
-    None where none was looked for, where no job gains beyond the noise or another loses, and where too few
-    runs of a job count to know.
+    None where the suite does not compare, where no job gains beyond the noise or another loses, and where too
+    few runs of a job count to know.
     """
     if not is_comparison(bench):
-        best = [kb for job in bench.suite.jobs if (kb := best_read_ahead(bench, job)) is not None]
+        best = best_read_aheads(bench).values()
         return BenchSetting.tried(max(best)) if best and len(bench.settings) > _TWO else None
     outcomes = {each.outcome for each in differences(bench)} - {Relation.SAME}
     winners = {Relation.FASTER: bench.settings[-1], Relation.SLOWER: bench.settings[0]}
@@ -150,7 +151,6 @@ def bench_result_lines(bench: Bench) -> Iterator[str]:
     """Yield a sentence for each job, and the configuration where a setting wins."""
     yield from rate_lines(bench)
     yield from comparisons(bench)
-    yield from limits(bench)
     yield from policy_lines(bench)
     yield from shortcomings(bench)
 
@@ -166,15 +166,8 @@ def comparisons(bench: Bench) -> Iterator[str]:
     if len(bench.settings) == _TWO:
         yield from map(difference_sentence, differences(bench))
     elif len(bench.settings) > _TWO:
-        for job in bench.suite.jobs:
-            if (kb := best_read_ahead(bench, job)) is not None:
-                yield f"{job.name}: {kb} KiB is the smallest read-ahead that gives as much as any"
-
-
-def limits(bench: Bench) -> Iterator[str]:
-    """Yield the limit of each job, in a sentence."""
-    for name, text in bench.readings.items():
-        yield f"{name}: {text}"
+        for job, kb in best_read_aheads(bench).items():
+            yield f"{job}: {kb} KiB is the smallest read-ahead that gives as much as any"
 
 
 def shortcomings(bench: Bench) -> Iterator[str]:
@@ -182,7 +175,7 @@ def shortcomings(bench: Bench) -> Iterator[str]:
     seen: dict[str, int] = {}
     for run in bench.runs:
         if run.problem:
-            text = f"{run.step.job.name}, {run.step.setting.name}: {run.problem}"
+            text = f"{run.job}, {run.setting}: {run.problem}"
             seen[text] = seen.get(text, 0) + 1
     for text, times in seen.items():
         yield f"not counted: {count(times, 'run')} of {text}"
@@ -190,16 +183,18 @@ def shortcomings(bench: Bench) -> Iterator[str]:
         yield f"It ended before its time: {bench.ended}"
 
 
-def difference_sentence(found: Difference) -> str:
-    """Return a difference in a sentence with its numbers."""
-    if found.outcome is Relation.UNKNOWN or found.ratio is None or found.old is None or found.new is None:
-        return f"{found.job.name}: {_UNKNOWN}"
-    is_same = found.outcome is Relation.SAME
-    return (
-        f"{found.job.name}: {_SAME if is_same else f'{found.ratio:.2f} times as fast'}: "
-        f"{throughput_text(found.new)} with {short_name(found.after)}, "
-        f"{throughput_text(found.old)} with {short_name(found.before)}"
-    )
+def difference_sentence(compared: Difference, since: str = "") -> str:
+    """Return a difference in a sentence with its numbers; `since` is the earlier measurement's word."""
+    after, before = short_name(compared.after), short_name(compared.before)
+    name = f"{compared.job}, {after}" if since else compared.job
+    if compared.outcome is Relation.UNKNOWN or compared.old is None or compared.new is None:
+        return f"{name}: {_UNKNOWN}"
+    same = "no difference beyond the noise"
+    outcome = same if compared.outcome is Relation.SAME else f"{compared.ratio:.2f} times as fast"
+    new, old = throughput_text(compared.new), throughput_text(compared.old)
+    if since:
+        return f"{name}: {outcome}: {new} now, {old} {since}"
+    return f"{name}: {outcome}: {new} with {after}, {old} with {before}"
 
 
 def throughput_text(middle: Spread) -> str:
@@ -214,25 +209,25 @@ def short_name(setting: BenchSetting) -> str:
 
 def policy_lines(bench: Bench) -> Iterator[str]:
     """Yield the configuration for the best setting, where the mount does not have it."""
-    best, subject = proposed(bench), bench.subject
+    best, measured = proposed(bench), bench.mount
     if best is None:
         return
     if best.connections is not None:
-        yield from _number_lines(best.connections, subject)
+        yield from _number_lines(best.connections, measured)
         return
-    kb, present = best.read_ahead_kb, subject.read_ahead_kb
+    kb, present = best.read_ahead_kb, measured.read_ahead_kb
     of_profile = is_comparison(bench) and best == bench.settings[-1]
     if kb == present and (of_profile or not is_comparison(bench)):
         yield f"The mount has the best read-ahead: {kb} KiB."
     elif of_profile and kb is not None and present is not None and present < kb:
         yield "To have that: sudo nfstuned apply"
     else:
-        yield from _profile_lines(subject, f"read_ahead_kb = {kb}", "lower = true")
+        yield from _profile_lines(measured, f"read_ahead_kb = {kb}", "lower = true")
 
 
-def _number_lines(number: int, subject: MeasuredMount) -> Iterator[str]:
+def _number_lines(number: int, measured: MeasuredMount) -> Iterator[str]:
     """Yield how to have a number of connections: the first mount of a server decides for all."""
-    if number == subject.connections:
+    if number == measured.connections:
         yield f"The mount has the better number of connections: {number}."
     elif number == 1:
         yield (
@@ -241,19 +236,19 @@ def _number_lines(number: int, subject: MeasuredMount) -> Iterator[str]:
         )
     else:
         keys = [f"nconnect = {number}", f"nconnect_max = {number}"]
-        if "vers=4.0" in subject.options.split(","):
+        if "vers=4.0" in measured.options.split(","):
             keys.append("nconnect_not_for = []")  # or a profile that names 4.0 there would go on with one
-        yield from _profile_lines(subject, *keys, workload=subject.profile.partition(WITH)[2])
+        yield from _profile_lines(measured, *keys, workload=measured.profile.partition(WITH)[2])
         yield (
             "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
-            f"sudo nfstuned apply --remount {shlex.quote(subject.mount_point)}"
+            f"sudo nfstuned apply --remount {shlex.quote(measured.mount_point)}"
         )
 
 
-def _profile_lines(subject: MeasuredMount, *keys: str, workload: str = "") -> Iterator[str]:
+def _profile_lines(measured: MeasuredMount, *keys: str, workload: str = "") -> Iterator[str]:
     """Yield a profile with these keys for this mount alone; the keys alone where it has its own already."""
-    base = subject.profile.partition(WITH)[0]
-    name = "measured" + re.sub(r"[^A-Za-z0-9]+", "-", subject.mount_point).rstrip("-")[:50]
+    base = measured.profile.partition(WITH)[0]
+    name = "measured" + re.sub(r"[^A-Za-z0-9]+", "-", measured.mount_point).rstrip("-")[:50]
     file = f"/etc/nfstuned/conf.d/{name}.toml"
     if base == name:
         yield f"To have that, in the table [profile.{name}] of {file}:"
@@ -265,7 +260,7 @@ def _profile_lines(subject: MeasuredMount, *keys: str, workload: str = "") -> It
         f'inherits = "{base}"',
         *keys,
         "[[policy]]",
-        f"match = {to_toml({'mount_point': as_glob(subject.mount_point)})}",
+        f"match = {to_toml({'mount_point': as_glob(measured.mount_point)})}",
         f'profile = "{name}"',
         *([f'workload = "{workload}"'] if workload else ()),
     ]
@@ -274,16 +269,9 @@ def _profile_lines(subject: MeasuredMount, *keys: str, workload: str = "") -> It
 
 def against_lines(against: Against) -> Iterator[str]:
     """Yield each job's difference from an earlier measurement, and the other changes."""
-    then = datetime.fromtimestamp(against.before.time, timezone.utc)
-    yield f"Against the measurement of {then:{TIME_FORM}} UTC:"
+    yield f"Against the measurement of {against.before.time.astimezone(timezone.utc):{TIME_FORM}} UTC:"
     for each in against.compared:
-        name = f"{each.job.name}, {short_name(each.after)}"
-        if each.outcome is Relation.UNKNOWN or each.ratio is None or each.old is None or each.new is None:
-            yield f"{name}: {_UNKNOWN}"
-            continue
-        is_same = each.outcome is Relation.SAME
-        outcome = _SAME if is_same else f"{each.outcome.value}, {each.ratio:.2f} times"
-        yield f"{name}: {outcome}: {throughput_text(each.new)} now, {throughput_text(each.old)} then"
+        yield difference_sentence(each, "then")
     if not against.changed:
         yield "Mount, options, kernel and fio are the same."
     for changed in against.changed:
@@ -292,38 +280,25 @@ def against_lines(against: Against) -> Iterator[str]:
 
 def bench_document(bench: Bench, against: Against | None = None) -> Document:
     """Return the document: every number of the table and the charts, and every run."""
-    suite, best = bench.suite, proposed(bench)
+    best = proposed(bench)
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "time": _time(bench),
-        "mount": asdict(bench.subject),
-        "suite": {
-            "name": suite.name,
-            "about": suite.about,
-            "repeats": suite.repeats,
-            "jobs": [
-                {**asdict(job), "pattern": job.pattern.value, "engine": job.engine.value}
-                for job in suite.jobs
-            ],
-            "sources": [{"title": s.title, "url": s.url, "read": s.read} for s in suite.sources],
-        },
-        "rate_bytes_per_s": bench.rate_bytes_per_s,
-        "settings": [asdict(setting) for setting in bench.settings],
+        **asdict(bench),
+        "time": bench.time.isoformat(),
         "results": [
             {
                 "job": job.name,
                 "setting": setting.name,
-                **{key: _or_null(spread_of(bench, job, setting, take)) for key, take in FIGURES.items()},
-                "limit": find_limit(job, [run for run in bench.runs if run.step.setting == setting]),
+                **{key: _or_null(spread_of(bench, job.name, setting, key)) for key in FIGURES},
             }
-            for job in suite.jobs
+            for job in bench.suite.jobs
             for setting in bench.settings
-            if figures(bench.runs, job, setting)
+            if spread_of(bench, job.name, setting) is not None
         ],
         "differences": [
             {
-                "job": each.job.name,
+                "job": each.job,
                 "before": each.before.name,
                 "after": each.after.name,
                 "outcome": each.outcome.value,
@@ -331,18 +306,16 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             }
             for each in differences(bench)
         ],
-        "best_read_ahead_kb": {
-            job.name: kb for job in suite.jobs if (kb := best_read_ahead(bench, job)) is not None
-        },
+        "best_read_ahead_kb": best_read_aheads(bench),
         "proposed_read_ahead_kb": None if best is None else best.read_ahead_kb,
         "proposed_nconnect": None if best is None else best.connections,
         "against": against
         and {
-            "time": _time(against.before),
-            "mount": asdict(against.before.subject),
+            "time": against.before.time.isoformat(),
+            "mount": asdict(against.before.mount),
             "differences": [
                 {
-                    "job": each.job.name,
+                    "job": each.job,
                     "setting": each.after.name,
                     "outcome": each.outcome.value,
                     "ratio": each.ratio,
@@ -353,24 +326,8 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             ],
             "changed": [asdict(changed) for changed in against.changed],
         },
-        "runs": [
-            {
-                "job": run.step.job.name,
-                "setting": run.step.setting.name,
-                "turn": run.step.turn,
-                "delivered": _or_null(run.delivered),
-                "beside": asdict(run.beside),
-                "problem": run.problem,
-            }
-            for run in bench.runs
-        ],
-        "ended": bench.ended,
     }
 
 
-def _or_null(value: Spread | Delivered | None) -> Document | None:
+def _or_null(value: Spread | None) -> Document | None:
     return None if value is None else asdict(value)
-
-
-def _time(bench: Bench) -> str:
-    return datetime.fromtimestamp(bench.time, timezone.utc).isoformat(timespec="seconds")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.app import bench as app
-from nfstuned.host.bench.guard import OwnMounts
+from nfstuned.host.bench.guard import Guard, OwnMounts
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount, Stanza
 from tests.cli.conftest import Host
@@ -85,7 +85,9 @@ def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: 
 def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
     place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The read-ahead of the measured mount stays: no hanging second mount can delay its restoring."""
     counts(monkeypatch)
+    monkeypatch.delattr(Guard, "read_ahead")
     host, folder = place
     run = host.run("bench", str(folder), "--suite", "nconnect", *WORDS)
     assert run.status == 0, run.err
@@ -93,7 +95,6 @@ def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
     document = run.document
     assert [setting["connections"] for setting in document["settings"]] == [1, 4]
     assert [one["problem"] for one in document["runs"]] == ["", ""]
-    assert sorted(one["beside"]["carrying"] for one in document["runs"]) == [1, 4]
     assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from datetime import datetime, timezone
 
-from nfstuned.core.bench.limits import find_limit
-from nfstuned.host.bench.suites import suite
-from nfstuned.model.bench import Bench, BenchSetting, BenchStep, Beside, Delivered, Job, MeasuredMount, Run
+from nfstuned.host.bench.documents import suite
+from nfstuned.model.bench import Bench, BenchSetting, Delivered, Job, MeasuredMount, Run
 
-SUBJECT = MeasuredMount(
+MOUNT = MeasuredMount(
     mount_point="/data",
     source="sa1.file.core.windows.net:/sa1/share",
     fstype="nfs4",
@@ -25,9 +24,6 @@ OLD, NEW = BenchSetting("kernel's default", 128), BenchSetting("profile azure-fi
 AS_IT_IS = BenchSetting("as it is")
 CURVE = {128: 12e6, 256: 25e6, 1024: 80e6, 2048: 140e6, 4096: 186e6, 8192: 190e6, 15360: 188e6}
 VENDORS_RATES = {4096: 9e6, 8192: 18e6, 65536: 120e6, 1048576: 300e6}
-BESIDE = Beside(
-    server_bytes_per_s=1e6, over_fetch=1.05, rtt_ms=20.3, queue_ms=0.3, connections=4, busiest_processor=0.4
-)
 WOBBLE = (1.0, 0.98, 1.02, 0.97, 1.03, 0.99, 1.01)
 """What a run has of the median, by its turn."""
 
@@ -44,9 +40,9 @@ def measured(
                 speed = rate(job, setting) * WOBBLE[(turn - 1) % len(WOBBLE)]
                 latency = 1e3 * job.block_bytes * job.depth * job.threads / speed
                 delivered = Delivered(speed, speed / job.block_bytes, latency, 2 * latency, job.runtime_s)
-                runs.append(Run(BenchStep(turn, job, setting), delivered, BESIDE))
-    bench = Bench(1_790_000_000.0, SUBJECT, chosen, settings, tuple(runs))
-    return replace(bench, readings={job.name: find_limit(job, bench.runs) for job in chosen.jobs})
+                runs.append(Run(job.name, setting.name, turn, delivered, over_fetch=1.05))
+    began = datetime.fromtimestamp(1_790_000_000, timezone.utc)
+    return Bench(began, MOUNT, chosen, settings, tuple(runs))
 
 
 COMPARED = measured(

@@ -1,4 +1,4 @@
-"""What is measured in which order, what a difference is, which read-ahead is best, and what limits a job."""
+"""The order of a measurement, differences, the best read-ahead, and the runs that count."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.bench.compare import difference, figures, is_whole, spread
-from nfstuned.core.bench.limits import (
-    Meters,
-    beside,
-    carrying,
-    find_limit,
-    from_memory,
-    unlike_setting,
-)
+from nfstuned.core.bench.compare import difference, figures, has_all_results, spread
 from nfstuned.core.bench.plan import (
     CLOSE,
     MOST_TRIED,
@@ -33,12 +25,11 @@ from nfstuned.core.bench.plan import (
     with_jobs,
     with_long_runs,
 )
+from nfstuned.core.bench.validity import from_memory, over_fetch, unlike_setting, used_connections
+from nfstuned.host.bench.documents import names, suite
 from nfstuned.host.bench.fio import arguments
-from nfstuned.host.bench.suites import names, suite
 from nfstuned.model.bench import (
     BenchSetting,
-    BenchStep,
-    Beside,
     Delivered,
     Engine,
     Job,
@@ -49,8 +40,8 @@ from nfstuned.model.bench import (
     Suite,
     Varies,
 )
-from nfstuned.model.samples import OpRate
-from tests.core.test_rates import SAMPLE
+from nfstuned.model.samples import Look
+from tests.core.test_rates import line, looks, moved, stats
 
 JOB = Job("read", Pattern.READ, 65536)
 OTHER = Job("other", Pattern.RANDOM_READ, 4096, direct=True)
@@ -58,17 +49,14 @@ OLD, NEW = BenchSetting("old", 128), BenchSetting("new", 15360)
 SUITE = Suite("s", "a suite", (JOB, OTHER), repeats=3)
 
 
-def ran(setting: BenchSetting, speed: float, job: Job = JOB, beside: Beside = Beside()) -> Run:  # noqa: B008 - frozen
-    return Run(BenchStep(1, job, setting), Delivered(speed, speed / job.block_bytes, 2.0, 3.0, 5.0), beside)
-
-
-def runs(old: list[float], new: list[float]) -> list[Run]:
-    return [*(ran(OLD, speed) for speed in old), *(ran(NEW, speed) for speed in new)]
+def ran(setting: BenchSetting, speed: float, job: Job = JOB) -> Run:
+    delivered = Delivered(speed, speed / job.block_bytes, 2.0, 3.0, 5.0)
+    return Run(job.name, setting.name, 1, delivered)
 
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("full", [False, True])
-def test_a_suite_that_comes_along_is_whole(name: str, *, full: bool) -> None:
+def test_a_suite_that_comes_along_has_all_results(name: str, *, full: bool) -> None:
     found = suite(name, full=full)
     assert found.jobs
     assert found.repeats >= 3
@@ -134,12 +122,10 @@ def test_a_plan_has_a_time_and_a_rate_bounds_bytes_and_blocks() -> None:
     most = bounds(SUITE, (OLD, NEW), 1 << 20)
     runs_s = 8 * JOB.runtime_s
     assert most == Bounds(
-        SUITE.bytes_on_disk,
         1 << 20,
         int(2 * runs_s * (1 << 20)),
         int(runs_s * ((1 << 20) / 65536 + (1 << 20) / 4096)),
     )
-    assert bounds(SUITE, (OLD, NEW), None) == Bounds(SUITE.bytes_on_disk)
 
 
 def test_a_suite_can_be_one_of_its_jobs() -> None:
@@ -166,24 +152,22 @@ def test_a_suite_can_be_one_of_its_jobs() -> None:
     ],
 )
 def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float], outcome: Relation) -> None:
-    assert difference(runs(old, new), JOB, OLD, NEW).outcome is outcome
+    assert difference("read", (OLD, NEW), old, new).outcome is outcome
 
 
 def test_a_run_of_another_job_or_with_a_problem_does_not_count() -> None:
     measured = [ran(OLD, 1.0), ran(OLD, 2.0, OTHER), replace(ran(OLD, 9.0), problem="from memory")]
-    assert figures(measured, JOB, OLD) == [1.0]
+    assert figures(measured, "read", "old") == [1.0]
     assert spread([1.0, 5.0, 2.0]) == Spread(2.0, 1.0, 5.0, 3)
     assert spread([]) is None
-    spoiled = replace(ran(OLD, 1e6, beside=Beside(rtt_ms=1.0)), problem="no")
-    assert find_limit(JOB, [spoiled]) == ""
 
 
 def test_a_measurement_is_whole_where_each_job_has_a_run_that_counts_under_each_setting() -> None:
     old, new = BenchSetting("a", 128), BenchSetting("b", 15360)
     failed = replace(ran(new, 0), problem="No space left on device")
-    assert is_whole([ran(old, 1), failed, ran(new, 1)])
-    assert not is_whole([ran(old, 1), failed])
-    assert not is_whole(
+    assert has_all_results([ran(old, 1), failed, ran(new, 1)])
+    assert not has_all_results([ran(old, 1), failed])
+    assert not has_all_results(
         [ran(old, 1), ran(new, 1), replace(ran(new, 1, replace(JOB, name="other")), problem="x")]
     )
 
@@ -194,7 +178,7 @@ def test_noise_alone_is_seldom_called_a_difference() -> None:
     called = 0
     for _ in range(2000):
         old, new = ([chance.lognormvariate(5, 0.3) for _ in range(7)] for _ in range(2))
-        called += difference(runs(old, new), JOB, OLD, NEW).outcome is not Relation.SAME
+        called += difference("read", (OLD, NEW), old, new).outcome is not Relation.SAME
     assert called <= 5
 
 
@@ -240,80 +224,41 @@ def test_a_single_peak_is_found(peak: int, rise: float, fall: float) -> None:
     assert searched(speeds)[0] == values[peak]
 
 
-def test_what_came_from_memory_does_not_count() -> None:
-    assert "40%" in from_memory(ran(OLD, 1.0, beside=Beside(over_fetch=0.6)))
-    assert not from_memory(ran(OLD, 1.0, beside=Beside(over_fetch=1.0)))
-    assert not from_memory(ran(OLD, 1.0))
+def test_a_run_from_memory_does_not_count() -> None:
+    assert "40%" in from_memory(0.6)
+    assert not from_memory(1.0)
+    assert not from_memory(None)
 
 
-@pytest.mark.parametrize(
-    ("job", "beside", "said"),
-    [
-        (JOB, Beside(busiest_processor=0.99, rtt_ms=1.0, queue_ms=0.1), "a processor of this machine"),
-        (JOB, Beside(rtt_ms=1.0, queue_ms=4.0), "more connections"),
-        (JOB, Beside(rtt_ms=20.0, queue_ms=1.0), "the server and the way to it"),
-        (OTHER, Beside(rtt_ms=20.0, queue_ms=0.1), "one request at a time"),
-        (JOB, Beside(retransmissions_per_s=50.0, rtt_ms=1.0), "loses packets"),
-        (JOB, Beside(connections=4, busiest_connection=0.97, rtt_ms=1.0), "of 4 connections one carried 97%"),
-        (JOB, Beside(connections=4, busiest_connection=0.26, rtt_ms=1.0), "the server and the way to it"),
-        (JOB, Beside(connections=1, busiest_connection=1.0, rtt_ms=1.0), "the server and the way to it"),
-        (
-            JOB,
-            Beside(connections=1, tunnel_processors=0.98, rtt_ms=1.0),
-            "the TLS tunnel used 1.0 processors",
-        ),
-        (JOB, Beside(connections=4, tunnel_processors=0.98, rtt_ms=1.0), "the server and the way to it"),
-        (
-            JOB,
-            Beside(sent_bytes_per_s=1.5e9, sent_limit_bytes_per_s=1.5625e9, rtt_ms=1.0),
-            "sent 12,000 Mbit/s, and by its size it may send 12,500",
-        ),
-        (JOB, Beside(sent_bytes_per_s=1e9, sent_limit_bytes_per_s=1.5625e9, rtt_ms=1.0), "the server and"),
-        (JOB, Beside(), ""),
-    ],
-)
-def test_what_limits_a_job(job: Job, beside: Beside, said: str) -> None:
-    text = find_limit(job, [ran(OLD, 1e6, job, beside)])
-    assert said in text
-    assert bool(text) == bool(said)
-
-
-def test_connections_that_carried_few_requests_are_not_counted() -> None:
-    assert carrying((69, 61, 51, 51)) == 4
+def test_connections_with_few_requests_are_not_counted() -> None:
+    assert used_connections((69, 61, 51, 51)) == 4
     # Transports that were added to a mount without nconnect (kernel-facts.md).
-    assert carrying((232, 0, 0, 0)) == 1
-    assert carrying((100, 1)) == 1
-    assert carrying((0, 0)) == 0
+    assert used_connections((232, 0, 0, 0)) == 1
+    assert used_connections((100, 1)) == 1
+    assert used_connections((0, 0)) == 0
 
 
 def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
-    four = BenchSetting("4 connections", connections=4)
-    assert not unlike_setting(ran(OLD, 1.0, beside=Beside(carrying=1)))
-    assert not unlike_setting(ran(four, 1.0, beside=Beside(carrying=4)))
-    assert unlike_setting(ran(four, 1.0, beside=Beside(carrying=3))).startswith("3 of 4 connections")
-    assert "does not show" in unlike_setting(ran(four, 1.0))
-
-
-def test_what_was_counted_beside_a_run_is_none_where_it_could_not_be_read() -> None:
-    assert beside(JOB, Meters(), None) == Beside()
-    counted = beside(JOB, Meters(sends=(3, 1), busy=(0.5, 1.0), tunnel_processors=0.25), None)
-    assert counted == Beside(
-        carrying=2,
-        busiest_connection=0.75,
-        busy_processors=0.75,
-        busiest_processor=1.0,
-        tunnel_processors=0.25,
+    idle = stats(lines=(line(),) * 4)
+    all_four, three = (
+        looks(idle, stats(lines=tuple(line(sends) for sends in each)))
+        for each in ((9, 8, 9, 8), (9, 8, 9, 0))
     )
+    assert unlike_setting(None, *three) == unlike_setting(4, *all_four) == ""
+    assert unlike_setting(4, *three).startswith("3 of 4 connections")
+    assert "does not show" in unlike_setting(4, Look(0, 0), Look(1, 1))
 
 
-def test_what_a_job_reads_is_counted_with_the_operation_that_the_kernel_reads_with() -> None:
-    """NFSv4.2 reads with READ_PLUS where the kernel was built with it."""
-    ops = {"READ_PLUS": OpRate(100, 0.5, 2, 2.5, 0.1, 0), "WRITE": OpRate(100, 0.25, 8, 8.25, 0.2, 0)}
-    meters = Meters(replace(SAMPLE, ops=ops))
-    counted = beside(JOB, meters, None)
-    assert (counted.rtt_ms, counted.queue_ms, counted.retransmissions_per_s) == (0.5, 2, 0.1)
-    written = beside(replace(JOB, pattern=Pattern.WRITE), meters, None)
-    assert (written.rtt_ms, written.queue_ms, written.retransmissions_per_s) == (0.25, 8, 0.2)
+def test_over_fetch_is_by_the_kernels_count_and_of_mapped_files_by_fios() -> None:
+    """The kernel does not count reads of mapped files, and fio leaves out its ramp."""
+    grown = looks(stats(), stats(total=moved(read=1000, server_read=4000)))
+    fio = Delivered(800.0, 1.0, 1.0, None, 2.5)
+    mapped = replace(JOB, engine=Engine.MAPPED)
+    assert over_fetch(JOB, *grown, fio) == 4.0
+    assert over_fetch(mapped, *grown, fio) == 2.0
+    assert over_fetch(replace(mapped, ramp_s=1.0), *grown, fio) is None
+    assert over_fetch(replace(JOB, pattern=Pattern.WRITE), *grown, fio) is None
+    assert over_fetch(JOB, Look(0, 0), Look(1, 1), fio) is None
 
 
 def test_a_job_with_gaps_skips_them() -> None:

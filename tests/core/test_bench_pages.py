@@ -44,7 +44,7 @@ def tags(root: ET.Element, name: str) -> Iterator[ET.Element]:
 
 @ALL
 def test_the_page_is_the_golden_one(bench: Bench, golden: Callable[[Path, str], None]) -> None:
-    beside = against(replace(bench, subject=replace(bench.subject, kernel="6.1.0")), bench)
+    beside = against(replace(bench, mount=replace(bench.mount, kernel="6.1.0")), bench)
     page = text(bench, beside if bench is COMPARED else None)
     golden(
         GOLDEN / f"bench-{bench.suite.name}.html", page.replace(f"nfstuned {__version__}", "nfstuned VERSION")
@@ -157,7 +157,7 @@ def test_reads_and_writes_and_small_and_large_blocks_have_pictures_of_their_own(
 
 def test_the_verdicts_come_first_and_the_subject_is_there() -> None:
     words = said(
-        COMPARED, against(replace(COMPARED, subject=replace(COMPARED.subject, kernel="6.1.0")), COMPARED)
+        COMPARED, against(replace(COMPARED, mount=replace(COMPARED.mount, kernel="6.1.0")), COMPARED)
     )
     assert words.index("sequential-read: 15.67 times as fast") < words.index("Throughput and latency")
     assert "random-read-4k: no difference beyond the noise" in words
@@ -171,7 +171,7 @@ def test_a_configuration_stands_right_behind_the_sentence_that_says_where_to_wri
     """Of connections another sentence follows, which is not the configuration's."""
     settings = BenchSetting("1 connection", connections=1), BenchSetting("4 connections", connections=4)
     bench = measured("nconnect", settings, lambda _, setting: 1e6 * (setting.connections or 0))
-    one = replace(bench, subject=replace(bench.subject, connections=1))
+    one = replace(bench, mount=replace(bench.mount, connections=1))
     body = next(tags(parsed(one), "body"))
     parts = ["".join(part.itertext()).strip() for part in body]
     places = [number for number, part in enumerate(body) if part.tag.endswith("}pre")]
@@ -194,8 +194,8 @@ def test_a_rate_is_on_the_page_as_in_the_text() -> None:
 
 
 def test_names_of_others_are_shown_and_do_nothing() -> None:
-    subject = replace(COMPARED.subject, mount_point="/<b>\udcff", source='nas:/"><script>', options="a&b")
-    words = said(replace(COMPARED, subject=subject, ended="stopped\x1b[31m"))
+    subject = replace(COMPARED.mount, mount_point="/<b>\udcff", source='nas:/"><script>', options="a&b")
+    words = said(replace(COMPARED, mount=subject, ended="stopped\x1b[31m"))
     assert "/<b>\\xff measured" in words
     assert 'nas:/"><script>' in words
     assert "It ended before its time: stopped\\x1b[31m" in words

@@ -27,7 +27,7 @@ def numbers(four: Mapping[str, float], connections: int | None = 1) -> Bench:
         settings,
         lambda job, setting: 1e6 * (four.get(job.name, 1) if setting.connections == 4 else 1),
     )
-    return replace(bench, subject=replace(bench.subject, mount_point="/my data", connections=connections))
+    return replace(bench, mount=replace(bench.mount, mount_point="/my data", connections=connections))
 
 
 def test_where_more_connections_win_it_says_what_to_write() -> None:
@@ -60,8 +60,8 @@ def test_what_it_says_to_write_is_a_configuration_beside_others(profile: str, tm
         '[[policy]]\nmatch = { mount_point = "/other" }\nprofile = "measured-other"\n'
     )
     for bench in (numbers({"read-4k": 2}), SEARCHED):
-        text = written(replace(bench, subject=replace(bench.subject, profile=profile)))
-        name = bench.subject.mount_point[1:].replace(" ", "-")
+        text = written(replace(bench, mount=replace(bench.mount, profile=profile)))
+        name = bench.mount.mount_point[1:].replace(" ", "-")
         (folder / f"measured-{name}.toml").write_text(text)
     first, second, _ = read_configuration(Root(str(tmp_path))).assignments
     assert {first.profile, second.profile} == {"measured-my-data", "measured-data"}
@@ -75,15 +75,15 @@ def test_what_it_says_to_write_has_its_effect_with_every_provider(version: str, 
     folder.mkdir(parents=True)
     for base in builtin_policy().profiles:
         bench = numbers({"read-4k": 2})
-        subject = replace(bench.subject, profile=base.name, options=f"rw,vers={version},hard")
-        (folder / "measured.toml").write_text(written(replace(bench, subject=subject)))
+        subject = replace(bench.mount, profile=base.name, options=f"rw,vers={version},hard")
+        (folder / "measured.toml").write_text(written(replace(bench, mount=subject)))
         profile = read_configuration(Root(str(tmp_path))).profile("measured-my-data")
         assert wanted_connections(profile, version) == 4
 
 
 def test_what_was_measured_before_gets_another_key_and_no_second_table() -> None:
-    subject = replace(SEARCHED.subject, profile="measured-data")
-    lines = list(policy_lines(replace(SEARCHED, subject=subject)))
+    subject = replace(SEARCHED.mount, profile="measured-data")
+    lines = list(policy_lines(replace(SEARCHED, mount=subject)))
     assert lines[0] == (
         "To have that, in the table [profile.measured-data] of /etc/nfstuned/conf.d/measured-data.toml:"
     )
@@ -116,7 +116,7 @@ def test_it_proposes_nothing_that_the_mount_has_or_that_costs_another_job(
 
 def test_of_two_read_aheads_the_faster_is_proposed() -> None:
     assert list(policy_lines(COMPARED)) == ["To have that: sudo nfstuned apply"]
-    has = replace(COMPARED, subject=replace(COMPARED.subject, read_ahead_kb=15360))
+    has = replace(COMPARED, mount=replace(COMPARED.mount, read_ahead_kb=15360))
     assert list(policy_lines(has)) == ["The mount has the best read-ahead: 15360 KiB."]
 
 
@@ -125,23 +125,23 @@ def test_where_the_kernels_read_ahead_is_faster_it_is_proposed() -> None:
     rates = {128: 5e7, 15360: 1e7}
     bench = measured("quick", COMPARED.settings, lambda _, setting: rates[setting.read_ahead_kb or 0])
     for present in (128, 15360):
-        lines = tuple(policy_lines(replace(bench, subject=replace(bench.subject, read_ahead_kb=present))))
+        lines = tuple(policy_lines(replace(bench, mount=replace(bench.mount, read_ahead_kb=present))))
         assert lines[3:5] == ("    read_ahead_kb = 128", "    lower = true")
     assert bench_document(bench)["proposed_read_ahead_kb"] == 128
 
 
 def test_where_the_mount_has_more_than_the_faster_profile_it_says_how_to_lower_it() -> None:
-    has = replace(COMPARED, subject=replace(COMPARED.subject, read_ahead_kb=16384))
+    has = replace(COMPARED, mount=replace(COMPARED.mount, read_ahead_kb=16384))
     assert "    lower = true" in policy_lines(has)
 
 
 def test_where_too_few_runs_of_a_job_count_nothing_is_proposed() -> None:
     bench = numbers({"read-4k": 2})
-    runs = tuple(run for run in bench.runs if run.step.job.name != "write-4k" or run.step.turn < 3)
+    runs = tuple(run for run in bench.runs if run.job != "write-4k" or run.turn < 3)
     assert list(policy_lines(replace(bench, runs=runs))) == []
 
 
 def test_a_search_that_ended_after_two_values_is_no_comparison() -> None:
     ends = tuple(setting for setting in SEARCHED.settings if setting.read_ahead_kb in {128, 15360})
-    runs = tuple(run for run in SEARCHED.runs if run.step.setting in ends)
+    runs = tuple(run for run in SEARCHED.runs if run.setting in {setting.name for setting in ends})
     assert list(policy_lines(replace(SEARCHED, settings=ends, runs=runs))) == []

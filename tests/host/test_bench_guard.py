@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from nfstuned.host.bench import fio, guard
+from nfstuned.host.bench import fio, guard, guard_child
 from nfstuned.model.bench import Job, Pattern
 
 
@@ -84,6 +85,27 @@ def test_a_guard_that_was_killed_has_put_nothing_back(keeper: guard.Guard, tmp_p
     assert list(guard.leftovers(str(tmp_path / "records"), str(tmp_path))) == [keeper.record]
     assert guard.clean_up(keeper.record) == ""
     assert not Path(keeper.path).exists()
+
+
+def test_the_read_ahead_is_back_before_anything_that_a_dead_server_can_delay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "read_ahead_kb"
+    file.write_text("15360\n")
+    values: dict[object, str] = {}
+
+    def wait(item: Mapping[str, object]) -> None:
+        values[item["kind"]] = file.read_text().split()[0]
+
+    for kind in guard_child.PUT_BACK.keys() - {"owner", "read-ahead"}:
+        monkeypatch.setitem(guard_child.PUT_BACK, kind, wait)
+    lines: list[dict[str, object]] = [{"kind": kind} for kind in guard_child.PUT_BACK if kind != "read-ahead"]
+    lines.append({"kind": "read-ahead", "file": str(file), "inode": file.stat().st_ino, "kb": 128})
+    record = tmp_path / "record"
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert guard_child.undo_record(str(record)) == ""
+    assert set(values.values()) == {"128"}
+    assert values.keys() == {"program", "mounted", "point", "files", "empty-folder"}
 
 
 def test_a_killed_guard_is_told_nothing_more(keeper: guard.Guard) -> None:

@@ -1,4 +1,4 @@
-"""Comparison of settings and of measurements: by how much two of them differ, beyond the noise.
+"""Comparison of settings and of measurements: differences beyond the noise.
 
 The repeats are few, and nobody knows their distribution: a server's other clients come and go. So no mean
 and no variance is used. Two settings differ where every run of one is faster than every run of the other,
@@ -8,8 +8,9 @@ medians are far enough apart to matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from statistics import median
 
 from nfstuned.model.bench import Bench, BenchSetting, Difference, Job, Relation, Run, Spread, Suite
@@ -18,14 +19,13 @@ from nfstuned.parse.fields import mask_secrets
 LEAST_RUNS = 5
 LEAST_DIFFERENCE = 0.05
 """Below this part nobody changes a configuration."""
-_BEFORE, _AFTER = BenchSetting("before"), BenchSetting("now")
-_LABELS = {"mount_point": "mount point", "fstype": "type", "read_ahead_kb": "read-ahead"}
-"""Of a subject's fields, those whose names are no words."""
+_LABELS = {"fstype": "type", "read_ahead_kb": "read-ahead in KiB"}
+THROUGHPUT: Callable[[Run], float | None] = attrgetter("delivered.bytes_per_s")
 
 
-def is_whole(runs: Iterable[Run]) -> bool:
-    """Whether each job has a run that counts, under every setting that it was run under."""
-    keys = [(run.step.job.name, run.step.setting, bool(run.problem)) for run in runs]
+def has_all_results(runs: Iterable[Run]) -> bool:
+    """Whether each job has a run that counts, under every setting of its runs."""
+    keys = [(run.job, run.setting, bool(run.problem)) for run in runs]
     return {key[:2] for key in keys} == {key[:2] for key in keys if not key[2]}
 
 
@@ -34,20 +34,19 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(median(values), min(values), max(values), len(values)) if values else None
 
 
-def figures(runs: Iterable[Run], job: Job, setting: BenchSetting) -> list[float]:
-    """Return the throughputs of a job under a setting, in bytes a second, in their order."""
-    return [
-        run.delivered.bytes_per_s
-        for run in runs
-        if run.delivered is not None
-        and not run.problem
-        and (run.step.job, run.step.setting) == (job, setting)
-    ]
+def figures(
+    runs: Iterable[Run], job: str, setting: str, take: Callable[[Run], float | None] = THROUGHPUT
+) -> list[float]:
+    """Return a figure of the runs that count of a job under a setting, in their order."""
+    counted = (run for run in runs if run.delivered is not None and not run.problem)
+    values = (take(run) for run in counted if (run.job, run.setting) == (job, setting))
+    return [value for value in values if value is not None]
 
 
-def difference(runs: Sequence[Run], job: Job, before: BenchSetting, after: BenchSetting) -> Difference:
-    """Return the difference between two settings for one job."""
-    old, new = figures(runs, job, before), figures(runs, job, after)
+def difference(
+    job: str, settings: tuple[BenchSetting, BenchSetting], old: Sequence[float], new: Sequence[float]
+) -> Difference:
+    """Return the difference between a job's throughputs under two settings."""
     ratio = median(new) / median(old) if old and new and median(old) > 0 else None
     outcome = Relation.SAME
     if ratio is None or min(len(old), len(new)) < LEAST_RUNS:
@@ -56,7 +55,7 @@ def difference(runs: Sequence[Run], job: Job, before: BenchSetting, after: Bench
         outcome = Relation.FASTER
     elif max(new) < min(old) and ratio <= 1 / (1 + LEAST_DIFFERENCE):
         outcome = Relation.SLOWER
-    return Difference(job, before, after, outcome, ratio, spread(old), spread(new))
+    return Difference(job, *settings, outcome, ratio, spread(old), spread(new))
 
 
 class NotComparableError(Exception):
@@ -85,7 +84,7 @@ class Against:
 def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSetting] = ()) -> None:
     """Raise NotComparableError unless the earlier measurement is of the same jobs.
 
-    One of `settings` has to be there, too; none where they are not known yet.
+    It needs one of `settings`, too; they are empty where they are not known yet.
     """
     if before.suite.name != suite.name:
         raise NotComparableError(f"it is of suite {before.suite.name}, not of {suite.name}")
@@ -95,7 +94,7 @@ def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSettin
         raise NotComparableError(f"job {name} is {'only there' if name in old else 'not there'}")
     for name, job in new.items():
         for field in fields(Job):
-            had, has = getattr(old[name], field.name), getattr(job, field.name)
+            had, has = (getattr(each, field.name) for each in (old[name], job))
             if had != has:
                 shown = [getattr(value, "value", value) for value in (had, has)]
                 raise NotComparableError(f"job {name}: {field.name} was {shown[0]} and is now {shown[1]}")
@@ -105,7 +104,7 @@ def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSettin
 
 
 def lack_of_runs(before: Bench, suite: Suite) -> str:
-    """Return why no difference can be found, "" where it can: it takes five runs on both sides."""
+    """Return why no difference can be found: both sides need five runs; "" where they have them."""
     fewest = min(before.suite.repeats, suite.repeats)
     if fewest >= LEAST_RUNS:
         return ""
@@ -119,9 +118,17 @@ def against(before: Bench, now: Bench) -> Against:
     Raises NotComparableError where they have no setting in common, or are not of the same jobs.
     """
     demand_same_jobs(before, now.suite, now.settings)
-    pairs = _pairs(before, now.settings)
-    compared = tuple(_compared(before, now, job, pair) for job in now.suite.jobs for pair in pairs)
-    return Against(before, compared, tuple(_changed(before, now)))
+    compared = tuple(
+        difference(
+            job.name,
+            pair,
+            figures(before.runs, job.name, pair[0].name),
+            figures(now.runs, job.name, pair[1].name),
+        )
+        for job in now.suite.jobs
+        for pair in _pairs(before, now.settings)
+    )
+    return Against(before, compared, tuple(_changes(before, now)))
 
 
 def _pairs(before: Bench, settings: Sequence[BenchSetting]) -> list[tuple[BenchSetting, BenchSetting]]:
@@ -135,47 +142,21 @@ def _pairs(before: Bench, settings: Sequence[BenchSetting]) -> list[tuple[BenchS
     return [(old[value(setting)], setting) for setting in settings if value(setting) in old]
 
 
-def _compared(before: Bench, now: Bench, job: Job, pair: tuple[BenchSetting, BenchSetting]) -> Difference:
-    """Compare as two settings of one measurement are compared."""
-    runs = tuple(
-        replace(run, step=replace(run.step, job=job, setting=name))
-        for bench, setting, name in ((before, pair[0], _BEFORE), (now, pair[1], _AFTER))
-        for run in bench.runs
-        if (run.step.job.name, run.step.setting) == (job.name, setting)
-    )
-    return replace(difference(runs, job, _BEFORE, _AFTER), before=pair[0], after=pair[1])
-
-
-def _changed(before: Bench, now: Bench) -> Iterator[Changed]:
-    for field in fields(now.subject):
+def _changes(before: Bench, now: Bench) -> Iterator[Changed]:
+    for field in fields(now.mount):
         # Documents have no secrets: a masked text is no change.
-        values = [getattr(each.subject, field.name) for each in (before, now)]
+        values = [getattr(each.mount, field.name) for each in (before, now)]
         had, has = (mask_secrets(value) if isinstance(value, str) else value for value in values)
-        if had == has:
-            continue
-        if field.name == "options":
-            yield from _options(had, has)
-        else:
-            unit = " KiB" if field.name.endswith("_kb") else ""
-            label = _LABELS.get(field.name, field.name.replace("_", " "))
-            yield Changed(label, _shown(had, unit), _shown(has, unit))
-    rates = [each.rate_bytes_per_s for each in (before, now)]
-    if rates[0] != rates[1]:
-        yield Changed("rate", *("unlimited" if rate is None else f"{rate} B/s" for rate in rates))
-    if before.suite.repeats != now.suite.repeats:
-        yield Changed("repeats", str(before.suite.repeats), str(now.suite.repeats))
-
-
-def _options(had: str, has: str) -> Iterator[Changed]:
-    """Yield each mount option that differs."""
-    old, new = (
-        {name: value or "there" for name, _, value in (word.partition("=") for word in words if word)}
-        for words in (had.split(","), has.split(","))
-    )
-    for name in dict.fromkeys((*old, *new)):
-        if old.get(name) != new.get(name):
-            yield Changed(f"option {name}", old.get(name, "not there"), new.get(name, "not there"))
-
-
-def _shown(value: object, unit: str) -> str:
-    return "unknown" if value is None else f"{value}{unit}" if value != "" else "nothing"
+        if had != has and field.name == "options":
+            old, new = had.split(","), has.split(",")
+            had = ",".join(word for word in old if word not in new)
+            has = ",".join(word for word in new if word not in old)
+        if had != has:
+            shown = ("unknown" if value is None else str(value) or "nothing" for value in (had, has))
+            yield Changed(_LABELS.get(field.name, field.name.replace("_", " ")), *shown)
+    for name, had, has in (
+        ("rate in B/s", before.rate_bytes_per_s or "unlimited", now.rate_bytes_per_s or "unlimited"),
+        ("repeats", before.suite.repeats, now.suite.repeats),
+    ):
+        if had != has:
+            yield Changed(name, str(had), str(has))

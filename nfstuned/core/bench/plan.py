@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from nfstuned.model.bench import BenchSetting, BenchStep, Job, Suite
+from nfstuned.model.bench import BenchSetting, Job, Suite
 
 WARM_UP = 0
 """The turn that does not count: the first run of a job fills the server's caches."""
@@ -21,7 +22,7 @@ ROUND_TRIPS = 80
 again from the start (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""
 _LONGEST_S = 60.0
 """No link is so long that a run needs more; a server that answers slowly is not a long link."""
-_LAYOUT_BYTES_PER_S = 100e6
+LAYOUT_BYTES_PER_S = 100e6
 """A guess, for the estimate of the time that the files take; nothing depends on it."""
 
 
@@ -34,27 +35,31 @@ LIKELY_TRIED = 6
 """About how many values a search tries, for the estimate of its time."""
 
 
+class Step(NamedTuple):
+    """A job to be run under a setting."""
+
+    turn: int
+    job: Job
+    setting: BenchSetting
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most that a measurement moves, by the requests of its jobs."""
+    """The upper bound of the jobs' bytes and requests under a rate."""
 
-    file_bytes: int
-    """Written once, before the first run."""
-    rate_bytes_per_s: int | None = None
-    job_bytes: int | None = None
-    """By all runs; None without a rate, when only the server and the network set a bound."""
-    requests: int | None = None
-    """Of the jobs, in blocks; None without a rate."""
+    rate_bytes_per_s: int
+    job_bytes: int
+    """By all runs."""
+    requests: int
+    """In blocks."""
 
 
-def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int | None) -> Bounds:
+def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int) -> Bounds:
     """Return the most that a suite moves under these settings."""
-    if rate_bytes_per_s is None:
-        return Bounds(suite.bytes_on_disk)
     planned = steps(suite, settings)
     moved = [(step.job.ramp_s + step.job.runtime_s) * rate_bytes_per_s for step in planned]
     blocks = [each / step.job.block_bytes for each, step in zip(moved, planned, strict=True)]
-    return Bounds(suite.bytes_on_disk, rate_bytes_per_s, math.ceil(sum(moved)), math.ceil(sum(blocks)))
+    return Bounds(rate_bytes_per_s, math.ceil(sum(moved)), math.ceil(sum(blocks)))
 
 
 def with_jobs(suite: Suite, names: Sequence[str]) -> Suite:
@@ -94,34 +99,29 @@ def with_long_runs(suite: Suite, round_trip_ms: float) -> Suite:
     return replace(suite, jobs=tuple(jobs))
 
 
-def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[BenchStep, ...]:
+def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[Step, ...]:
     """Return all runs in their order: job by job, and each job under the settings by turns.
 
     So a change from outside, such as the load of a server that others use, meets all settings alike
     (A B A B). Every other turn begins with the last setting: no setting always comes after the same one.
     """
-    planned: list[BenchStep] = []
+    planned: list[Step] = []
     for job in suite.jobs:
         for turn in range(WARM_UP, suite.repeats + 1):
             ordered = settings if turn % 2 else tuple(reversed(settings))
-            planned.extend(BenchStep(turn, job, setting) for setting in ordered)
+            planned.extend(Step(turn, job, setting) for setting in ordered)
     return tuple(planned)
 
 
 def seconds(suite: Suite, settings: Sequence[BenchSetting]) -> float:
     """Return about how long the suite takes, its files' making among it."""
     runs = sum(run_seconds(step.job) for step in steps(suite, settings))
-    return runs + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S
+    return runs + suite.bytes_on_disk / LAYOUT_BYTES_PER_S
 
 
 def run_seconds(job: Job) -> float:
     """Return about how long a run of a job takes."""
     return job.ramp_s + job.runtime_s + _BETWEEN_S
-
-
-def layout_seconds(job: Job) -> float:
-    """Return about how long the making of a job's files takes."""
-    return job.bytes_on_disk / _LAYOUT_BYTES_PER_S
 
 
 def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:

@@ -136,13 +136,14 @@ def undo_record(record: str) -> str:
 def _finish(lines: list[str], record: str, mounted: str = "") -> str:
     """Put back everything that lines name, then remove their record; return the problems, a line each.
 
-    Programs end first, or they would go on with their files. The folder comes last, because its server may
-    not answer.
+    The read-ahead comes first: everything after it can wait for a server. Programs end before their files
+    are removed, or they would go on with them.
     """
     items: list[_Item] = [json.loads(line) for line in lines]
     if mounted:
         items.append({"kind": "mounted", "point": mounted})
-    ordered = sorted(items, key=lambda item: _ORDER.index(item["kind"]))
+    order = tuple(PUT_BACK)
+    ordered = sorted(items, key=lambda item: order.index(item["kind"]))
     problems = [problem for item in ordered if (problem := _put_back(item))]
     if not problems:
         with contextlib.suppress(FileNotFoundError):
@@ -153,7 +154,7 @@ def _finish(lines: list[str], record: str, mounted: str = "") -> str:
 def _put_back(item: _Item) -> str:
     """Put one thing back; return the problem."""
     try:
-        _PUT_BACK[str(item["kind"])](item)
+        PUT_BACK[str(item["kind"])](item)
     except OSError as error:
         return f"{error.filename or item['kind']}: {error.strerror}"
     return ""
@@ -246,26 +247,24 @@ def _leave(item: _Item) -> None:
     """Do nothing: the next start needs the process that began the record."""
 
 
-_ORDER = ("owner", "program", "mounted", "read-ahead", "point", "files", "empty-folder")
-_PUT_BACK = {
+PUT_BACK = {
     "owner": _leave,
+    "read-ahead": _set_back,
     "program": _end,
     "mounted": _unmount_own,
-    "read-ahead": _set_back,
     "point": _remove_point,
     "files": _remove_files,
     "empty-folder": _remove_folder,
 }
+"""In the order in which it is done."""
 
 
 def folder_state(folder: str) -> str:
-    """Return as JSON the free bytes and files, and whether it may be written to. Raises OSError."""
+    """Return as JSON the free bytes, and whether it may be written to. Raises OSError."""
     room = os.statvfs(folder)
     return json.dumps(
         {
             "free_bytes": room.f_bavail * room.f_frsize,
-            # NFSv3 servers without a limit say 0 of 0.
-            "free_files": room.f_favail if room.f_files else None,
             "read_only": bool(room.f_flag & os.ST_RDONLY),
             "writable": os.access(folder, os.W_OK | os.X_OK),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from itertools import groupby
 
 from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against
@@ -13,12 +13,10 @@ from nfstuned.core.samples.sample import figure, speed
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
 from nfstuned.view.bench import (
-    FIGURES,
     HEADER,
     against_lines,
     bench_rows,
     comparisons,
-    limits,
     policy_lines,
     proposed,
     rate_lines,
@@ -225,7 +223,7 @@ def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
 
 def _bars(bench: Bench, job: Job, quantity: Quantity) -> Iterator[Bar]:
     for number, setting in enumerate(bench.settings):
-        middle = spread_of(bench, job, setting, FIGURES[quantity.key])
+        middle = spread_of(bench, job.name, setting, quantity.key)
         if middle is not None:
             name = short_name(setting)
             yield Bar(job.name, name, colour(number), middle, f"{job.name}, {name}: {quantity.text(middle)}")
@@ -240,14 +238,13 @@ def _points(bench: Bench, job: Job, quantity: Quantity) -> tuple[CurvePoint, ...
     points = [
         CurvePoint(setting.read_ahead_kb, middle, f"{setting.read_ahead_kb} KiB: {quantity.text(middle)}")
         for setting in bench.settings
-        if setting.read_ahead_kb
-        and (middle := spread_of(bench, job, setting, FIGURES[quantity.key])) is not None
+        if setting.read_ahead_kb and (middle := spread_of(bench, job.name, setting, quantity.key)) is not None
     ]
     return tuple(sorted(points, key=lambda point: point.kb))
 
 
 def _curve(bench: Bench, job: Job, quantity: Quantity, points: tuple[CurvePoint, ...]) -> Curve:
-    present, best = bench.subject.read_ahead_kb, proposed(bench)
+    present, best = bench.mount.read_ahead_kb, proposed(bench)
     inside = range(points[0].kb, points[-1].kb + 1)
     return Curve(
         f"{job.name}: {quantity.title} over the read-ahead",
@@ -268,26 +265,25 @@ class _Part:
 
 def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
-    began = datetime.fromtimestamp(bench.time, zone).strftime(TIME_FORM)
+    began = bench.time.astimezone(zone)
     verdicts = tuple(comparisons(bench)) or tuple(_results(bench))
     sentences = (*rate_lines(bench), *verdicts, *policy_lines(bench))
     parts = groupby(sentences, lambda line: line.startswith(_INDENT))
     names = [(colour(number), _key(setting)) for number, setting in enumerate(bench.settings)]
     return pages.render(
         "bench.jinja",
-        title=f"{bench.subject.mount_point} measured",
+        title=f"{bench.mount.mount_point} measured",
         bench=bench,
-        began=f"{began} {pages.zone_name(bench.time, bench.time, zone)}",
+        began=f"{began:{TIME_FORM}} {pages.zone_name(began.timestamp(), began.timestamp(), zone)}",
         verdicts=[_Part(is_toml, [line.removeprefix(_INDENT) for line in lines]) for is_toml, lines in parts],
         shortcomings=list(shortcomings(bench)),
-        limits=list(limits(bench)),
         since=list(against_lines(against)) if against is not None else [],
         how_to_read=HOW_TO_READ,
         charts=list(bench_charts(bench)),
         keys=names if len(names) > 1 else [],
         headings=HEADER,
         rows=bench_rows(bench),
-        subject=_subject(bench),
+        mount=_mount(bench),
     )
 
 
@@ -302,26 +298,26 @@ def _results(bench: Bench) -> Iterator[str]:
     for job in bench.suite.jobs:
         for setting in bench.settings:
             middle, latency = (
-                spread_of(bench, job, setting, FIGURES[each.key]) for each in (THROUGHPUT, LATENCY)
+                spread_of(bench, job.name, setting, each.key) for each in (THROUGHPUT, LATENCY)
             )
             if middle is not None and latency is not None:
                 after = f"each request {LATENCY.unit(latency.median)}"
                 yield f"{job.name}: {throughput_text(middle)}, {after}"
 
 
-def _subject(bench: Bench) -> tuple[tuple[str, str], ...]:
-    subject, rate = bench.subject, bench.rate_bytes_per_s
+def _mount(bench: Bench) -> tuple[tuple[str, str], ...]:
+    mount, rate = bench.mount, bench.rate_bytes_per_s
     return (
-        ("Mount", subject.mount_point),
-        ("Server", subject.source),
-        ("Type", subject.fstype),
-        ("Options", subject.options),
-        ("Profile", subject.profile),
-        ("Read-ahead before", f"{subject.read_ahead_kb} KiB" if subject.read_ahead_kb is not None else NONE),
-        ("Connections", text(subject.connections)),
-        ("Kernel", subject.kernel or NONE),
-        ("fio", subject.fio or NONE),
-        ("Host", subject.host or NONE),
+        ("Mount", mount.mount_point),
+        ("Server", mount.source),
+        ("Type", mount.fstype),
+        ("Options", mount.options),
+        ("Profile", mount.profile),
+        ("Read-ahead before", f"{mount.read_ahead_kb} KiB" if mount.read_ahead_kb is not None else NONE),
+        ("Connections", text(mount.connections)),
+        ("Kernel", mount.kernel or NONE),
+        ("fio", mount.fio or NONE),
+        ("Host", mount.host or NONE),
         ("Runs of each job", text(bench.suite.repeats)),
         ("Rate limit", speed(rate) if rate is not None else "none"),
     )

@@ -1,0 +1,129 @@
+"""Suites of jobs in TOML (nfstuned/data/suites, in fio's terms), and measurements in JSON.
+
+A document may be from another host or version: unknown keys are ignored, a field with a default may be
+missing, and values that follow from the runs are computed and not read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import timezone
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+import nfstuned
+from nfstuned.errors import ParseError
+from nfstuned.model.bench import SCHEMA, Bench, Suite
+from nfstuned.parse.fields import quoted
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = os.path.join(os.path.dirname(nfstuned.__file__), "data", "suites")
+LARGEST = 16_000_000
+"""Bytes of a document: 100 repeats of eight jobs take less than a tenth of it."""
+_ENDING = ".toml"
+_UNITS = {"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZES = {"block": "block_bytes", "file": "file_bytes", "skip": "skip_bytes"}
+_SECONDS = {"runtime": "runtime_s", "ramp": "ramp_s"}
+_Value = TypeVar("_Value")
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the suites."""
+    return tuple(sorted(name.removesuffix(_ENDING) for name in os.listdir(FOLDER) if name.endswith(_ENDING)))
+
+
+def suite(name: str, *, full: bool) -> Suite:
+    """Return a suite, with its own times and sizes or, `full`, with those of its vendor's measurements."""
+    with open(os.path.join(FOLDER, name + _ENDING), "rb") as file:
+        values = tomllib.load(file)
+    every = {**values["every"], **(values["full"] if full else {})}
+    jobs = [_job({**every, **row}) for row in values["job"]]
+    return _value(Suite, {**values, "name": name, "jobs": jobs}, name)
+
+
+def _job(row: Mapping[str, Any]) -> dict[str, Any]:
+    sizes = {key: parse_size(row[word]) for word, key in _SIZES.items() if word in row}
+    return {**row, **sizes, **{key: row[word] for word, key in _SECONDS.items() if word in row}}
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of "4k", "256M" or "4G" (powers of 1024). Raises ValueError."""
+    match = re.fullmatch(r"([1-9][0-9]{0,8})([kKMGT]?)B?", text)
+    if match is None:
+        raise ValueError(f"{text!r} is no size: a number with k, M, G or T, as in 4k or 1G")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def read_bench(path: str) -> Bench:
+    """Return the measurement in a file. Raises OSError, and ParseError for another file."""
+    with open(path, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ParseError(path, 0, f"more than {LARGEST // 10**6} MB, which is no document of bench")
+    try:
+        return parse_bench(data.decode("utf-8-sig"), path)
+    except UnicodeDecodeError:
+        raise ParseError(path, 0, "not UTF-8: no document of bench") from None
+
+
+def parse_bench(text: str, file: str) -> Bench:
+    """Return the measurement of a document. Raises ParseError with the file, the key and the value."""
+    try:
+        document = json.loads(text)
+        # A name may have stray bytes (surrogateescape); half of another character is no text.
+        json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        shown = quoted(text[:200].strip())
+        raise ParseError(file, 0, f"not JSON: {error.msg} at {place}: {shown}") from None
+    except UnicodeEncodeError:
+        raise ParseError(file, 0, "a string of it is not text") from None
+    except RecursionError:
+        raise ParseError(file, 0, "nested too deep") from None
+    except ValueError:  # json.loads, of a number
+        raise ParseError(file, 0, "a number has too many digits") from None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        shown = quoted(schema) if isinstance(schema, str) else "missing"
+        raise ParseError(file, 0, f"schema is {shown}, expected {SCHEMA}")
+    bench = _value(Bench, document, file)
+    try:
+        bench.time.astimezone(timezone.utc)
+    except OverflowError:
+        raise ParseError(file, 0, f"time is out of range: {bench.time}") from None
+    jobs = _unique(file, "job", (job.name for job in bench.suite.jobs))
+    settings = _unique(file, "setting", (setting.name for setting in bench.settings))
+    for index, run in enumerate(bench.runs):
+        if run.job not in jobs or run.setting not in settings:
+            shown = f"{quoted(run.job)} under {quoted(run.setting)}"
+            raise ParseError(file, 0, f"runs[{index}] is of no known job and setting: {shown}")
+    return bench
+
+
+def _unique(file: str, kind: str, values: Iterable[str]) -> set[str]:
+    known: set[str] = set()
+    for name in values:
+        if name in known:
+            raise ParseError(file, 0, f"{kind} {quoted(name)} is there twice")
+        known.add(name)
+    return known
+
+
+def _value(kind: type[_Value], values: object, file: str) -> _Value:
+    """Return a dataclass of untyped values. Raises ParseError with the key and the value."""
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+        shown = quoted(json.dumps(first["input"], default=str)[:200])
+        raise ParseError(file, 0, f"{key.removeprefix('.')}: {first['msg']}: {shown}") from None
