@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from nfstuned.model.udev import MATCHES, UdevToken
 
-_IMPORTS = ("file", "program", "builtin", "db", "cmdline", "parent")
 _BUILTINS = (
     "(?:blkid|btrfs|dissect_image|factory_reset|hwdb|input_id|keyboard|kmod|net_driver|net_id|net_setup_link|"
     r"path_id|uaccess|usb_id)(?![^ \t\n\r])"
 )
-"""Of all versions and builds: which of them a host has cannot be seen in its rules."""
+"""The builtins of all versions and builds: a host's own cannot be seen in its rules."""
 _OWN = (
     "ACTION|SEQNUM|SYNTH_UUID|SYNTH_ARG_.*|DEVPATH|DEVPATH_OLD|SUBSYSTEM|DEVTYPE|DRIVER|MODALIAS|DEVNAME|"
     "DEVMODE|DEVUID|DEVGID|MAJOR|MINOR|DISKSEQ|PARTN|IFINDEX|INTERFACE|INTERFACE_OLD|DEVLINKS|TAGS|"
@@ -48,6 +47,8 @@ class _Key:
     """Whether the value's substitutions are checked, in matches only where `command` is set."""
     nonempty: bool = False
     command: bool = False
+    attributes: tuple[str | None, ...] = ()
+    """The only texts in braces that udev knows, None for no braces; () for any text."""
 
     @property
     def alternatives(self) -> str:
@@ -76,20 +77,29 @@ KEYS: Mapping[str, _Key] = {
     "SYMLINK": _Key((*MATCHES, "=", "+=", "-=", ":="), checked=True),
     "NAME": _Key((*MATCHES, "=", ":="), assumed={"+=": "="}, checked=True),
     "ENV": _Key((*MATCHES, "=", "+="), "needed", {":=": "="}, checked=True),
-    "CONST": _Key(attribute="needed"),
+    "CONST": _Key(attribute="needed", attributes=("arch", "virt", "cvm")),
     "TAG": _Key((*MATCHES, "=", "+=", "-="), assumed={":=": "="}, checked=True, nonempty=True),
     "ATTR": _SYSFS,
     "SYSCTL": _SYSFS,
     "ATTRS": _Key(attribute="checked"),
     "TEST": _Key(attribute="free", checked=True, nonempty=True, command=True),
     "PROGRAM": _Key(silent=_COMMAND, checked=True, nonempty=True, command=True),
-    "IMPORT": _Key(attribute="needed", silent=_COMMAND, checked=True, nonempty=True, command=True),
+    "IMPORT": _Key(
+        attribute="needed",
+        attributes=("file", "program", "builtin", "db", "cmdline", "parent"),
+        silent=_COMMAND,
+        checked=True,
+        nonempty=True,
+        command=True,
+    ),
     "OPTIONS": _Key(("=", ":="), silent={"+=": "="}),
     "OWNER": _PERMISSION,
     "GROUP": _PERMISSION,
     "MODE": _PERMISSION,
     "SECLABEL": _Key(("=", "+="), "needed", {":=": "="}, checked=True, nonempty=True),
-    "RUN": _Key(("=", "+=", ":="), "free", checked=True, nonempty=True),
+    "RUN": _Key(
+        ("=", "+=", ":="), "free", checked=True, nonempty=True, attributes=(None, "program", "builtin")
+    ),
     "GOTO": _Key(("=",)),
     "LABEL": _Key(("=",)),
 }
@@ -115,6 +125,8 @@ def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
     token = replace(token, operator=operator)
     if key.checked and (key.command or not token.is_match):
         messages += _check_value(token, nonempty=key.nonempty)
+    if key.attributes and token.attribute not in key.attributes:
+        raise ValueError(f"Invalid attribute for {token.key}.")
     check = _CHECKS.get(token.key)
     if check is None:
         return token, messages
@@ -151,12 +163,6 @@ def _env(token: UdevToken) -> tuple[str, ...]:
     return ()
 
 
-def _const(token: UdevToken) -> tuple[str, ...]:
-    if token.attribute not in {"arch", "virt", "cvm"}:
-        raise ValueError("Invalid attribute for CONST.")
-    return ()
-
-
 def _subsystem(token: UdevToken) -> tuple[str, ...]:
     return (f'"{token.value}" must be specified as "subsystem".',) if token.value in {"bus", "class"} else ()
 
@@ -174,18 +180,10 @@ def _test(token: UdevToken) -> tuple[str, ...]:
     return ()
 
 
-def _import(token: UdevToken) -> tuple[str, ...]:
-    if token.attribute not in _IMPORTS:
-        raise ValueError("Invalid attribute for IMPORT.")
+def _builtin(token: UdevToken) -> tuple[str, ...]:
     if token.attribute == "builtin" and not is_builtin(token.value):
-        raise ValueError(f"Unknown builtin command: {token.value}")
-    return ()
-
-
-def _run(token: UdevToken) -> tuple[str, ...]:
-    if token.attribute not in {None, "program", "builtin"}:
-        raise ValueError("Invalid attribute for RUN.")
-    if token.attribute == "builtin" and not is_builtin(token.value):
+        if token.key == "IMPORT":
+            raise ValueError(f"Unknown builtin command: {token.value}")
         raise ValueError(f"Unknown builtin command '{token.value}', ignoring.")
     return ()
 
@@ -213,12 +211,11 @@ def is_builtin(command: str) -> bool:
 _CHECKS: Mapping[str, Callable[[UdevToken], tuple[str, ...]]] = {
     "NAME": _name,
     "ENV": _env,
-    "CONST": _const,
     "SUBSYSTEM": _subsystem,
     "ATTRS": _attrs,
     "TEST": _test,
-    "IMPORT": _import,
-    "RUN": _run,
+    "IMPORT": _builtin,
+    "RUN": _builtin,
     "OPTIONS": _options,
     "OWNER": _permission,
     "GROUP": _permission,
