@@ -28,24 +28,6 @@ from nfstuned.view.words import to_json
 SHOWN, INVALID = 0, 2
 
 
-def print_status(root: Root, form: str) -> int:
-    """Print every mount; a broken configuration only costs the targets."""
-    policy = messages.usable_policy(root)
-    if policy is None:
-        messages.note("the configuration is invalid: no target is known")
-    snapshot = observe_host(root)
-    rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
-    writers = status_rules(read_rule_files(root))
-    messages.unreadable_lines(snapshot.problems)
-    complete = all(row.connections is not None for row in rows)
-    messages.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
-    if form == "json":
-        sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
-    else:
-        _print(rows, hidden(snapshot), writers)
-    return SHOWN if policy is not None else INVALID
-
-
 def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[StatusRules, ...]) -> None:
     if rows:
         from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
@@ -98,4 +80,17 @@ def status_command(root: Root, form: str) -> int:
       2  the configuration is invalid (the mounts are shown, without targets), a file could not be
          read, but for want of rights (the rest is shown), or wrong usage
     """
-    return print_status(root, form)
+    policy = messages.usable_policy(root)
+    if policy is None:
+        messages.note("the configuration is invalid: no target is known")
+    snapshot = observe_host(root)
+    rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
+    writers = status_rules(read_rule_files(root))
+    messages.unreadable_lines(snapshot.problems)
+    complete = all(row.connections is not None for row in rows)
+    messages.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
+    if form == "json":
+        sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
+    else:
+        _print(rows, hidden(snapshot), writers)
+    return SHOWN if policy is not None else INVALID

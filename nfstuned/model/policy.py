@@ -204,44 +204,33 @@ def policy_to_json(policy: Policy) -> str:
 def policy_from_json(text: str) -> Policy:
     """Return the policy that `policy_to_json` wrote; raises ValueError for anything else."""
     try:
-        values = json.loads(text)
-        profiles = tuple(_profile(profile) for profile in values.pop("profiles"))
-        assignments = tuple(
-            Assignment(Match(**{key: tuple(globs) for key, globs in entry.pop("match").items()}), **entry)
-            for entry in values.pop("assignments")
-        )
-        prometheus = Prometheus(**values.pop("prometheus"))
-        files = tuple(values.pop("files"))
-        workloads = tuple(
-            Workload(**{**workload, "sources": _sources(workload)}) for workload in values.pop("workloads")
-        )
-        providers = tuple(map(_provider, values.pop("providers")))
-        return Policy(
-            profiles,
-            assignments,
-            files=files,
-            prometheus=prometheus,
-            workloads=workloads,
-            providers=providers,
-            **values,
-        )
+        values = json.loads(text, object_hook=_with_tuples)
+        tables = {
+            "profiles": tuple(map(_profile, values["profiles"])),
+            "assignments": tuple(
+                Assignment(**{**entry, "match": Match(**entry["match"])}) for entry in values["assignments"]
+            ),
+            "prometheus": Prometheus(**values["prometheus"]),
+            "workloads": tuple(
+                Workload(**{**workload, "sources": _sources(workload)}) for workload in values["workloads"]
+            ),
+            "providers": tuple(Provider(**provider) for provider in values["providers"]),
+        }
+        return Policy(**{**values, **tables})
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a policy: {error!r}") from None
 
 
-def _provider(values: dict[str, Any]) -> Provider:
-    lists = {key: tuple(values[key]) for key in ("servers", "client_options")}
-    return Provider(**{**values, **lists})
+def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 def _profile(values: dict[str, Any]) -> Profile:
-    read_ahead = values.pop("read_ahead")
-    chosen = ReadAhead(**read_ahead) if read_ahead else None
-    others = tuple(values["nconnect_not_for"])
+    wanted = values["read_ahead"]
     return Profile(
-        **{**values, "read_ahead": chosen, "nconnect_not_for": others, "sources": _sources(values)}
+        **{**values, "read_ahead": ReadAhead(**wanted) if wanted else None, "sources": _sources(values)}
     )
 
 
 def _sources(values: dict[str, Any]) -> tuple[Source, ...]:
-    return tuple(Source(**{**source, "keys": tuple(source["keys"])}) for source in values["sources"])
+    return tuple(Source(**source) for source in values["sources"])

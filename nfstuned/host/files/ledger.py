@@ -8,8 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from nfstuned.errors import ParseError
 from nfstuned.host.files.write import (
@@ -145,7 +145,7 @@ def put(root: ImageRoot, path: str, content: Content, before: str | None) -> Non
 
     Missing folders are made.
     """
-    try:
+    with _named(root.path(path)):
         for folder in missing_folders(root, [path]):
             with root.place(folder, last=False) as (above, name):
                 os.mkdir(name, dir_fd=above)
@@ -154,30 +154,28 @@ def put(root: ImageRoot, path: str, content: Content, before: str | None) -> Non
             with finished(folder_fd, content) as new:
                 if before is None:
                     link_name(folder_fd, new, name)
-                else:
-                    _demand_digest(root, path, before)
+                elif digest_at(root, path) == before:
                     rename(folder_fd, new, name)
+                else:
+                    raise OSError(errno.EBUSY, "was changed meanwhile: look again")
             os.fsync(folder_fd)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, root.path(path)) from None
-
-
-def _demand_digest(root: ImageRoot, path: str, before: str) -> None:
-    if digest_at(root, path) != before:
-        raise OSError(errno.EBUSY, "was changed meanwhile: look again", path)
 
 
 def take(root: ImageRoot, path: str) -> None:
     """Remove a file; it is no error when it is gone. Raises OSError."""
+    with suppress(FileNotFoundError), _named(root.path(path)), root.place(path, last=False) as (folder, name):
+        # A read-only file system refuses to remove also a file that is not there.
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        os.unlink(name, dir_fd=folder)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Let an OSError of the block name this path."""
     try:
-        with root.place(path, last=False) as (folder, name):
-            # A read-only file system refuses to remove also a file that is not there.
-            os.stat(name, dir_fd=folder, follow_symlinks=False)
-            os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return
+        yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror, root.path(path)) from None
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
