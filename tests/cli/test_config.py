@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Callable
 
-import jsonschema
 import pytest
 
+from nfstuned.parse.config.tables import schema
 from tests.cli.conftest import Host
 
 if sys.version_info >= (3, 11):
@@ -35,21 +35,24 @@ lower = true
 """
 
 
-def test_show_is_toml_that_means_the_same(host: MakeHost) -> None:
-    here = host("no-nfs")
-    here.configure(SITE)
-    shown = here.run("config", "show")
+@pytest.fixture
+def site(host: MakeHost) -> Host:
+    made = host("no-nfs")
+    made.configure(SITE)
+    return made
+
+
+def test_show_is_toml_that_means_the_same(site: Host) -> None:
+    shown = site.run("config", "show")
     assert (shown.status, shown.err) == (0, "")
-    here.configure(shown.out)
-    before = json.loads(here.run("config", "show", "--format", "json").out)
-    here.configure(here.run("config", "show").out)
-    assert json.loads(here.run("config", "show", "--format", "json").out) == before
+    site.configure(shown.out)
+    before = json.loads(site.run("config", "show", "--format", "json").out)
+    site.configure(site.run("config", "show").out)
+    assert json.loads(site.run("config", "show", "--format", "json").out) == before
 
 
-def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(host: MakeHost) -> None:
-    here = host("no-nfs")
-    here.configure(SITE)
-    text = here.run("config", "show").out
+def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(site: Host) -> None:
+    text = site.run("config", "show").out
     tables = tomllib.loads(text)
     assert tables["daemon"]["sample_interval"] == "300s"
     assert tables["samples"] == {"file": "/var/log/nfstuned/samples.jsonl", "max_size": "1M", "keep": 4}
@@ -62,10 +65,8 @@ def test_show_has_the_administrator_s_numbers_and_the_vendors_sources(host: Make
     assert "#     https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance\n" in text
 
 
-def test_show_as_json_has_the_same_tables(host: MakeHost) -> None:
-    here = host("no-nfs")
-    here.configure(SITE)
-    document = here.run("config", "show", "--format", "json").document
+def test_show_as_json_has_the_same_tables(site: Host) -> None:
+    document = site.run("config", "show", "--format", "json").document
     assert document["schema"] == "nfstuned.config/1"
     assert document["profile"]["azure-files"]["read_ahead_kb"] == 15360
     assert document["profile"]["azure-files"]["sources"][0]["url"].startswith("https://")
@@ -107,11 +108,6 @@ def test_show_of_an_invalid_configuration_prints_nothing_on_stdout(host: MakeHos
     assert run.err
 
 
-def test_schema_is_a_json_schema_that_takes_a_good_file(host: MakeHost) -> None:
+def test_schema_prints_the_schema_of_the_file(host: MakeHost) -> None:
     run = host("no-nfs").run("config", "schema")
-    assert run.status == 0
-    schema = json.loads(run.out)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(tomllib.loads(SITE), schema)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"deamon": {}}, schema)
+    assert (run.status, json.loads(run.out)) == (0, schema())
