@@ -183,7 +183,7 @@ REACHED: dict[str, Reached] = {
     "damaged lines of a mount in mountstats": lambda _: str(
         parse_mountstats("device s:/ mounted on /m with fstype nfs\n" + "\tbytes:\tx\n" * 9)
     ),
-    "what a message quotes of a text": lambda _: quoted("x" * 81),
+    "the quotation of a text in a message": lambda _: quoted("x" * 81),
     "mounts that fstab, units and maps ask for": lambda folder: told(
         folder, fstab="".join(f"s:/{step} /mnt/{step} nfs rw 0 0\n" for step in range(10_001))
     ),
