@@ -27,6 +27,7 @@ MakeHost = Callable[[str], Host]
 NOW = time.time()
 OLD, NEW = (replace(SAMPLE, time=NOW - ago) for ago in (90_000, 600))
 OTHER = replace(NEW, mount_points=(os.fsdecode(b"/srv/\xff,x"),), source="other:/x")
+MOUNTSTATS = str(REPOSITORY / "tests/parse/data/6.12/mountstats")
 HOUR_AGO = ("--since", "1h ago")
 
 
@@ -151,19 +152,13 @@ def test_a_time_that_is_yet_to_come_is_said_to_be(run: Callable[..., Run]) -> No
         (("--since", "soon"), "--since: not a time: 'soon'; allowed: \"1h ago\", "),
         (("--mount", "data"), "Usage: nfstuned samples "),
         (("--file", "/nonexistent/x.jsonl"), "/nonexistent: No such file or directory\n"),
+        (("--file", MOUNTSTATS), f"{MOUNTSTATS}: is a saved mountstats, not samples: nfstuned top --file /"),
     ],
 )
 def test_what_cannot_be_done_is_2(run: Callable[..., Run], args: tuple[str, str], said: str) -> None:
     done = run(*args)
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(said)
-
-
-def test_a_saved_mountstats_is_2_with_the_command_that_shows_it(run: Callable[..., Run], file: Path) -> None:
-    file.write_bytes((REPOSITORY / "tests/parse/data/6.12/mountstats").read_bytes())
-    done = run()
-    said = f"{file}: is a saved mountstats, not samples: nfstuned top --file {file}\n"
-    assert (done.status, done.out, done.err) == (2, "", said)
 
 
 class TestJournal:

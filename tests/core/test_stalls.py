@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timezone
 
@@ -31,7 +32,7 @@ from tests.core.test_rates import stanza, tunnelled
 from tests.core.written import cut
 
 OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"
-V3, V41, V40 = "v3 tcp 10.0.0.5:2049", "v4.1 tcp 10.0.0.5:2049", "v4.0 tcp 10.0.0.5:2049"
+V3, V40, V41, V42 = (f"{version} tcp 10.0.0.5:2049" for version in ("v3", "v4.0", "v4.1", "v4.2"))
 WRITE = RpcRequest(7, 104, 0x660745A, "WRITE", "v4 10.0.0.5:2049")
 
 
@@ -73,13 +74,41 @@ def after(*steps: tuple[Look, Requests | None]) -> RequestWatch:
     return watch
 
 
+def every(
+    apart_s: float, shown: Iterable[Counted | tuple[Counted, ...]], *requests: Requests | None
+) -> RequestWatch:
+    """The watch after looks so many seconds apart; the last of `requests` is of all later looks as well."""
+    blocks = [each if isinstance(each, tuple) else (each,) for each in shown]
+    seen = [*requests, *[requests[-1]] * (len(blocks) - len(requests))]
+    return after(*((at(apart_s * n, *each), seen[n]) for n, each in enumerate(blocks)))
+
+
+def served() -> list[Counted]:
+    """A superblock at looks that each find one more of its READs answered, and another one sent."""
+    return [superblock(transports=xprt(21 + n, 20 + n), reads=10 + n) for n in range(9)]
+
+
+def next_to_a_busy_one(idle: Iterable[bytes]) -> list[tuple[Counted, ...]]:
+    """A superblock with these connections, and another one of the same server in use."""
+    return [
+        (
+            superblock(transports=xprt(20 + n, 20 + n), reads=10 + n),
+            superblock("0:44", V42, transports=lines),
+        )
+        for n, lines in enumerate(idle)
+    ]
+
+
+BUSY = [(20 + n, 19 + n) for n in range(9)]
+"""What a connection sent and received at looks that always find a request under way."""
+
+
 class TestByRequests:
     def test_a_request_that_is_seen_again_after_15_s_stalls_its_superblock(self) -> None:
         requests = under_way(WRITE, known=clients(d43={7, 5}, d44={8, 5}))
         both = superblock("0:43"), superblock("0:44")
-        assert stalls(after((at(0, *both), requests), (at(14.9, *both), requests))) == {}
-        watch = after((at(0, *both), requests), (at(15, *both), requests))
-        assert stalls(watch) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
+        assert stalls(every(14.9, [both, both], requests)) == {}
+        assert stalls(every(15, [both, both], requests)) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
 
     def test_another_xid_is_another_request_as_after_nfs4err_delay(self) -> None:
         known = clients(d43={7})
@@ -93,9 +122,8 @@ class TestByRequests:
     def test_a_lease_that_is_not_renewed_stalls_all_of_its_client(self) -> None:
         renewal = WRITE._replace(client=5, operation="SEQUENCE")
         requests = under_way(renewal, known=clients(d43={7, 5}, d44={8, 5}, d45={9, 6}))
-        look = [superblock(device) for device in ("0:43", "0:44", "0:45")]
-        watch = after((at(0, *look), requests), (at(20, *look), requests))
-        assert stalls(watch).keys() == {("0:43", 43), ("0:44", 44)}
+        shown = superblock("0:43"), superblock("0:44"), superblock("0:45")
+        assert stalls(every(20, [shown, shown], requests)).keys() == {("0:43", 43), ("0:44", 44)}
 
     def test_the_oldest_request_says_since_when_and_the_most_frequent_comes_first(self) -> None:
         known = clients(d43={7})
@@ -110,18 +138,13 @@ class TestByRequests:
 
 class TestBeforeLinux65:
     def test_the_only_mount_of_a_server_waits(self) -> None:
-        look = superblock(), superblock("0:44", "v4.1 tcp 10.0.0.6:2049")
-        watch = after((at(0, *look), under_way(WRITE)), (at(20, *look), under_way(WRITE)))
-        assert stalls(watch) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
+        shown = superblock(), superblock("0:44", "v4.1 tcp 10.0.0.6:2049")
+        assert stalls(every(20, [shown, shown], under_way(WRITE))) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
 
     def test_of_several_it_is_the_one_that_was_in_use_and_stands_still(self) -> None:
-        idle = superblock("0:44")
-        steps = (
-            (at(0, superblock(reads=10), idle), NOTHING_UNDER_WAY),
-            (at(20, superblock(reads=11), idle), under_way(WRITE)),
-            (at(40, superblock(reads=11, renewals=2), idle), under_way(WRITE)),
-        )
-        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+        used = superblock(reads=10), superblock(reads=11), superblock(reads=11, renewals=2)
+        shown = [(each, superblock("0:44")) for each in used]
+        assert stalls(every(20, shown, NOTHING_UNDER_WAY, under_way(WRITE))).keys() == {("0:43", 43)}
 
     def test_of_two_tunnels_over_one_client_it_is_the_mount_that_was_in_use(self) -> None:
         """The request names the client's port, which is the tunnel's of the other mount."""
@@ -136,30 +159,20 @@ class TestBeforeLinux65:
         assert stalls(after(*steps)).keys() == {("0:44", 44)}
 
     def test_a_mount_whose_operations_end_does_not_wait(self) -> None:
-        idle = superblock("0:44")
-        steps = (
-            (at(0, superblock(reads=10), idle), NOTHING_UNDER_WAY),
-            (at(20, superblock(reads=11), idle), under_way(WRITE)),
-            (at(40, superblock(reads=12), idle), under_way(WRITE)),
-        )
-        assert stalls(after(*steps)) == {}
+        shown = [(superblock(reads=reads), superblock("0:44")) for reads in (10, 11, 12)]
+        assert stalls(every(20, shown, NOTHING_UNDER_WAY, under_way(WRITE))) == {}
 
     def test_of_one_silent_connection_it_is_the_only_mount_though_others_answer(self) -> None:
         two, silent = xprt() + b"\n" + xprt(), xprt(sends=21) + b"\n" + xprt(sends=25, receives=25)
-        other = superblock("0:44", "v4.2 tcp 10.0.0.5:2049", reads=11)
-        steps = (
-            (at(0, superblock(transports=two), superblock("0:44", other.group)), NOTHING_UNDER_WAY),
-            (at(20, superblock(transports=silent, reads=11), other), under_way(WRITE)),
-            (
-                at(40, superblock(transports=silent, reads=12), superblock("0:44", other.group, reads=12)),
-                under_way(WRITE),
-            ),
-        )
-        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+        shown = [
+            (superblock(transports=lines, reads=reads), superblock("0:44", V42, reads=reads))
+            for lines, reads in ((two, 10), (silent, 11), (silent, 12))
+        ]
+        assert stalls(every(20, shown, NOTHING_UNDER_WAY, under_way(WRITE))).keys() == {("0:43", 43)}
 
     def test_a_request_that_was_under_way_at_the_look_before_is_not_taken_for_an_answered_one(self) -> None:
         """Between two looks a connection received as much as it sent, and is as silent as another."""
-        other = superblock("0:44", "v4.2 tcp 10.0.0.5:2049")
+        other = superblock("0:44", V42)
         looks = [
             at(when, superblock(transports=xprt(sends, receives), reads=reads), other)
             for when, sends, receives, reads in (
@@ -173,33 +186,15 @@ class TestBeforeLinux65:
 
     def test_what_has_no_answer_while_nothing_waits_is_a_reply_to_the_server(self) -> None:
         """An idle mount that replied to a call of the server's is no silent one when another waits."""
-        looks = [
-            at(
-                20.0 * n,
-                superblock(transports=xprt(20 + n, 20 + n), reads=10 + n),
-                superblock("0:44", "v4.2 tcp 10.0.0.5:2049", transports=xprt(sends, receives)),
-            )
-            for n, (sends, receives) in enumerate(
-                [(20, 20), (23, 21), (23, 21), (24, 22), (25, 23), (25, 23)]
-            )
-        ]
-        requests = [*[NOTHING_UNDER_WAY] * 4, under_way(WRITE), under_way(WRITE)]
-        assert stalls(after(*zip(looks, requests, strict=True))) == {}
+        idle = [xprt(*calls) for calls in ((20, 20), (23, 21), (23, 21), (24, 22), (25, 23), (25, 23))]
+        requests = [*[NOTHING_UNDER_WAY] * 4, under_way(WRITE)]
+        assert stalls(every(20, next_to_a_busy_one(idle), *requests)) == {}
 
     def test_a_reply_to_the_server_is_no_question_for_long_though_others_are_never_at_rest(self) -> None:
         """An idle mount renews its lease; of the server's other mounts a request always waits."""
         idle = [xprt(20, 20, idle_s=9), *(xprt(21 + n, 20 + n) for n in range(8)), *[xprt(28, 27)] * 4]
-        looks = [
-            at(
-                20.0 * n,
-                superblock(transports=xprt(20 + n, 20 + n), reads=10 + n),
-                superblock("0:44", "v4.2 tcp 10.0.0.5:2049", transports=lines),
-            )
-            for n, lines in enumerate(idle)
-        ]
         requests = [NOTHING_UNDER_WAY, *(under_way(WRITE._replace(xid=n)) for n in range(1, 10))]
-        requests += [under_way(WRITE)] * (len(looks) - len(requests))
-        assert stalls(after(*zip(looks, requests, strict=True))) == {}
+        assert stalls(every(20, next_to_a_busy_one(idle), *requests, under_way(WRITE))) == {}
 
     def test_where_as_many_clients_wait_as_there_are_mounts_each_of_them_waits(self) -> None:
         """Also the mount that did nothing before, and the one whose request has no slot."""
@@ -218,16 +213,11 @@ class TestBeforeLinux65:
             assert stalls(after(*steps)).keys() == expected
 
     def test_where_others_are_answered_it_is_not_taken_from_their_number(self) -> None:
-        looks = [
-            at(
-                5.0 * n,
-                superblock(transports=xprt(20 + n, 19 + n)),
-                superblock("0:44", transports=xprt(20 + n, 19 + n)),
-            )
-            for n in range(9)
+        shown = [
+            (superblock(transports=xprt(*calls)), superblock("0:44", transports=xprt(*calls)))
+            for calls in BUSY
         ]
-        requests = under_way(WRITE, WRITE._replace(client=8))
-        assert stalls(after(*((look, requests) for look in looks))) == {}
+        assert stalls(every(5, shown, under_way(WRITE, WRITE._replace(client=8)))) == {}
 
     def test_of_connections_that_were_always_in_use_one_was_asked_with_its_last_answers(self) -> None:
         """Of two mounts, each with a dead connection, users go on on the other connections."""
@@ -235,7 +225,7 @@ class TestBeforeLinux65:
         lines = [
             xprt(300 + 9 * n, 300 + 9 * n) + b"\n" + (xprt(112, 111) if n else xprt(60, 59)) for n in range(6)
         ]
-        groups = (("0:43", V41), ("0:44", "v4.2 tcp 10.0.0.5:2049"))
+        groups = (("0:43", V41), ("0:44", V42))
         looks = [
             at(5.0 * n, *(superblock(*one, transports=lines[n], reads=10 + n) for one in groups))
             for n in range(6)
@@ -251,41 +241,28 @@ class TestBeforeLinux65:
         assert stalled(writes, closes, hidden=frozenset({WRITE.peer})) == set()
 
     def test_a_call_that_only_began_is_use(self) -> None:
-        begun = superblock()
-        begun = replace(begun, stats=begun.stats._replace(events=b" 1" * 27))
-        steps = (
-            (at(0, superblock(), superblock("0:44")), NOTHING_UNDER_WAY),
-            (at(20, begun, superblock("0:44")), under_way(WRITE)),
-            (at(40, begun, superblock("0:44")), under_way(WRITE)),
-        )
-        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+        begun = replace(superblock(), stats=superblock().stats._replace(events=b" 1" * 27))
+        shown = [(each, superblock("0:44")) for each in (superblock(), begun, begun)]
+        assert stalls(every(20, shown, NOTHING_UNDER_WAY, under_way(WRITE))).keys() == {("0:43", 43)}
 
     def test_a_lease_that_is_not_renewed_stalls_those_whose_connection_is_asked(self) -> None:
-        renewal = WRITE._replace(operation="SEQUENCE")
-        other = superblock("0:44", V40)
-        steps = (
-            (at(0, superblock(), other), NOTHING_UNDER_WAY),
-            (at(20, superblock(transports=xprt(sends=21)), other), under_way(renewal)),
-            (at(40, superblock(transports=xprt(sends=21)), other), under_way(renewal)),
-        )
-        assert stalls(after(*steps)).keys() == {("0:43", 43)}
+        renewal = under_way(WRITE._replace(operation="SEQUENCE"))
+        asked = superblock(transports=xprt(sends=21))
+        shown = [(each, superblock("0:44", V40)) for each in (superblock(), asked, asked)]
+        assert stalls(every(20, shown, NOTHING_UNDER_WAY, renewal)).keys() == {("0:43", 43)}
 
     def test_what_a_mount_that_is_not_complete_asks_is_not_charged_to_the_only_one(self) -> None:
         begins = under_way(WRITE._replace(client=99, operation="SERVER_CAPS"))
-        looks = [at(5.0 * n, superblock(transports=xprt(21 + n, 20 + n), reads=10 + n)) for n in range(9)]
-        assert stalls(after(*((look, begins) for look in looks))) == {}
+        assert stalls(every(5, served(), begins)) == {}
 
     def test_nor_is_a_request_of_a_kind_that_it_is_served_with(self) -> None:
         read = under_way(WRITE._replace(operation="READ"))
-        busy = [superblock(transports=xprt(21 + n, 20 + n), reads=10 + n) for n in range(9)]
-        assert stalls(after(*((at(5.0 * n, one), read) for n, one in enumerate(busy)))) == {}
-        writes = after(*((at(5.0 * n, one), under_way(WRITE)) for n, one in enumerate(busy)))
-        assert stalls(writes).keys() == {("0:43", 43)}
+        assert stalls(every(5, served(), read)) == {}
+        assert stalls(every(5, served(), under_way(WRITE))).keys() == {("0:43", 43)}
 
     def test_nor_is_what_may_be_of_a_superblock_that_no_mount_shows(self) -> None:
         """Of one that was hung and unmounted lazily: its requests wait for ever."""
-        busy = [superblock(transports=xprt(21 + n, 20 + n), reads=10 + n) for n in range(9)]
-        looks = [replace(at(5.0 * n, one), hidden=frozenset({WRITE.peer})) for n, one in enumerate(busy)]
+        looks = [replace(at(5.0 * n, one), hidden=frozenset({WRITE.peer})) for n, one in enumerate(served())]
         assert stalls(after(*((look, under_way(WRITE)) for look in looks))) == {}
         still = [replace(look, superblocks=(superblock(transports=xprt(21)),)) for look in looks]
         first = replace(looks[0], superblocks=(superblock(),))
@@ -331,28 +308,22 @@ class TestByConnections:
         assert stalls(after(*steps, (at(20, asked), None))) == {("0:43", 43): Stall(5)}
 
     def test_so_is_one_of_which_a_request_was_under_way_at_the_look_before(self) -> None:
-        counts = [(20, 20), (27, 26), (32, 31), (32, 31), (32, 31)]
-        looks = [at(5.0 * n, superblock(group=V3, transports=xprt(*count))) for n, count in enumerate(counts)]
-        steps = [(look, None) for look in looks]
-        assert stalls(after(*steps)) == {}
-        assert stalls(after(*steps, (at(25, *looks[-1].superblocks), None))) == {("0:43", 43): Stall(10)}
+        calls = [(20, 20), (27, 26), (32, 31), (32, 31), (32, 31), (32, 31)]
+        shown = [superblock(group=V3, transports=xprt(*each)) for each in calls]
+        assert stalls(every(5, shown[:-1], None)) == {}
+        assert stalls(every(5, shown, None)) == {("0:43", 43): Stall(10)}
 
     def test_so_is_one_that_is_made_again_and_again(self) -> None:
-        made = [at(5.0 * n, superblock(group=V3, transports=xprt(connects=1 + n))) for n in range(5)]
-        assert stalls(after(*((look, None) for look in made))) == {("0:43", 43): Stall(5)}
+        made = [superblock(group=V3, transports=xprt(connects=1 + n)) for n in range(5)]
+        assert stalls(every(5, made, None)) == {("0:43", 43): Stall(5)}
 
     def test_one_that_answers_late_is_not(self) -> None:
-        looks = [
-            at(5.0 * n, superblock(group=V3, transports=xprt(sends=20 + n, receives=19 + n)))
-            for n in range(9)
-        ]
-        assert stalls(after(*((look, None) for look in looks))) == {}
+        late = [superblock(group=V3, transports=xprt(*calls)) for calls in BUSY]
+        assert stalls(every(5, late, None)) == {}
 
     def test_an_answer_that_comes_too_late_for_its_request_is_one(self) -> None:
-        looks = [
-            at(5.0 * n, superblock(group=V3, transports=xprt(sends=20 + n, bad_xids=n))) for n in range(9)
-        ]
-        assert stalls(after(*((look, None) for look in looks))) == {}
+        late = [superblock(group=V3, transports=xprt(sends=20 + n, bad_xids=n)) for n in range(9)]
+        assert stalls(every(5, late, None)) == {}
 
     def test_with_nfsv41_the_lease_must_be_over_for_a_reply_to_the_server_is_sent_too(self) -> None:
         replied = superblock(transports=xprt(sends=21))
@@ -400,7 +371,7 @@ class TestWhenToLook:
 
     def test_a_request_in_flight_at_every_look_is_not_what_has_no_answer_at_rest(self) -> None:
         """A reader of one request at a time: the list may be empty a moment after the counters were read."""
-        looks = [at(60.0 * n, superblock(transports=xprt(21 + n, 20 + n), reads=10 + n)) for n in range(9)]
+        looks = [at(60.0 * n, one) for n, one in enumerate(served())]
         watch = after(*((look, NOTHING_UNDER_WAY) for look in looks))
         stopped = superblock(transports=xprt(sends=30, receives=29, idle_s=59), reads=19)
         assert may_wait(watch, at(600, stopped))
