@@ -6,7 +6,8 @@ the result to the growth that the full parser sees (tests/core/test_delta.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from operator import ne, sub
@@ -15,15 +16,8 @@ from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza
-from nfstuned.parse.proc.mountstats import (
-    Operations,
-    Row,
-    event_row,
-    operation_row,
-    plain_numbers,
-    plain_operations,
-    total_row,
-)
+from nfstuned.parse.fields import LARGEST
+from nfstuned.parse.proc.mountstats import Row, event_row, operation_row, total_row
 
 MOST_BYTES_PER_S, MOST_OPS_PER_S = 1e14, 1e8
 """No machine does more: a greater growth is a counter that began again, or a wrap that cannot be one."""
@@ -368,3 +362,73 @@ def _used(lines: Iterable[bytes]) -> dict[str, Row]:
     """Return the operations of these lines, without those that were never used."""
     rows = (row for row in map(operation_row, lines) if row is not None)
     return {name: row for name, row in rows if any(row)}
+
+
+# Most of a number's cost in Python is the call that reads it, not its digits: the rest reads all numbers of a
+# mount in a few calls, and leaves lines that are not plain digits and single spaces to operation_row.
+_SEPARATOR = b"|"
+_PLAIN = b"0123456789 " + _SEPARATOR
+_MOST_OPERATIONS = 256
+"""No version of NFS has half as many operations."""
+
+
+class Operations(NamedTuple):
+    """The same operations at two moments: their names, and at each moment the numbers of all in a row."""
+
+    names: list[str]
+    earlier: list[int]
+    later: list[int]
+
+
+def plain_numbers(lines: Sequence[bytes]) -> list[int] | None:
+    """Return the numbers of these lines in a row; None where they are not plain digits and single spaces.
+
+    Each line has as many as the others.
+    """
+    text = b" | ".join(lines)
+    if text.translate(None, _PLAIN):
+        return None
+    tokens = text.split(b" ")
+    width = tokens.index(_SEPARATOR) if len(lines) > 1 else len(tokens)
+    if tokens[width :: width + 1] != [_SEPARATOR] * (len(lines) - 1):
+        return None
+    del tokens[width :: width + 1]
+    try:
+        values = list(map(int, tokens))
+    except ValueError:
+        return None
+    return values if len(values) == width * len(lines) and max(values) <= LARGEST else None
+
+
+def plain_operations(earlier: list[bytes], later: list[bytes], without: frozenset[str]) -> Operations | None:
+    """Return the numbers of lines of the per-op statistics; None where only operation_row can read them.
+
+    Line for line `earlier` and `later` must name the same operation, and no operation twice. The operations
+    `without` are left out.
+    """
+    count = len(earlier)
+    text = b"\n".join(earlier + later)
+    # Each line begins with a tab: so a line without a name cannot make up for a line with two.
+    if not text.startswith(b"\t") or text.count(b"\n\t") != 2 * count - 1:
+        return None
+    parts = text.replace(b": ", b"\n").split(b"\n")
+    if len(parts) != 4 * count or parts[: 2 * count : 2] != parts[2 * count :: 2]:
+        return None
+    names, numbers = list(map(_operation_name, parts[: 2 * count : 2])), parts[1::2]
+    if "" in names or len(set(names)) != count:
+        return None
+    for name in without.intersection(names):
+        at = names.index(name)
+        del numbers[len(names) + at], numbers[at], names[at]
+    values = plain_numbers(numbers) if names else []
+    if values is None:
+        return None
+    half = len(values) // 2
+    return Operations(names, values[:half], values[half:])
+
+
+@lru_cache(_MOST_OPERATIONS)
+def _operation_name(text: bytes) -> str:
+    """Return the name of an operation, "" where no kernel would give it."""
+    name = text.strip(b"\t ").decode("latin-1")
+    return name if re.fullmatch("[A-Z0-9_]+", name) else ""
