@@ -47,12 +47,9 @@ MOST_FILES = 2
 _ENDED = 128
 """Added by a shell to the number of the signal that ended a command."""
 _SGR = {
-    Style.PLAIN: "",
-    Style.TITLE: "\x1b[1m",
-    Style.HEADER: "\x1b[1;4m",
-    Style.SELECTED: "\x1b[1;7m",
+    Style.PLAIN: "", Style.TITLE: "\x1b[1m", Style.HEADER: "\x1b[1;4m", Style.SELECTED: "\x1b[1;7m",
     Style.IDLE: "\x1b[2m",
-}
+}  # fmt: skip
 """No colours: every terminal and every background can do these."""
 
 
@@ -192,22 +189,15 @@ class Live:
             ended = [number for number in signals if number in ENDS]
             if ended or typed is None:
                 return _ENDED + ended[0] if ended else DONE
-            self._take(typed)
+            for key in parse_keys(typed):
+                shown = [entry.counted.key for entry in arranged(self._frame.entries, self._state)]
+                self._state = press(self._state, key, List(shown, self._size().page))
             if self._state.done:
                 return DONE
-            self._look_when_due()
-
-    def _take(self, typed: bytes) -> None:
-        for key in parse_keys(typed):
-            shown = [entry.counted.key for entry in arranged(self._frame.entries, self._state)]
-            self._state = press(self._state, key, List(shown, self._size().page))
-
-    def _look_when_due(self) -> None:
-        now = self._clock.monotonic()
-        if self._state.paused or now < self._due:
-            return
-        self._frame = self._watch.look()
-        self._due = now + self._interval_s
+            now = self._clock.monotonic()
+            if not self._state.paused and now >= self._due:
+                self._frame = self._watch.look()
+                self._due = now + self._interval_s
 
     def _draw(self) -> None:
         shown = screen(self._frame, self._state, self._size())

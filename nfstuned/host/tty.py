@@ -22,17 +22,9 @@ _LEAVE = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
 _KEYS_MOST = 1024
 _LOCAL, _CONTROL = 3, 6
 """Where a list of modes has the local ones and the control characters (the termios module)."""
-SIGNALS = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGTSTP,
-    signal.SIGCONT,
-    signal.SIGWINCH,
-)
 ENDS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
-"""Those that end the program; the terminal is given back first."""
+"""The signals that end the program; the terminal is given back first."""
+SIGNALS = (*ENDS, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 
 _Handler = Callable[[int, FrameType | None], Any] | int | None
 
@@ -140,19 +132,16 @@ class Tty:
         ready, _, _ = select.select([self._keyboard, self._receiver.fileno()], [], [], max(0.0, seconds))
         typed: bytes | None = b""
         if self._keyboard in ready:
-            typed = self._typed()
+            try:
+                typed = os.read(self._keyboard, _KEYS_MOST) or None
+            except OSError:
+                typed = None
         numbers = tuple(self._receiver.recv(64)) if self._receiver.fileno() in ready else ()
         if signal.SIGTSTP in numbers:
             self._stand_still()
         if signal.SIGCONT in numbers or signal.SIGTSTP in numbers:
             self.take()
         return typed, numbers
-
-    def _typed(self) -> bytes | None:
-        try:
-            return os.read(self._keyboard, _KEYS_MOST) or None
-        except OSError:
-            return None
 
     def _stand_still(self) -> None:
         """Stop as a program does that never heard of the signal: the shell has the terminal then."""

@@ -44,27 +44,25 @@ from nfstuned.parse.proc.mountstats import parse_transports
 _MOST_SUM = 2.0**63
 
 
-def _plus(had: OpTotals, op: OpDelta) -> OpTotals:
-    """Return the totals with an operation's growth; a sum of times that fell adds nothing."""
-    errors = None if had.errors is None and op.errors is None else (had.errors or 0) + (op.errors or 0)
-    return OpTotals(
-        had.ops + op.ops,
-        had.retransmissions + op.retransmissions,
-        had.timeouts + op.timeouts,
-        errors,
-        had.queue_ms + max(0, op.queue_ms),
-        had.rtt_ms + max(0, op.rtt_ms),
-        had.execute_ms + max(0, op.execute_ms),
-    )
+def _with_ops(known: Mapping[str, OpTotals], ops: Mapping[str, OpDelta]) -> Mapping[str, OpTotals]:
+    """Return the totals by kind with the growth of operations; those of the whole group are apart.
 
-
-def _with_ops(had: Mapping[str, OpTotals], ops: Mapping[str, OpDelta]) -> Mapping[str, OpTotals]:
-    """Return the totals by kind with the growth of operations; those of the whole group are apart."""
-    kinds = dict(had)
+    A sum of times that fell adds nothing.
+    """
+    kinds = dict(known)
     for name, op in ops.items():
-        if name not in GROUP_OPS:
-            kind = kind_of(name)
-            kinds[kind] = _plus(kinds.get(kind, OpTotals()), op)
+        if name in GROUP_OPS:
+            continue
+        had = kinds.get(kind := kind_of(name), OpTotals())
+        kinds[kind] = OpTotals(
+            had.ops + op.ops,
+            had.retransmissions + op.retransmissions,
+            had.timeouts + op.timeouts,
+            had.errors if op.errors is None else (had.errors or 0) + op.errors,
+            had.queue_ms + max(0, op.queue_ms),
+            had.rtt_ms + max(0, op.rtt_ms),
+            had.execute_ms + max(0, op.execute_ms),
+        )
     return MappingProxyType(kinds)
 
 
@@ -162,7 +160,13 @@ def add_look(
     left_out = frozenset(places.keys() - set(ordered))
     counting = _Counting(before, look, dict(before.superblocks), dict(before.groups), _known(before))
     for place in ordered:
-        _add(counting, place, places[place], contests.get(place.device, 0))
+        now, had = places[place], counting.superblocks.get(place)
+        with suppress(ParseError):  # it stays as it was, and is counted later
+            had = counting.superblocks[place] = _added(counting, had, now, contests.get(place.device, 0))
+        if had is not None:
+            counting.present.append(place)
+            if now.group in counting.groups:
+                counting.groups_present[now.group] = None
         between()
     return Totals(
         looked_s=look.monotonic_s,
@@ -185,17 +189,6 @@ def _known(before: Totals) -> dict[SuperblockKey, SuperblockTotals]:
         if newer and (block.counted.bdi is not None or place in present):
             known[block.counted.key] = block
     return known
-
-
-def _add(counting: _Counting, place: CountedPlace, now: Counted, contests: int) -> None:
-    """Count a superblock; with a damaged or cut stanza it stays as it was, and is counted later."""
-    had = counting.superblocks.get(place)
-    with suppress(ParseError):
-        had = counting.superblocks[place] = _added(counting, had, now, contests)
-    if had is not None:
-        counting.present.append(place)
-        if now.group in counting.groups:
-            counting.groups_present[now.group] = None
 
 
 def _added(

@@ -20,9 +20,7 @@ MOST_MOUNTS = 50
 """With charts; with more of them a browser would take minutes to draw the page."""
 MOST_EVENTS = 500
 _MOST_MARKS = 100
-_HEADINGS = (
-    *("In use", "Read", "Written", "Peak read", "Peak write", "Over-fetch", "Read RTT", "Write RTT"),
-)
+_HEADINGS = ("In use", "Read", "Written", "Peak read", "Peak write", "Over-fetch", "Read RTT", "Write RTT")
 _STYLES = ("s1", "s2", "s3", "s4")
 _TITLES = {"read": "Reads", "write": "Writes", "metadata": "Metadata operations", "other": "Other operations"}
 
@@ -161,10 +159,10 @@ def mount_charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]
     stalled = _lines(mount, ("stalled", "of the time, requests waited for the server's answer", "s3"))
     if stalled and mount.most["stalled"]:
         yield Chart("Stalled", stalled, lambda value: f"{number(value)} %", WIDE)
-    yield from (chart for chart in _charts_where_known(mount) if chart.lines)
+    yield from (chart for chart in _other_charts(mount) if chart.lines)
 
 
-def _charts_where_known(mount: MountSeries) -> Iterator[Chart]:
+def _other_charts(mount: MountSeries) -> Iterator[Chart]:
     """Yield all charts but the throughput; a chart of figures that were never known has no lines."""
     over_fetch = _lines(mount, ("over-fetch", "bytes sent for each that programs read", "s1"))
     yield Chart("Over-fetch", over_fetch, number, reference=1.0)
