@@ -91,7 +91,7 @@ def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | 
         return replace(account, events=tuple(changes(root, since_s)))
     except OSError as error:
         why = error.strerror or error
-        note(f"what the service did is not on the page: {why}")
+        note(f"the service's changes are not on the page: {why}")
         return replace(account, no_events=f"Not known: {why}")
 
 

@@ -183,7 +183,7 @@ def samples_command(
     greatest value while the mount was in use:
 
     \b
-      read, write          what programs asked for, and got
+      read, write          the bytes that programs asked for, and got
       over-fetch           bytes read from the server for each byte that programs read
       read RTT, write RTT  the mean time from sending a request to its reply
 

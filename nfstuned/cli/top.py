@@ -148,7 +148,7 @@ def _saved(name: str) -> tuple[Saved, list[str]]:
 def _problems(name: str, parsed: Iterable[object], stanzas: Iterable[Stanza]) -> list[str]:
     problems = [str(item) for item in parsed if isinstance(item, ParseError)]
     cut_off = (printable(stanza.point) for stanza in stanzas if not stanza.whole)
-    return [*problems, *(f"{name}: what it has of {point} is cut off or damaged" for point in cut_off)]
+    return [*problems, *(f"{name}: its stanza of {point} is cut off or damaged" for point in cut_off)]
 
 
 def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:
@@ -244,7 +244,7 @@ class Seconds(click.FloatRange):
     default=SORTS[0],
     show_default=True,
     metavar="KEY",
-    help="What comes first: total (read and write), read, write, over-fetch, ops, read-rtt, and so on.",
+    help="The sort key: total (read and write), read, write, over-fetch, ops, read-rtt, and so on.",
 )
 @click.option(
     "--count",

@@ -38,7 +38,7 @@ class Requests:
     waiting: tuple[RpcRequest, ...]
     """The formed requests."""
     clients: Mapping[str, frozenset[int]] | None
-    """By device: the clients of a superblock, with that of the lease; None before Linux 6.5."""
+    """By device: the clients of a superblock, with the lease's; None before Linux 6.5."""
     queued: tuple[RpcRequest, ...] = ()
     """The requests that are not formed yet."""
 
@@ -52,7 +52,7 @@ class Stall(NamedTuple):
     since_s: float
     """When the oldest of these requests was first seen, of CLOCK_MONOTONIC."""
     requests: int | None = None
-    """How many wait; None where only the counters of the connections tell."""
+    """How many wait; None where only the counters of the connections show it."""
     operations: tuple[str, ...] = ()
     """Their names, the most frequent first."""
     recovering: bool = False
@@ -290,7 +290,7 @@ class Event:
 class CountedPlace(NamedTuple):
     """The key of a superblock's numbers: its device number and its first mount point.
 
-    A superblock that comes to the same place under the same number goes on where its predecessor ended.
+    The next superblock with the same key goes on where its predecessor ended.
     """
 
     device: str

@@ -215,9 +215,9 @@ _HEAD = 3
 """Lines above the list: the title, the sums, the names of the columns."""
 KEYS = "q quit  arrows move  Enter open  s < sort  r reverse  i idle  p pause  h help"
 HELP = (
-    "nfstuned top: what each NFS mount delivers, a line a superblock",
+    "nfstuned top: the throughput of each NFS mount, a line a superblock",
     "",
-    "READ, WRITE      what programs asked for, and got",
+    "READ, WRITE      bytes that programs asked for, and got",
     "OVER             bytes read from the server for each byte that programs read",
     "OPS/s            operations of all kinds",
     "R ms, W ms       mean time from sending a read or a write to its reply",
@@ -225,13 +225,13 @@ HELP = (
     "Q ms             mean time that an operation waited to be sent",
     "INFL             requests that a new one found under way",
     "RETR/s           requests that were sent again",
-    "SRV READ, WRITE  what went over the wire",
+    "SRV READ, WRITE  bytes over the wire",
     "",
     "up k, down j     move; page up, page down, home g, end G as well",
     "Enter, space     open a line to its operations and connections, or close it",
     "s >, <           sort by the next or the last column",
     "r                reverse the order",
-    "i                leave out what nobody uses",
+    "i                leave out unused mounts",
     "p                pause, and go on",
     "q                quit",
     "",

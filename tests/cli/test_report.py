@@ -78,7 +78,7 @@ def test_what_is_wrong_with_this_host_is_on_the_page(
     assert "NFS101" in said
     assert "read-ahead is 128 KiB and the profile azure-files asks for 15360 KiB" in said
     assert "Not known: " in said
-    assert "what the service did is not on the page: " in capsys.readouterr().err
+    assert "the service's changes are not on the page: " in capsys.readouterr().err
 
 
 def test_since_and_mount_choose(tree: Path, file: Path) -> None:

@@ -201,7 +201,7 @@ class TestSaved:
         assert run.status == 1
         first, *others = run.err.splitlines()
         assert re.fullmatch(rf"{before}:\d+: .*age.*", first)
-        assert f"{before}: what it has of /mnt/bind/cross is cut off or damaged" in others
+        assert f"{before}: its stanza of /mnt/bind/cross is cut off or damaged" in others
         assert run.out.startswith(f"{before}, 7 NFS superblocks, ")
 
     @pytest.mark.parametrize(
