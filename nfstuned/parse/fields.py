@@ -120,7 +120,7 @@ def parse_kernel_options(text: str) -> Options:
 MASK = "****"
 _NAME = r"(?:pass(?:wor[dt]|wd|phrase)?|secret|token|(?:account|access|shared|storage)[_-]?key)[0-9]?"
 _IS = r"[\"'}]?[ \t]{0,8}=[ \t]{0,8}|[\"'][ \t]{0,8}:[ \t]{0,8}|:[ \t]{1,8}(?=[\"'])"
-"""As options, units and TOML write it, and as JSON does; a colon in a sentence is none of these."""
+"""As options, units and TOML write it, and as JSON does; a colon in a sentence is not meant."""
 _OPTION = r"(?-i:[a-z][a-z0-9_.-]*)(?:=[^,\s]*)?(?=[,\s]|\Z)"
 _PLAIN = rf"(?:,,|[^,\s])+(?:,(?!{_OPTION})[^,\s]+)*"
 _VALUE = rf"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)|{_PLAIN}"
@@ -152,7 +152,11 @@ def mask_secrets(text: str) -> str:
     """Return the text with each secret in it as MASK; a text that is masked already stays as it is."""
     if is_clear(text):
         return text
-    return re.sub(_SECRETS, _without, text, flags=re.IGNORECASE | re.DOTALL)
+
+    def mask(match: re.Match[str]) -> str:
+        return (match[match.lastgroup] if match.lastgroup else "") + MASK
+
+    return re.sub(_SECRETS, mask, text, flags=re.IGNORECASE | re.DOTALL)
 
 
 def is_clear(text: str) -> bool:
@@ -167,7 +171,3 @@ def is_clear(text: str) -> bool:
 def holds_secret(text: str) -> bool:
     """Return whether there is a secret in the text: the text next to it may be a part of it."""
     return mask_secrets(text) != text
-
-
-def _without(match: re.Match[str]) -> str:
-    return (match[match.lastgroup] if match.lastgroup else "") + MASK

@@ -32,7 +32,7 @@ _DAYS = {"today": 0, "yesterday": -1}
 def parse_since(text: str, now: datetime) -> float:
     """Return the point in time that `text` names, in Unix seconds.
 
-    A time without a time zone is read in the time zone of `now`. Raises ValueError, whose message has FORMS,
+    A time without a time zone is read in the time zone of `now`. Raises ValueError with FORMS in its message
     where `text` has none of these forms.
     """
     words = " ".join(text.split())
@@ -61,9 +61,9 @@ def _span(text: str) -> timedelta:
     """Return "1h 30min" or "2 days" as a duration; ValueError for anything else."""
     parts = list(re.finditer(_SPAN, text))
     if (
-        not parts
-        or "".join(part[0] for part in parts) != text
-        or any(part[2] not in _SECONDS for part in parts)
+        "".join(part[0] for part in parts) != text
+        or not parts
+        or not _SECONDS.keys() >= {p[2] for p in parts}
     ):
         raise ValueError
     return timedelta(seconds=sum(float(part[1]) * _SECONDS[part[2]] for part in parts))
@@ -72,7 +72,7 @@ def _span(text: str) -> timedelta:
 def _date_and_clock(text: str, now: datetime) -> datetime:
     """Return the moment of a date, a time of today, or both; ValueError for anything else.
 
-    It is in the time zone that the text names, else in that of `now`.
+    It is in the time zone that the text names, else in the zone of `now`.
     """
     zone = re.search(_ZONE, text) if ":" in text else None
     plain = text[: zone.start()] if zone else text

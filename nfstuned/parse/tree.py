@@ -15,14 +15,14 @@ from nfstuned.errors import ParseError
 
 FSTAB = "etc/fstab"
 _NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
-"""Other processes' files, of which there are many, and files for which their readers report the denial."""
+"""The many files of other processes, and files for which their readers report the denial."""
 
 
 class ReadFaults:
     """The files of a tree that are there and could not be read; iteration yields an error for each.
 
     An absent file is no fault. A file that this user may not read is kept apart, in `denied`: root can read
-    it. Whoever makes something of files asks here before it takes one for absent.
+    it. A caller that decides by files asks here before it takes a file for absent.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class ReadFaults:
         self._denied[name] = None
 
     def forget(self, name: str) -> None:
-        """Drop a file whose absence explains its fault."""
+        """Drop the fault of a file that is gone."""
         self._errors.pop(name, None)
 
     def clear(self) -> None:
@@ -87,7 +87,7 @@ class FileTree(Protocol):
 
     @property
     def view(self) -> str:
-        """The folder of the process whose mounts count."""
+        """The folder of the process that has the mounts that count."""
 
     def shown(self, name: str) -> str:
         """Return the name of a file as people on that host know it."""

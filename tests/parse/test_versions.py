@@ -21,11 +21,3 @@ def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> N
     ]
 
 
-@given(st.lists(st.one_of(st.sampled_from(NAMES), st.text("0129ab-.é\udcff", max_size=8)), max_size=8))
-def test_the_order_is_that_of_the_c_library(names: list[str]) -> None:
-    library = ctypes.util.find_library("c")
-    strverscmp = getattr(ctypes.CDLL(library), "strverscmp", None)
-    if strverscmp is None:
-        pytest.skip("this C library has no strverscmp")
-    ordered = [name.encode("utf-8", "surrogateescape") for name in in_version_order(names)]
-    assert all(strverscmp(left, right) <= 0 for left, right in pairwise(ordered))

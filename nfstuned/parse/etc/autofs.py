@@ -1,4 +1,4 @@
-"""The automounter's maps in files: auto.master(5), autofs(5); the grammar is that of autofs 5.1.9.
+"""The automounter's maps in files: auto.master(5), autofs(5), with the grammar of autofs 5.1.9.
 
 read_one of modules/lookup_file.c cuts a map into its entries; expandsunent, parse_mount, parse_mapent and
 sun_mount of modules/parse_sun.c take an entry apart; lib/master_tok.l takes a line of a master map apart, and
@@ -249,9 +249,7 @@ def mount_requests(
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
     values = {**variables, **auto.variables}
     if _longest(entry.text, key, values) > MOST_CHARACTERS:
-        message = (
-            f"the entry of {quoted(entry.key)} may come to more than {MOST_CHARACTERS} characters, which "
-        )
+        message = f"the entry of {quoted(entry.key)} may have more than {MOST_CHARACTERS} characters, which "
         return (ParseError(entry.file, entry.line, message + "automount(8) does not read: shorten it"),)
     words = re.findall(_WORD, _expand(entry.text, key, values))
     base = entry.key if direct else f"{auto.point}/{entry.key}"
@@ -289,9 +287,8 @@ def _mounted_map(part: _Part, point: str, options: str, parent: AutoMap) -> Iter
     if _HOSTS not in words and part.locations:
         text = unquote(part.locations[0]).removeprefix(":")
         match = re.match(_KIND, text)
-        kind, form, name = (
-            ("", "", text) if match is None else (match["kind"], match["format"] or "", text[match.end() :])
-        )
+        kind, form = (match["kind"], match["format"] or "") if match else ("", "")
+        name = text[match.end() if match else 0 :]
         yield replace(parent, point=point, kind=kind, format=form, name=name, options=options)
 
 

@@ -128,9 +128,9 @@ class AutoMaps:
         return self._entries(wanted, item.point, set())
 
     def _entries(self, wanted: MapInclude, point: str, known: set[str], depth: int = 0) -> list[MapEntry]:
-        """Return the entries of a map and of those that it includes, as far as these are files.
+        """Return the entries of a map and of the maps that it includes, as far as these are files.
 
-        Nor are there any of a map in `known`, which stands further up: the first entry of a key counts.
+        A map in `known` adds none: it stands further up, and the first entry of a key counts.
         """
         entries: list[MapEntry] = []
 
@@ -212,10 +212,9 @@ class AutoMaps:
                 self._master(item, known, depth + 1)
 
     def _find(self, wanted: MapInclude, point: str, known: set[str], read: Callable[[str], str]) -> None:
-        """Have every file read that a map stands for, unless it is in `known`, and name the map otherwise.
+        """Have every file of a map read, unless it is in `known`; name a map that is no file.
 
-        `read` returns the status for nsswitch.conf of a key that the files read so far do not
-        have, or of a master map.
+        `read` returns the status for nsswitch.conf of a master map, or of a key that no file read so far has.
         """
         if wanted.kind not in ("", "file") or wanted.name.startswith("//"):
             self._name(Unread.ASKED, wanted, point, wanted.kind or "ldap")
@@ -272,17 +271,13 @@ class AutoMaps:
     def _may_answer(self, source: str) -> bool:
         """Return whether a source may have maps: not where its client has no configuration."""
         if source not in self._answering:
-            self._answering[source] = self._is_configured(source)
+            checks = {
+                "sss": self._sssd_has_maps,
+                "nisplus": lambda: self._may_exist(_NIS_PLUS),
+                **dict.fromkeys(("nis", "yp"), self._has_nis_domain),
+            }
+            self._answering[source] = source not in checks or checks[source]()
         return self._answering[source]
-
-    def _is_configured(self, source: str) -> bool:
-        if source == "sss":
-            return self._sssd_has_maps()
-        if source == "nisplus":
-            return self._may_exist(_NIS_PLUS)
-        if source in ("nis", "yp"):
-            return self._has_nis_domain()
-        return True
 
     def _has_nis_domain(self) -> bool:
         """Return whether this machine has a NIS domain, or an image will have it at its boot."""

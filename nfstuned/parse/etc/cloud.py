@@ -129,7 +129,7 @@ def names_clones(root: FileTree, cmdline: CommandLine) -> bool:
 
 
 def _files(root: FileTree) -> list[str]:
-    """Return the names of cloud-init's files, of which the last counts."""
+    """Return the names of cloud-init's files; the last counts."""
     names = (name for name in root.names(_DROP_INS) if name.endswith(".cfg"))
     return [_CLOUD_CFG, *(f"{_DROP_INS}/{name}" for name in names)]
 

@@ -24,7 +24,7 @@ _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pa
 
 
 def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...]:
-    """Return the NFS and SMB entries in the file's order, with an error in the place of a bad line.
+    """Return the NFS and SMB entries in the file's order, and an error for each bad line.
 
     As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines
     can end with CR and LF, and fields behind the sixth do not count. A line without a type is an
@@ -33,43 +33,24 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
     entries: list[Request | ParseError] = []
     for position, line in enumerate(text.split("\n"), 1):
         fields = [field for field in re.split(r"[ \t]+", line.removesuffix("\r")) if field]
-        if not fields or fields[0].startswith("#") or _is_of_another_type(fields):
-            continue
-        problem = _problem(fields)
+        problem = None if not fields or fields[0].startswith("#") else _problem(fields)
         if problem:
             entries.append(ParseError(file, position, problem))
+        if problem != "":
             continue
         source, point, named, options = (unmangle(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
         fstype = mounted_type(named, source)
-        entries.append(
-            Request(
-                source,
-                point,
-                options,
-                file,
-                position,
-                fstype=fstype,
-                named=named if named != fstype else None,
-            )
-        )
+        other = named if named != fstype else None
+        entries.append(Request(source, point, options, file, position, fstype=fstype, named=other))
     return tuple(entries)
-
-
-def _is_of_another_type(fields: list[str]) -> bool:
-    if len(fields) < _LEAST or "\0" in "".join(fields):
-        return False
-    source, named = unmangle(fields[0]), unmangle(fields[2])
-    if _OPTIONS.fullmatch(named) and mounted_type("", source):
-        return False
-    return mounted_type(named, source) not in TYPES
 
 
 def mounted_type(named: str, source: str) -> str:
     """Return the type that mount(8) mounts: without a type, or with `auto`, it looks at the source.
 
     So does mnt_context_guess_srcpath_fstype of libmount, where no such file exists: any colon means NFS, also
-    that of a device which is not there now. A source that may be a device has the type "" here. Of a list it
-    tries one type after the other (mnt_context_do_mount): the first that is NFS' or SMB's counts.
+    in the name of an absent device. A source that may be a device has the type "" here. It tries the types of
+    a list in turn (mnt_context_do_mount): the first that is NFS or SMB counts.
     """
     if named not in {"", "auto"}:
         return next((name for name in named.split(",") if name in TYPES), named)
@@ -78,12 +59,17 @@ def mounted_type(named: str, source: str) -> str:
     return "nfs" if ":/" in source and "://" not in source and not source.startswith("/") else ""
 
 
-def _problem(fields: list[str]) -> str:
+def _problem(fields: list[str]) -> str | None:
+    """Return the reason why mount(8) takes no such entry, "" where it does; None for another type's entry."""
     if "\0" in "".join(fields):
         return "a byte that is 0, which mount(8) takes for the line's end"
     if len(fields) < _LEAST:
         return f"no {_NAMES[len(fields)]} after {quoted(fields[-1])}"
-    if _OPTIONS.fullmatch(unmangle(fields[2])):
+    source, named = unmangle(fields[0]), unmangle(fields[2])
+    options = _OPTIONS.fullmatch(named)
+    if mounted_type(named, source) not in TYPES and not (options and mounted_type("", source)):
+        return None
+    if options:
         return f"options in the place of the type: {quoted(fields[2])}"
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not re.fullmatch(r"[+-]?[0-9]+", token):

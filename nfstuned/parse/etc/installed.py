@@ -65,10 +65,7 @@ def _checked_text(value: object) -> str:
 
 
 def _checked_digests(values: object) -> tuple[str, ...]:
-    if (
-        not isinstance(values, list)
-        or not values
-        or not all(re.fullmatch(_DIGEST, str(value)) for value in values)
-    ):
+    digests = tuple(map(str, values)) if isinstance(values, list) else ()
+    if not digests or not all(re.fullmatch(_DIGEST, each) for each in digests):
         raise ValueError(f"no digests: {values!r}")
-    return tuple(map(str, values))
+    return digests

@@ -1,10 +1,10 @@
 """`/etc/nfsmount.conf`: options that mount.nfs adds by itself (nfsmount.conf(5)); nfs.conf(5) is alike.
 
-The grammar is that of nfs-utils 2.8.3: conf_parse and conf_parse_line in support/nfs/conffile.c. Which of
-the settings then count for a mount is nfstuned.core.mounts.requests's matter.
+The grammar is nfs-utils 2.8.3's: conf_parse and conf_parse_line in support/nfs/conffile.c. The settings that
+count for a mount are selected in nfstuned.core.mounts.requests.
 
-`mount.nfs -V` prints PACKAGE_STRING, which stands in the file as it is printed; so the program need not be
-run, and an image's can be asked, too. Names of functions stand in their messages (support/nfs/conffile.c).
+The version of mount.nfs is read from the program's file, which holds the text that `mount.nfs -V` prints
+(PACKAGE_STRING) and the names of its functions: nothing is run, so that an image's program can be asked too.
 """
 
 from __future__ import annotations
@@ -107,10 +107,7 @@ def parse_nfsmount(
 
 
 def drop_ins(names: list[str]) -> list[str]:
-    """Return the files of a `.d` folder that count, in the order of reading: the last has the last word.
-
-    conf_init_dir reads the files that end with ".conf" in the order of versions.
-    """
+    """Return the files of a `.d` folder that conf_init_dir reads, in its order: a later setting counts."""
     return in_version_order([name for name in names if name.endswith(".conf") and not name.startswith(".")])
 
 
@@ -241,43 +238,11 @@ def read_nfs_utils(root: FileTree) -> NfsUtils | None:
     return None
 
 
-_DIGITS = "0123456789"
-
-
 def in_version_order(names: list[str]) -> list[str]:
-    """Return the names sorted as glibc's versionsort does: "9-a" before "10-a", "01" before "1"."""
-    return sorted(names, key=cmp_to_key(_compare))
+    """Return the names in the order of versionsort(3): "9-a" before "10-a", "01" before "1"."""
+    if len(names) < 2:  # noqa: PLR2004 - nothing to sort, and the library takes a while to load
+        return names
+    from ctypes import CDLL  # noqa: PLC0415
 
-
-def _compare(left: str, right: str) -> int:
-    first, second = _bytes(left), _bytes(right)
-    place = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
-    if place is None:
-        place = min(len(first), len(second))
-    if first[place:] == second[place:]:
-        return 0
-    return _by_number(first, second, place) or (-1 if first[place:] < second[place:] else 1)
-
-
-def _bytes(name: str) -> str:
-    """Return a character for each byte: C compares bytes."""
-    return name.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _by_number(first: str, second: str, place: int) -> int:
-    """Return the order of the numbers around the first difference; 0 where the characters decide."""
-    before = first[:place]
-    common = before[len(before.rstrip(_DIGITS)) :]
-    left, right = _digits(first[place:]), _digits(second[place:])
-    if common and not common.strip("0"):
-        # Zeros only: the name that goes on with a digit is the smaller fraction.
-        return (not left) - (not right) if bool(left) != bool(right) else 0
-    if common.startswith("0"):
-        return 0
-    if not common and (left[:1] in ("", "0") or right[:1] in ("", "0")):
-        return 0  # a fraction, or no number
-    return (len(left) > len(right)) - (len(left) < len(right))
-
-
-def _digits(text: str) -> str:
-    return text[: len(text) - len(text.lstrip(_DIGITS))]
+    key = cmp_to_key(CDLL(None).strverscmp)
+    return sorted(names, key=lambda name: key(name.encode("utf-8", "surrogateescape")))

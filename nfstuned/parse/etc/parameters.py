@@ -85,17 +85,14 @@ _GRUB_LINE = re.compile(r"\s*(?P<name>GRUB_CMDLINE_LINUX(?:_DEFAULT)?)=(?P<value
 
 
 def parse_boot_entry(text: str, release: str, environment: Mapping[str, str]) -> str | None:
-    """Return the options of an entry of the Boot Loader Specification; None where it is another kernel's.
+    """Return the options of an entry of the Boot Loader Specification; None for an entry of another kernel.
 
     GRUB replaces variables such as $kernelopts by those of its environment; systemd-boot has none.
     """
     keys: dict[str, str] = {}
     for line in text.splitlines():
         key, value = [*line.split(None, 1), "", ""][:2]
-        if key == "options":
-            keys[key] = f"{keys.get(key, '')} {value}"
-        else:
-            keys[key] = value.strip()
+        keys[key] = f"{keys.get(key, '')} {value}" if key == "options" else value.strip()
     if not release or release not in {keys.get("version"), _release(keys.get("linux", ""))}:
         return None
     return _VARIABLE.sub(lambda match: environment.get(match[1], ""), keys.get("options", "")).strip()
@@ -117,9 +114,9 @@ def parse_grub_environment(text: str) -> Mapping[str, str]:
 
 
 def parse_grub_defaults(text: str, known: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the command lines after a file like /etc/default/grub; `known` are those of the files before.
+    """Return the command lines after a file like /etc/default/grub; `known` has the lines of earlier files.
 
-    Of a shell's work quotes are taken away, and these variables are replaced.
+    Quotes are taken away and these variables replaced, as a shell does; nothing else of a shell is done.
     """
     values = dict(known)
     for line in text.splitlines():
@@ -168,6 +165,6 @@ def read_command_line(root: FileTree, release: str) -> CommandLine:
     for name in root.names(_GRUB_DEFAULTS_D):
         if name.endswith(".cfg"):
             values = parse_grub_defaults(root.read_or_empty(f"{_GRUB_DEFAULTS_D}/{name}"), values)
-    # As grub.d/10_linux has them: of a parameter in both, that of _DEFAULT is the last.
+    # In the order of grub.d/10_linux: for a parameter in both, the value in _DEFAULT counts.
     lines = (values.get(name, "") for name in ("GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"))
     return CommandLine(" ".join(filter(None, lines)), f"/{_GRUB_DEFAULTS}")

@@ -45,7 +45,7 @@ def parse_sources(text: str) -> tuple[str, ...]:
     last = ""
     for token in re.findall(_TOKEN, line[1]):
         if token.startswith("["):
-            # mdns4_minimal knows .local names only: for all others its NOTFOUND never ends the search.
+            # mdns4_minimal knows .local names only: its NOTFOUND ends the search for no other name.
             if last in (*SOURCES, "resolve") and _ends_search(token):
                 break
             continue

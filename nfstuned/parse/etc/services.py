@@ -84,7 +84,7 @@ def read_unit(root: FileTree, name: str, *, image: bool) -> Unit:
 
 
 def unit_file(root: FileTree, name: str) -> tuple[str, str]:
-    """Return path and text of the strongest unit file that is no mask; "" and "" where there is none."""
+    """Return path and text of the strongest unit file that is no mask; "" and "" without such a file."""
     places = (f"{folder}/{name}" for folder in UNIT_FOLDERS)
     return next(((place, text) for place in places if (text := root.read_or_empty(place))), ("", ""))
 
@@ -125,9 +125,9 @@ def _is_wanted(root: FileTree, name: str) -> bool:
 
 
 def _active(root: FileTree, name: str) -> bool | None:
-    """Return whether a service of the system has processes; None where that cannot be told.
+    """Return whether a service of the system has processes.
 
-    It cannot be on a host without such control groups, or where they cannot be read.
+    None on a host without such control groups, or where they cannot be read.
     """
     for tree in _CGROUPS:
         if root.names(f"{tree}/system.slice"):
@@ -157,7 +157,7 @@ _PRESETS = (
 
 
 def enabled_by_preset(root: FileTree, unit: str) -> bool:
-    """Return whether systemd will enable a unit at the image's first boot, as machine-id(5) tells when.
+    """Return whether systemd will enable a unit at the image's first boot (machine-id(5), "First Boot").
 
     An image without a machine id boots for the first time; systemd then follows the presets, and
     enables a unit that none of them names. A masked unit stays as it is.

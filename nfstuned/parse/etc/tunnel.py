@@ -248,9 +248,19 @@ def read_tls(root: FileTree, *, image: bool) -> Tls:
         listening = parse_listening(root.read_or_empty(f"{root.view}/net/tcp"))
         if listening is not None:
             listening |= parse_listening(root.read_or_empty(f"{root.view}/net/tcp6")) or frozenset()
-    services = () if image else _read_services(root)
+    services: tuple[TunnelService, ...] = ()
+    entries: list[TunnelEntry | ParseError] = []
+    if not image:
+        named = ((folder, name) for folder in STUNNELS for name in root.names(folder))
+        files = (f"{folder}/{name}" for folder, name in named if name.startswith("stunnel"))
+        services = tuple(
+            service
+            for file in islice(files, MOST_TUNNELS)
+            for service in parse_services(root.read_or_empty(file), f"/{file}")
+        )
+        for name in _LISTS:
+            entries += parse_tunnel_list(root.read_or_empty(name), f"/{name}")
     ca_files, problems = _ca_files(root, services)
-    entries = () if image else _entries(root)
     return Tls(
         watchdog=watchdog,
         listening=listening,
@@ -263,22 +273,10 @@ def read_tls(root: FileTree, *, image: bool) -> Tls:
     )
 
 
-def _read_services(root: FileTree) -> tuple[TunnelService, ...]:
-    """Return the services of the tunnels, with the certificates that each trusts."""
-    names = (
-        f"{folder}/{name}" for folder in STUNNELS for name in root.names(folder) if name.startswith("stunnel")
-    )
-    return tuple(
-        service
-        for name in islice(names, MOST_TUNNELS)
-        for service in parse_services(root.read_or_empty(name), f"/{name}")
-    )
-
-
 def _refusals(root: FileTree, services: tuple[TunnelService, ...]) -> dict[str, Refusal]:
     """Return the last refusal of each tunnel, by the file of its configuration.
 
-    A log does not say of which service a line is: a configuration with several is left out.
+    The lines of a log do not name their service: a configuration with several services is left out.
     """
     number = Counter(service.file for service in services)
     refusals: dict[str, Refusal] = {}
@@ -295,19 +293,12 @@ def _refusals(root: FileTree, services: tuple[TunnelService, ...]) -> dict[str, 
     return refusals
 
 
-def _entries(root: FileTree) -> tuple[TunnelEntry | ParseError, ...]:
-    """Return the helper's own lists of its tunnels."""
-    return tuple(
-        entry for name in _LISTS for entry in parse_tunnel_list(root.read_or_empty(name), f"/{name}")
-    )
-
-
 def _ca_files(
     root: FileTree, services: Iterable[TunnelService]
 ) -> tuple[dict[str, CaFile], tuple[ParseError, ...]]:
     """Return the files with the certificates that these trust, by path, and the problems in them.
 
-    A file that cannot be read, or of which a certificate is not understood, is left out.
+    A file that cannot be read, or has a certificate that is not understood, is left out.
     """
     paths = dict.fromkeys(service.ca_file for service in services if service.ca_file.startswith("/"))
     if not paths:

@@ -77,12 +77,14 @@ def mount_request(
     for setting in settings:
         if setting.section != "Mount":
             continue
-        value, unknown = _expand(setting.value, known)
-        if unknown:
-            message = f"a specifier that is not known here: {quoted(unknown)}"
-            errors.append(ParseError(setting.file, setting.line, message))
+        letters = re.findall(_SPECIFIER, setting.value)
+        unknown = next((letter for letter in letters if letter not in known), None)
+        if unknown is None:
+            value = re.sub(_SPECIFIER, lambda match: known[match[1]], setting.value)
+            values[setting.name] = replace(setting, value=value)
         else:
-            values[setting.name] = UnitSetting("Mount", setting.name, value, setting.file, setting.line)
+            message = f"a specifier that is not known here: {quoted('%' + unknown)}"
+            errors.append(ParseError(setting.file, setting.line, message))
     return (*errors, *_request(name, values))
 
 
@@ -123,44 +125,26 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misnamed, ...]:
-    """Return the request of a [Mount] section, () for other types."""
-    source, where = values.get("What"), values.get("Where")
-    kind = values["Type"].value if "Type" in values else ""
-    if source is None:
+    """Return the request of a [Mount] section, () for other types; its place is the line of the options."""
+    source = values.get("What")
+    kind, where, options = (
+        values[key].value if key in values else "" for key in ("Type", "Where", "Options")
+    )
+    fstype = mounted_type(kind, source.value) if source is not None else ""
+    if source is None or fstype not in TYPES:
         return ()
-    fstype = mounted_type(kind, source.value)
-    if fstype not in TYPES:
-        return ()
-    point = where.value if where is not None and where.value else unit_path(name)
-    options = values.get("Options", source)
-    text = options.value if options is not source else ""
-    request = Request(source.value, clean_path(point), text, options.file, options.line, fstype=fstype)
+    point, place = where or unit_path(name), values.get("Options", source)
+    request = Request(source.value, clean_path(point), options, place.file, place.line, fstype=fstype)
     request = replace(request, maker=Maker.UNIT, named=kind if kind != fstype else None)
     # systemd's mount_verify() in src/core/mount.c.
     return (request if unit_name(point) == name else Misnamed(request, unit_name(point)),)
 
 
-def _expand(text: str, specifiers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the text with its specifiers replaced, and the first specifier that is not known, or ""."""
-    letters = re.findall(_SPECIFIER, text)
-    unknown = next((f"%{letter}" for letter in letters if letter != "%" and letter not in specifiers), "")
-    return re.sub(_SPECIFIER, lambda match: specifiers.get(match[1], "%"), text), unknown
-
-
 def _name_specifiers(name: str) -> dict[str, str]:
     stem = name.removesuffix(SUFFIX)
     last = stem.rpartition("-")[2]
-    return {
-        "n": name,
-        "N": stem,
-        "p": stem,
-        "P": _unescape(stem),
-        "f": unit_path(name),
-        "j": last,
-        "J": _unescape(last),
-        "i": "",
-        "I": "",
-    }
+    names = {"n": name, "N": stem, "p": stem, "P": _unescape(stem), "j": last, "J": _unescape(last)}
+    return {**names, "f": unit_path(name), "i": "", "I": "", "%": "%"}
 
 
 def _escape(place: int, byte: int) -> str:
@@ -248,12 +232,8 @@ class MountUnits:
             changes = self._drop_ins(name)
             if changes:
                 # The unit that systemd-fstab-generator(8) makes of the entry.
-                values = {
-                    "What": item.source,
-                    "Where": item.point,
-                    "Options": item.options,
-                    "Type": item.fstype if item.named is None else item.named,
-                }
+                fstype = item.fstype if item.named is None else item.named
+                values = {"What": item.source, "Where": item.point, "Options": item.options, "Type": fstype}
                 unit = [
                     UnitSetting("Mount", key, value.replace("%", "%%"), item.file, item.line)
                     for key, value in values.items()
@@ -270,7 +250,7 @@ class MountUnits:
                 self.collected.add([item])
 
     def _fstab(self) -> str:
-        """Return fstab's text; that it is there and cannot be read is a problem that is told."""
+        """Return fstab's text, "" for an absent file; an unreadable file is a problem."""
         try:
             return self.root.read(FSTAB)
         except (FileNotFoundError, NotADirectoryError):
@@ -282,17 +262,12 @@ class MountUnits:
     def _with_maker(
         self, name: str, item: Request | Misnamed | ParseError
     ) -> Request | Misnamed | ParseError:
-        """Say whether an .automount unit of the same name makes the mount, at its first use."""
+        """Return the item with its maker: an .automount unit of the same name mounts at the first use."""
         partner = name.removesuffix(SUFFIX) + AUTOMOUNT
-        automounted = any(partner in names for names in self.automounts.values())
-        if not isinstance(item, Request) or not automounted or not self._unmasked(partner):
-            return item
-        return replace(item, maker=Maker.AUTOMOUNT)
-
-    def _unmasked(self, name: str) -> bool:
-        """Return whether the strongest file of a unit says something."""
-        folder = next(folder for folder in UNIT_FOLDERS if name in self.automounts[folder])
-        return bool(self.root.read_or_empty(f"{folder}/{name}"))
+        folder = next((folder for folder in UNIT_FOLDERS if partner in self.automounts[folder]), None)
+        # The strongest file counts, and masks the unit where it is empty.
+        automounted = folder is not None and self.root.read_or_empty(f"{folder}/{partner}")
+        return replace(item, maker=Maker.AUTOMOUNT) if isinstance(item, Request) and automounted else item
 
     def _drop_ins(self, name: str) -> list[UnitSetting]:
         files: dict[str, str] = {}

@@ -72,7 +72,7 @@ def read_writers(root: FileTree, mounted: Sequence[str] = ()) -> tuple[Setting, 
 
 
 def _read_aznfs(root: FileTree) -> Iterator[Setting]:
-    """Yield AZNFS's value; releases whose scripts have none write none (Azure/AZNFS-mount, lib/common.sh)."""
+    """Yield AZNFS's value; a release without one in its scripts writes none (Azure/AZNFS-mount)."""
     if not any(root.executable(helper) for helper in _AZNFS_HELPERS):
         return
     scripts = (parse_aznfs(root.read_or_empty(script), "/" + script, AZNFS) for script in _AZNFS_SCRIPTS)

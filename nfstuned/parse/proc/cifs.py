@@ -1,7 +1,7 @@
 r"""`/proc/fs/cifs/DebugData` and `Stats`: SMB sessions, their channels and shares, and their requests.
 
 The format belongs to the kernel's cifs_debug.c (fs/smb/client, before 6.4 fs/cifs), which promises nothing.
-The differences between kernels, all of which are understood:
+These differences between kernels are understood:
 
 - To 5.11 servers have no heading: each begins with `Number of credits: 8190 Dialect 0x311 signed`, and a
   session is `1) Name: 10.10.10.10 Uses: 1 ...` at the start of a line, with the address as its name.
@@ -44,7 +44,7 @@ _SHARE = r"\t\d+\) (\\\\.+?) Mounts: \d+ "
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The server whose sessions follow."""
+    """The server of the sessions that follow."""
 
     host: str = ""
     dialect: int | None = None
@@ -60,15 +60,8 @@ def parse_debug_data(text: str) -> tuple[SmbSession, ...]:
         elif match := re.match(_DIALECT, line):
             server = replace(server, dialect=int(match[1], 16), signed=" signed" in match[2])
         elif match := re.match(_SESSION, line):
-            sessions.append(
-                SmbSession(
-                    server=server.host or match[1],
-                    address=match[1],
-                    dialect=server.dialect,
-                    channels=1,
-                    signed=server.signed,
-                )
-            )
+            host, dialect, signed = server.host or match[1], server.dialect, server.signed
+            sessions.append(SmbSession(host, match[1], dialect=dialect, channels=1, signed=signed))
         elif sessions:
             sessions[-1] = _with_line(sessions[-1], line)
     return tuple(sessions)
@@ -139,7 +132,7 @@ def read_smb_operations(root: FileTree) -> tuple[SmbOps, ...]:
 
 
 def added_smb_operations(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
-    """Return the requests to each share between two looks; a share whose counters went back is left out."""
+    """Return the requests to each share between two looks; a share with counters that fell is left out."""
     earlier = {counters.share: counters for counters in before}
     growths = (
         SmbOps(now.share, _grown(then.metadata, now.metadata), _grown(then.data, now.data))

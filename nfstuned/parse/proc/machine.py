@@ -50,7 +50,7 @@ _CHOICE = r"(?a)(CONFIG_\w+)=([ym])"
 
 
 def module_name(file: str) -> str:
-    """Return the module that a file is, "" where it is none; `-` and `_` are the same to the kernel."""
+    """Return the module in a file, "" for another file; `-` and `_` are the same to the kernel."""
     name, endings = re.subn(_SUFFIX, "", posixpath.basename(file))
     return name.replace("-", "_") if endings else ""
 
@@ -76,9 +76,8 @@ _RANGE = r"([0-9]{1,6})(?:-([0-9]{1,6}))?"
 
 def parse_cpu_list(text: str) -> int | None:
     """Return how many processors "0-3,7" names; None where it is not such a list."""
-    ranges = [re.fullmatch(_RANGE, part) for part in text.strip().split(",")]
     count = 0
-    for match in ranges:
+    for match in (re.fullmatch(_RANGE, part) for part in text.strip().split(",")):
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
@@ -103,7 +102,7 @@ def read_kernels(root: FileTree) -> tuple[ImageKernel, ...]:
     """Return the kernels that are installed in an image, the newest last."""
     kernels = []
     for release, folder in read_releases(root).items():
-        # Debian has the file in /boot, Fedora and SUSE beside the modules.
+        # Debian has the file in /boot, Fedora and SUSE with the modules.
         places = (f"boot/config-{release}", f"{folder}/config", f"{folder}/build/.config")
         text = next((text for name in places if (text := root.read_or_empty(name))), "")
         config = parse_kernel_config(text)

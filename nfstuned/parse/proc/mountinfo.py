@@ -17,7 +17,7 @@ _LEAST_BEFORE, _AFTER = 6, 2
 _REMOTE = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "autofs", "ceph", "9p", "afs", "lustre", "gpfs", "ocfs2", "gfs2"}
 )
-"""File systems whose answer may not come, besides those of FUSE: a dead server must not hang the daemon."""
+"""File systems that may give no answer, besides those of FUSE: a dead server must not hang the daemon."""
 
 
 @dataclass(frozen=True, slots=True)

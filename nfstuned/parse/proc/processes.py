@@ -103,10 +103,10 @@ class TunnelThreads(NamedTuple):
 
 
 def read_tunnel_threads(root: FileTree, pid_file: str) -> TunnelThreads | None:
-    """Return the processor time that a tunnel took so far.
+    """Return the processor time that a tunnel took so far; None where its process is gone.
 
-    The tunnel is the process that its file of the process id names (`pid` of its configuration); no command
-    line is looked at, for which one may have to wait. None where there is no such process.
+    The file of the process id (`pid` of its configuration) names the process. Reading a command line may wait
+    for a dead server, so none is read.
     """
     pid = decimal(root.read_or_empty(clean_path(pid_file).lstrip("/")).strip()) if pid_file else None
     uptime_s = parse_uptime(root.read_or_empty("proc/uptime")) if pid is not None else None
@@ -173,7 +173,7 @@ def read_waiters(root: FileTree, devices: frozenset[str]) -> Mapping[str, tuple[
 
 
 def _waiting(root: FileTree) -> Iterator[tuple[str, str]]:
-    """Yield the processes of which a thread waits, the oldest number first."""
+    """Yield the processes with a thread that waits, the lowest number first."""
     left = _MOST_PROCESSES
     for pid in sorted((name for name in root.names("proc") if name.isdecimal()), key=int):
         for task in root.names(f"proc/{pid}/task"):

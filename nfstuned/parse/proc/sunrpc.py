@@ -48,7 +48,7 @@ def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[RpcReque
 
 
 def parse_endpoint(text: str) -> str:
-    """Return the server of a transport's `info`, "10.10.10.10:2049"; "" where there is none."""
+    """Return the server of a transport's `info`, "10.10.10.10:2049"; "" for a file without one."""
     values = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     address, port = values.get("addr", "").strip(), values.get("port", "").strip()
     return f"{bracketed(address)}:{port}" if address and port else ""
@@ -58,7 +58,7 @@ _CLIENT = re.compile(r"clnt-[0-9]{1,10}")
 _REQUESTS = "sys/kernel/debug/sunrpc/rpc_clnt"
 _SUPERBLOCKS = "sys/fs/nfs"
 _CLIENTS_OF = ("nfs_client", "nfsacl_client", "nfs_state_client")
-"""A superblock's own, and that of the lease, which it shares with others of its server (fs/nfs/sysfs.c)."""
+"""A superblock's own clients, and its server's client for the lease (fs/nfs/sysfs.c)."""
 _GOING = frozenset({errno.ENOENT, errno.EINVAL, errno.EIO})
 """The errors of a client's file once nobody uses the client (net/sunrpc/debugfs.c, tasks_open;
 fs/debugfs/file.c)."""
@@ -101,7 +101,7 @@ def _requests_of(root: FileTree, name: str) -> Iterator[RpcRequest]:
 
 
 def _clients(root: FileTree, devices: Iterable[str]) -> Mapping[str, frozenset[int]] | None:
-    """Return the RPC clients of superblocks; None where the kernel does not tell them."""
+    """Return the RPC clients of superblocks; None where the kernel does not show them."""
     found: dict[str, frozenset[int]] = {}
     for device in devices:
         links = (root.link(f"{_SUPERBLOCKS}/{device}/{name}") for name in _CLIENTS_OF)

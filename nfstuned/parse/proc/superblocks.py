@@ -23,6 +23,7 @@ UNPRINTABLE = "unprintable"
 _Row = TypeVar("_Row")
 _V4_DIGITS, _V6_DIGITS = 8, 32
 _PORT_DIGITS = 4
+_HEX = re.compile(rf"[0-9a-fA-F]{{1,{_V6_DIGITS}}}")
 _SERVER_FIELDS = 5
 """NV SERVER PORT USE HOSTNAME, which takes the rest of the row."""
 _VOLUME_FIELDS = 5
@@ -44,7 +45,7 @@ def parse_volumes(text: str, file: str = VOLUMES) -> tuple[Volume | ParseError, 
 
 
 def find_volume(text: str, device: str, file: str = VOLUMES) -> Volume | None:
-    """Return the newest superblock with that device, None where there is none; no other row is converted.
+    """Return the newest superblock with that device, None without such a row; no other row is converted.
 
     Newer rows stand further down, so the search goes upwards: it ends at once for a mount just made.
     Raises ParseError when the row of that device cannot be understood.
@@ -133,13 +134,9 @@ def _port(token: str) -> int:
 
 
 def _hex(name: str, token: str) -> int:
-    # int() alone would take signs, underscores, a prefix and the digits of other scripts
-    if not (token.isascii() and token.isalnum() and len(token) <= _V6_DIGITS):
+    if not _HEX.fullmatch(token):
         raise ValueError(f"{name} is not hexadecimal: {quoted(token)}")
-    try:
-        return int(token, 16)
-    except ValueError:
-        raise ValueError(f"{name} is not hexadecimal: {quoted(token)}") from None
+    return int(token, 16)
 
 
 _DEVICE = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")

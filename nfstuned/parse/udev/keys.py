@@ -7,7 +7,7 @@ token that costs the whole rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from nfstuned.model.udev import MATCHES, UdevToken
@@ -127,17 +127,11 @@ def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
         messages += _check_value(token, nonempty=key.nonempty)
     if key.attributes and token.attribute not in key.attributes:
         raise ValueError(f"Invalid attribute for {token.key}.")
-    check = _CHECKS.get(token.key)
-    if check is None:
-        return token, messages
-    try:
-        return token, messages + check(token)
-    except _PassedOverError as reason:
-        return None, (*messages, str(reason))
-
-
-class _PassedOverError(Exception):
-    """udev uses the rule without this token."""
+    if refusal := _refusal(token):
+        raise ValueError(refusal)
+    if token.key == "OPTIONS" and not re.fullmatch(_OPTIONS, token.value):
+        return None, (*messages, f"Invalid value for OPTIONS key, ignoring: '{token.value}'")
+    return token, messages + _remarks(token)
 
 
 def _check_value(token: UdevToken, *, nonempty: bool) -> tuple[str, ...]:
@@ -148,59 +142,18 @@ def _check_value(token: UdevToken, *, nonempty: bool) -> tuple[str, ...]:
     return (f'Invalid value "{token.value}" for {token.key} (char {at}: {hint}), ignoring.',)
 
 
-def _name(token: UdevToken) -> tuple[str, ...]:
-    if not token.is_match and token.value == "%k":
-        raise ValueError('Ignoring NAME="%k", as it will take no effect.')
-    if not token.is_match and not token.value:
-        raise ValueError('Ignoring NAME="", as udev will not delete any network interfaces.')
-    return ()
-
-
-def _env(token: UdevToken) -> tuple[str, ...]:
-    name = token.attribute or ""
-    if not token.is_match and re.fullmatch(_OWN, name):
-        raise ValueError(f"Invalid ENV attribute. '{name}' cannot be set.")
-    return ()
-
-
-def _subsystem(token: UdevToken) -> tuple[str, ...]:
-    return (f'"{token.value}" must be specified as "subsystem".',) if token.value in {"bus", "class"} else ()
-
-
-def _attrs(token: UdevToken) -> tuple[str, ...]:
+def _remarks(token: UdevToken) -> tuple[str, ...]:
+    """Return udev's messages about the value or the attribute of a token that it uses all the same."""
+    if token.key == "SUBSYSTEM" and token.value in {"bus", "class"}:
+        return (f'"{token.value}" must be specified as "subsystem".',)
+    if token.key in {"OWNER", "GROUP", "MODE"} and not token.value.isdigit():
+        return _check_value(token, nonempty=True)
+    if token.key != "ATTRS":
+        return ()
     name = token.attribute or ""
     device = ("'device' link may not be available in future kernels.",) if name.startswith("device/") else ()
     upwards = "Direct reference to parent sysfs directory, may break in future kernels."
     return (*device, upwards) if "../" in name else device
-
-
-def _test(token: UdevToken) -> tuple[str, ...]:
-    if token.attribute and not re.fullmatch("0*[0-7]{1,4}", token.attribute):
-        raise ValueError(f"Failed to parse mode '{token.attribute}': Invalid argument")
-    return ()
-
-
-def _builtin(token: UdevToken) -> tuple[str, ...]:
-    if token.attribute == "builtin" and not is_builtin(token.value):
-        if token.key == "IMPORT":
-            raise ValueError(f"Unknown builtin command: {token.value}")
-        raise ValueError(f"Unknown builtin command '{token.value}', ignoring.")
-    return ()
-
-
-def _options(token: UdevToken) -> tuple[str, ...]:
-    name, _, value = token.value.partition("=")
-    if name == "link_priority" and not re.fullmatch(_INTEGER, value):
-        raise ValueError(f"Failed to parse link priority '{value}': Invalid argument")
-    if name == "log_level" and not re.fullmatch(_LOG_LEVEL, value):
-        raise ValueError(f"Failed to parse log level '{value}': Invalid argument")
-    if re.fullmatch(_OPTIONS, token.value):
-        return ()
-    raise _PassedOverError(f"Invalid value for OPTIONS key, ignoring: '{token.value}'")
-
-
-def _permission(token: UdevToken) -> tuple[str, ...]:
-    return () if token.value.isdigit() else _check_value(token, nonempty=True)
 
 
 def is_builtin(command: str) -> bool:
@@ -208,19 +161,37 @@ def is_builtin(command: str) -> bool:
     return re.match(_BUILTINS, command.lstrip(" \t\n\r")) is not None
 
 
-_CHECKS: Mapping[str, Callable[[UdevToken], tuple[str, ...]]] = {
-    "NAME": _name,
-    "ENV": _env,
-    "SUBSYSTEM": _subsystem,
-    "ATTRS": _attrs,
-    "TEST": _test,
-    "IMPORT": _builtin,
-    "RUN": _builtin,
-    "OPTIONS": _options,
-    "OWNER": _permission,
-    "GROUP": _permission,
-    "MODE": _permission,
-}
+def _refusal(token: UdevToken) -> str:
+    """Return udev's message about a token for which it drops the rule, "" for any other token."""
+    key, attribute, value = token.key, token.attribute or "", token.value
+    assigns, (option, _, number) = not token.is_match, value.partition("=")
+    unknown = attribute == "builtin" and not is_builtin(value)
+    refusals = (
+        (key == "NAME" and assigns and value == "%k", 'Ignoring NAME="%k", as it will take no effect.'),
+        (
+            key == "NAME" and assigns and not value,
+            'Ignoring NAME="", as udev will not delete any network interfaces.',
+        ),
+        (
+            key == "ENV" and assigns and re.fullmatch(_OWN, attribute),
+            f"Invalid ENV attribute. '{attribute}' cannot be set.",
+        ),
+        (
+            key == "TEST" and attribute and not re.fullmatch("0*[0-7]{1,4}", attribute),
+            f"Failed to parse mode '{attribute}': Invalid argument",
+        ),
+        (key == "IMPORT" and unknown, f"Unknown builtin command: {value}"),
+        (key == "RUN" and unknown, f"Unknown builtin command '{value}', ignoring."),
+        (
+            key == "OPTIONS" and option == "link_priority" and not re.fullmatch(_INTEGER, number),
+            f"Failed to parse link priority '{number}': Invalid argument",
+        ),
+        (
+            key == "OPTIONS" and option == "log_level" and not re.fullmatch(_LOG_LEVEL, number),
+            f"Failed to parse log level '{number}': Invalid argument",
+        ),
+    )
+    return next((message for refused, message in refusals if refused), "")
 
 
 _NAMES = (
