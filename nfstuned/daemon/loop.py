@@ -218,7 +218,7 @@ class Daemon:
             self._metrics.update()
 
     def _follow_requests(self, now: float) -> None:
-        """Look at requests that wait, for their time is up before that of the next sample."""
+        """Look at requests that wait: their time is up before the next sample is due."""
         # A failure below is not tried again at once.
         self._sampler.stalls.due_s = now + FOLLOW_S
         policy = self._tuner.policy

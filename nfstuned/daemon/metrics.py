@@ -35,7 +35,7 @@ class Metrics:
         self._root = root
         self._journal, self._reporter, self._tuner, self._sampler = parts
         self._files: dict[str, MetricsFile] = {}
-        """By path: all that were ever wanted, whose children have to be asked after."""
+        """By path: all that were ever wanted; their children have to be asked after."""
         self._failures: dict[str, set[str]] = {}
         """By path: the reasons that were reported since it was last written."""
         self._failed = 0

@@ -50,7 +50,7 @@ class KernelEvents:
         return self._socket.fileno()
 
     def next(self) -> Uevent | None:
-        """Return the next event about a bdi, None when there is none now. Raises EventsLostError."""
+        """Return the next event about a bdi, None without a waiting event. Raises EventsLostError."""
         while True:
             try:
                 data, _, _, sender = self._socket.recvmsg(8192)

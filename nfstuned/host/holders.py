@@ -1,4 +1,4 @@
-"""Who uses superblocks: all that /proc and /sys tell, without a look at a mount.
+"""The users of superblocks, as /proc and /sys show them, without a look at a mount.
 
 Files are known by the mount they were opened on (fdinfo) and the device that they are mapped from (maps), not
 by their names; psutil would stat(2) each name, which hangs on a dead server. Only a working directory and a

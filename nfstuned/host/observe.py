@@ -1,8 +1,8 @@
 """A host to a Snapshot. Nothing here touches a mount: a dead server cannot hang it.
 
 No capability is needed: /proc/PID/mountinfo and /proc/PID/net are for everyone to read, unlike /proc/PID/ns.
-Two views are told apart by their content: mount ids are unique on the machine, so that the first id in
-mountinfo names the mount namespace, and the inode of net/nfsfs names the network namespace.
+Two views differ by their content: mount ids are unique on the machine, so that the first id in mountinfo
+names the mount namespace, and the inode of net/nfsfs names the network namespace.
 """
 
 from __future__ import annotations
@@ -119,12 +119,11 @@ def observe_superblocks(
 ) -> Snapshot:
     """Return the snapshot that plan() needs; `deep` looks into the namespaces of other processes, too.
 
-    Servers' names for themselves are only read on an Azure VM, or with `implementations`: it is in
-    mountstats, which has megabytes of a thousand mounts.
+    Servers' names for themselves are only read on an Azure VM, or with `implementations`: they are in
+    mountstats, which has megabytes with a thousand mounts.
 
-    The identities are read first: later facts about a device number are then about that bdi, or
-    about another which the write will recognise. `between` is called again and again meanwhile, for work that
-    cannot wait until the end of a long look.
+    The identities are read first: later facts about a device number are then about that bdi, or about another
+    that the write will recognise. `between` is called often, for work that cannot wait for the end of a look.
     """
     with root.faults.block() as faults:
         snapshot = _superblocks(root, deep=deep, between=between)
@@ -193,9 +192,8 @@ def observe_entries(root: Root, folder: str) -> int | None:
 def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...] | None:
     """Return the NFS stanzas of mountstats as text, for two looks: only the differences are then read.
 
-    None where mountstats is there and could not be read (`root.faults`): no counter has begun anew then.
-
-    `before` is the result of the look before. Of a thousand mounts the file has megabytes, and every look
+    None where mountstats is there and could not be read (`root.faults`): no counter has begun again then.
+    `before` is the result of the look before. The file of a thousand mounts has megabytes, and every look
     reads it: it is taken in parts.
     """
 
@@ -360,7 +358,7 @@ def _view(root: Root, folder: str) -> View | None:
 
 
 def observe_modes(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[str, int]:
-    """Return the permissions of files by their paths; without those of which a server may have to be asked.
+    """Return the permissions of files by their paths, without files that may be on a server.
 
     Their text is not read.
     """

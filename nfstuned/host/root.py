@@ -52,11 +52,11 @@ class Root:
     """A live host's files. Paths are given without a leading slash.
 
     The view of mounts and of nfsfs is init's where it can be read: it is right inside a sandboxed service,
-    whose mount namespace is its own, and in a container that shares the host's PID namespace.
+    which has a mount namespace of its own, and in a container that shares the host's PID namespace.
 
-    All reads go through here. A file that is there and cannot be read is in `faults` afterwards: whoever
-    makes something of a look must not take it for absent, and asks there. Only a network's file at /opt or
-    /usr/local counts as absent: a dead server must not hang who asks, nor be a fault of this host.
+    All reads go through here. A file that is there and cannot be read is in `faults` afterwards, so that a
+    caller does not take it for absent. Only a network's file at /opt or /usr/local counts as absent: a dead
+    server must not hang the caller, nor be a fault of this host.
     """
 
     def __init__(self, prefix: str = "/") -> None:
@@ -68,7 +68,7 @@ class Root:
 
     @cached_property
     def view(self) -> str:
-        """The folder of the process whose view of mounts counts. Raises OSError where that cannot be told."""
+        """The folder of the process that has the mounts that count. Raises OSError where none can be read."""
         return next((v for v in VIEWS if self._readable(f"{v}/mountinfo")), VIEWS[-1])
 
     def path(self, name: str) -> str:
@@ -86,8 +86,8 @@ class Root:
     def read(self, name: str) -> str:
         """Return a file's text; bytes that are not UTF-8 become surrogate escapes.
 
-        It does not wait for a pipe's writer, but for a server whose file it is. Of /dev/null the text is "".
-        Raises OSError, which is an UnusableError for a file that is not regular, or larger than LARGEST.
+        It does not wait for a pipe's writer, but for the server of a network's file. The text of /dev/null
+        is "". Raises OSError: UnusableError for a file that is not regular, or larger than LARGEST.
         """
         if name in self._proposed:
             return self._proposed[name][1]
@@ -95,46 +95,30 @@ class Root:
 
     def read_bytes(self, name: str) -> bytes:
         """Return a file's bytes, like `read` but for proposals; as text there would be another copy."""
-        with self._noted(name):
-            fd = self._open(name)
-            try:
-                status = os.fstat(fd)
-                if stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL:
-                    return b""
-                demand_text(status, name)
-                return b"".join(parts_of(fd, name))
-            finally:
-                os.close(fd)
+        with self._opened(name) as fd:
+            status = os.fstat(fd)
+            if stat.S_ISCHR(status.st_mode) and status.st_rdev == _NULL:
+                return b""
+            demand_text(status, name)
+            return b"".join(parts_of(fd, name))
 
     def read_parts(self, name: str) -> Iterator[bytes]:
         """Yield a file in parts of at most PART bytes: never are all of them in memory. Raises OSError."""
-        with self._noted(name):
-            fd = self._open(name)
-            try:
-                demand_text(os.fstat(fd), name)
-                yield from parts_of(fd, name)
-            finally:
-                os.close(fd)
+        with self._opened(name) as fd:
+            demand_text(os.fstat(fd), name)
+            yield from parts_of(fd, name)
 
     def read_start(self, name: str, size: int) -> bytes:
         """Return the first bytes of a file, at most `size` of them. Raises OSError."""
-        with self._noted(name):
-            fd = self._open(name)
-            try:
-                return os.read(fd, size)
-            finally:
-                os.close(fd)
+        with self._opened(name) as fd:
+            return os.read(fd, size)
 
     def read_end(self, name: str, size: int) -> bytes:
         """Return the last bytes of a regular file, at most `size` of them. Raises OSError."""
-        with self._noted(name):
-            fd = self._open(name)
-            try:
-                status = os.fstat(fd)
-                demand_regular(status, name)
-                return os.pread(fd, size, max(0, status.st_size - size))
-            finally:
-                os.close(fd)
+        with self._opened(name) as fd:
+            status = os.fstat(fd)
+            demand_regular(status, name)
+            return os.pread(fd, size, max(0, status.st_size - size))
 
     def read_or_empty(self, name: str) -> str:
         """Return a file's text, or "" where it is absent, unusable or not for this user to read."""
@@ -160,7 +144,7 @@ class Root:
             return False
 
     def demand_existence(self, name: str) -> bool:
-        """Return whether there is anything of this name. Raises OSError where that cannot be told."""
+        """Return whether there is anything of this name. Raises OSError where the kernel does not show that."""
         try:
             with self._noted(name):
                 self._look_at(name)
@@ -171,7 +155,7 @@ class Root:
         return True
 
     def link(self, name: str) -> str | None:
-        """Return where a symbolic link leads, as it is written; None where there is none, or it is unread."""
+        """Return where a symbolic link leads, as it is written; None without a link, or where it is unread."""
         try:
             with self._noted(name):
                 return self._read_link(name)
@@ -187,7 +171,7 @@ class Root:
             return False
 
     def inode(self, name: str) -> int | None:
-        """Return the inode that a name leads to; None where there is none, or it is unread."""
+        """Return the inode that a name leads to; None without a file, or where it is unread."""
         try:
             with self._noted(name):
                 return self._status(name).st_ino
@@ -219,6 +203,19 @@ class Root:
         """Keep why a name could not be read."""
         try:
             yield
+        except OSError as error:
+            self._note(name, error)
+            raise
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """Open a file to read, and close it; keep why it could not be read."""
+        try:
+            fd = self._open(name)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
         except OSError as error:
             self._note(name, error)
             raise
@@ -270,14 +267,14 @@ class Root:
         return self.prefix + name
 
     def _is_remote(self, name: str) -> bool:
-        """Tell whether a server may have to be asked for a name; none is asked for that."""
-        # Most names need it not, and whoever takes udev's masks back has to be quick.
+        """Return whether a server may have to be asked for a name; this asks none."""
+        # Most names do not need it, and taking udev's masks back has to be quick.
         from nfstuned.parse.proc.mountinfo import follow_path, parse_mount_types  # noqa: PLC0415
 
         try:
             mounts = parse_mount_types(self.read(f"{self.view}/mountinfo"))
             _, remote = follow_path(mounts, name, lambda there: link_target(self.prefix + there[1:]), _SYSTEM)
-        except OSError:  # whoever opens the name is told the same
+        except OSError:  # to open the name fails in the same way
             return False
         return remote
 

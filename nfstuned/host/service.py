@@ -46,7 +46,7 @@ def notify_by_socket(state: str) -> bool:
 def reloading() -> bool:
     """Announce a reload; READY=1 must follow when it has ended, whether or not it succeeded.
 
-    systemd 253 and later compares the time with that of its own signal (Type=notify-reload).
+    systemd 253 and later compares the time with the time of its own signal (Type=notify-reload).
     """
     return notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 

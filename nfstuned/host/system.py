@@ -39,10 +39,7 @@ _PROGRAMS = (
     *("run/wrappers/bin", "run/current-system/sw/bin", "nix/var/nix/profiles/system/sw/bin"),
 )
 _HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs")
-_PARAMETERS = {
-    "nfs": "sys/module/nfs/parameters",
-    "sunrpc": "sys/module/sunrpc/parameters",
-}
+_PARAMETERS = {"nfs": "sys/module/nfs/parameters", "sunrpc": "sys/module/sunrpc/parameters"}
 _SYSCTLS = "proc/sys/sunrpc"
 _SYSCTL_CONF = "etc/sysctl.conf"
 _INODES = "nfs_inode_cache"
@@ -134,9 +131,9 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
 
 
 def _machine_ids(root: Root) -> Iterator[str]:
-    """Yield the files of which systemd makes a machine id at boot.
+    """Yield the files from which systemd takes a machine id at boot.
 
-    It takes that of D-Bus where the other has none, but follows no link to it (systemd,
+    D-Bus's file counts where the other has no id; no link to it is followed (systemd,
     src/shared/machine-id-setup.c).
     """
     if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:

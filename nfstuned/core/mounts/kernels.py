@@ -62,7 +62,7 @@ def read_ahead_is_small(kernel: KernelRelease) -> bool | None:
 
 
 def has_nconnect(kernel: KernelRelease) -> bool | None:
-    """Return whether mounts can have several connections; None where the release does not tell."""
+    """Return whether mounts can have several connections; None where the release does not show it."""
     return _since(kernel, SINCE)
 
 

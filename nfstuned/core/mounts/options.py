@@ -72,7 +72,7 @@ def carried(shown: Options, stats: MountStats | None) -> int:
 
 
 def cache_times(options: Options) -> dict[str, int]:
-    """Return the four attribute cache times that options come to, in seconds."""
+    """Return the four attribute cache times that options mean, in seconds."""
     times, cached = dict(CACHE_DEFAULTS), True
     for name, value in options.pairs:
         if name in {"ac", "noac"}:

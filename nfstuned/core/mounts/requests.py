@@ -2,8 +2,8 @@
 
 As mount.nfs of nfs-utils 2.8.3 does it, or an older one (Setting.alone): conf_get_mntopts and
 conf_parse_mntopts in utils/mount/configfile.c, conf_set_now and conf_get_section in support/nfs/conffile.c.
-utab already has the options of nfsmount.conf: mount_main of utils/mount/mount_libmount.c merges it
-before try_mount, whose options store_mount_options writes down.
+utab already has the options of nfsmount.conf: mount_main of utils/mount/mount_libmount.c merges it before
+try_mount, and store_mount_options writes the merged options down.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 
 from nfstuned.core.mounts.options import aznfs_version
@@ -54,9 +55,9 @@ class Intents:
                 self._places.setdefault(place, []).append(request)
 
     def of(self, mount: Mount) -> tuple[Asked, ...]:
-        """Return the options that a live mount asked for; none when nothing tells.
+        """Return the options that a live mount asked for; () where no file has them.
 
-        utab has the options that mount.nfs really got, so that the other files count only for a mount which
+        utab has the options that mount.nfs really got, so that the other files count only for a mount that
         utab does not know. Of several rows in utab the last counts: it is the mount on top. Where another
         file asks for the same, that file is named instead of utab.
         """
@@ -71,9 +72,10 @@ class Intents:
         return tuple(sources.get((asked.name, asked.value), asked) for asked in _given(actual))
 
     def planned(self, mount: Mount) -> Request | None:
-        """Return the line of fstab, a unit or a map that asks for a live mount; None when none does."""
-        mine = self._mine(mount)
-        return next((request for request in mine if request.file != UTAB), None) or self._wild(mount)
+        """Return the line of fstab, a unit or a map that asks for a live mount; None without such a line."""
+        named = (request for request in self._mine(mount) if request.file != UTAB)
+        claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
+        return next(filter(None, chain(named, claims)), None)
 
     def _mine(self, mount: Mount) -> list[Request]:
         """Return the requests of a live mount: by its source, or by the name that AZNFS replaced."""
@@ -98,10 +100,6 @@ class Intents:
         """
         default = last_asked(_filled(request, self._settings), "defaultvers")
         return None if default is None else default.value or ""
-
-    def _wild(self, mount: Mount) -> Request | None:
-        claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
-        return next((request for request in claims if request), None)
 
 
 def requested(
@@ -328,7 +326,7 @@ def is_version(name: str) -> bool:
 
 
 def _lower(text: str | None) -> str | None:
-    """Return an argument as it compares: its case does not matter, but that there is none does."""
+    """Return an argument as it compares: in lower case, and None unlike an empty text."""
     return None if text is None else text.lower()
 
 

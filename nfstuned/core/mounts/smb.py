@@ -160,7 +160,7 @@ _SERIES = 3
 
 @dataclass(frozen=True, slots=True)
 class KernelSupport:
-    """Whether the vendor lists the running kernel for multichannel; None where the list does not tell."""
+    """Whether the vendor lists the running kernel for multichannel; None where the list is silent."""
 
     supported: bool | None = None
     least: str = ""
@@ -170,8 +170,8 @@ class KernelSupport:
 def multichannel_support(snapshot: Snapshot) -> KernelSupport:
     """Return whether the vendor lists this host's kernel.
 
-    The list names five distributions. Of Ubuntu it means the azure kernels, whose last number counts on its
-    own: another flavour of the same series cannot be compared, an older series is below the list.
+    The list names five distributions. Of Ubuntu it means the azure kernels, which count their last number on
+    their own: another flavour of the same series cannot be compared, an older series is below the list.
     """
     distribution, kernel = snapshot.distribution, snapshot.kernel
     if distribution is None or kernel is None:

@@ -180,7 +180,7 @@ def awaited(targets: Iterable[Target]) -> Iterator[Target]:
     """Yield the mounts that lines of fstab and mount units ask for and that the host does not have.
 
     A mount that is made at its first use is not awaited. The copy of a mount in another mount namespace, as a
-    container has it, is none of the host's.
+    container has it, does not count as the host's.
     """
     for target in targets:
         request, here = target.request, target.live is not None and not target.live.foreign

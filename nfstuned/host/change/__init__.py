@@ -1,1 +1,1 @@
-"""What changes a host: read-aheads, mounts, connections, masks of udev's rules."""
+"""Changes of a host: read-aheads, mounts, connections, masks of udev's rules."""

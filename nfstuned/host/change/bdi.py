@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = "sys/class/bdi"
 GONE = (errno.ENOENT, errno.ENODEV)
-"""What the kernel says of a bdi that was removed: before it was opened, and after."""
+"""The kernel's errors for a bdi that was removed: before it was opened, and after."""
 PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 """The kernel keeps a read-ahead in whole pages of this many KiB, rounded down."""
 
@@ -27,7 +27,7 @@ def bdi_file(root: Root, device: str) -> str:
 
 
 def identity(root: Root, device: str) -> int | None:
-    """Return the inode of the device's read_ahead_kb; None where there is no such bdi, or in `root.faults`.
+    """Return the inode of the device's read_ahead_kb; None without such a bdi, or in `root.faults`.
 
     Device numbers are given to the next mount at once; sysfs hands out inodes cyclically, so that the same
     number with the same inode is the same superblock. Looking it up never touches the mount.
@@ -47,8 +47,8 @@ def identities(root: Root) -> dict[str, int]:
 class Bdi:
     """An open read_ahead_kb: whatever becomes of the device number, reads and writes reach this bdi or none.
 
-    Open it before asking whose device it is: what is learned afterwards is then about this bdi, or the bdi is
-    gone and the write fails with ENODEV.
+    Open it before reading facts about the device: they are then about this bdi, or the bdi is gone and the
+    write fails with ENODEV.
     """
 
     __slots__ = ("_fd", "device", "inode", "name")

@@ -17,9 +17,9 @@ class _NoVerdictError(Exception):
 
 
 def new_errors(old: str, new: str, deadline_s: float = DEADLINE_S) -> str:
-    """Return the errors of the file `new` that the file `old` does not have; "" where there is none.
+    """Return the errors of the file `new` that the file `old` does not have; "" without any.
 
-    Not to be asked at all, or not within the deadline, is an error, too.
+    A findmnt that is not installed, or gives no answer within the deadline, is an error, too.
     """
     try:
         errors = _errors(new, deadline_s) - _errors(old, deadline_s)

@@ -14,7 +14,7 @@ PATH = PERSISTED.lstrip("/")
 
 
 def load_persisted(path: str) -> Original | None:
-    """Return the file as it is; None where there is none.
+    """Return the file as it is; None for an absent file.
 
     Raises OSError: LinkError for a symbolic link, UnusableError for anything but a regular file.
     """

@@ -1,4 +1,4 @@
-"""What nfstuned did, in /run/nfstuned/read-ahead: a small file a superblock, written before the value is.
+"""Records of changes in /run/nfstuned/read-ahead: a small file a superblock, written before the value is.
 
 A crash can therefore leave a record without a change, never a change without its record. The folder is the
 only truth: the daemon, `apply` and `undo` all read it afresh.
@@ -66,7 +66,7 @@ class State:
         try:
             fd = os.open(name, flags, FOR_ALL)
         except FileNotFoundError:
-            # Somebody has cleaned up. What was kept is lost, which is no reason to tune no more.
+            # Somebody has removed the folder: its records are lost, and tuning goes on.
             self.prepare()
             fd = os.open(name, flags, FOR_ALL)
         os.fchmod(fd, FOR_ALL)

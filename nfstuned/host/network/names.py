@@ -101,18 +101,11 @@ def resolve(
     before_dns = sources[: sources.index("dns")] if "dns" in sources else ()
     asked = [name for name in names if name not in own and ("files" not in before_dns or name not in known)]
     from_dns = _ask_dns(root, asked, seconds, port) if "dns" in sources and asked else {}
-    if "resolve" in sources and not _asks_resolved(root):
+    # nss-resolve(8) asks systemd-resolved itself, which may know other servers for a domain.
+    servers = parse_name_servers(root.read_or_empty("etc/resolv.conf")) if "resolve" in sources else ()
+    if not _STUBS.issuperset(servers) and root.names("run/systemd/resolve"):
         sources = tuple("systemd-resolved" if source == "resolve" else source for source in sources)
     return tuple(own.get(name) or _answer(name, sources, known, from_dns) for name in names)
-
-
-def _asks_resolved(root: Root) -> bool:
-    """Return whether resolv.conf leads to systemd-resolved where that runs, as nss-resolve(8) asks it itself.
-
-    It may have another server for a domain than those that resolv.conf names.
-    """
-    servers = parse_name_servers(root.read_or_empty("etc/resolv.conf"))
-    return not root.names("run/systemd/resolve") or _STUBS.issuperset(servers)
 
 
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
@@ -147,7 +140,7 @@ def _by_systemd(root: Root, names: Sequence[str]) -> dict[str, Answer]:
 def _answer(
     name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], from_dns: Mapping[str, _Names]
 ) -> Answer:
-    """Return the first source's answer that has addresses, else why there is none."""
+    """Return the first source's answer that has addresses, else the reason for having none."""
     best = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
     for source in sources:
         if source == "files" and name in known:
@@ -181,7 +174,7 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
         resolver.read_resolv_conf(StringIO(text))
     except dns.resolver.NoResolverConfiguration:
         resolver.nameservers = ["127.0.0.1"]
-    except dns.exception.DNSException:  # a search domain that is none
+    except dns.exception.DNSException:  # an invalid search domain
         lines = [line for line in text.split("\n") if line.startswith("nameserver")]
         resolver.read_resolv_conf(StringIO("\n".join(lines) or "nameserver 127.0.0.1"))
     # The kernel connects to this machine then; dnspython waits for an answer from that address itself.
@@ -194,10 +187,7 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
     late = _Names(error=f"no answer within {seconds:g} s", final=False)
     # The answer of a record type counts also where the other has none: it must arrive in time.
     end = time.monotonic() + seconds * _IN_TIME
-    jobs: dict[str, Callable[[], _Names]] = {
-        name: partial(_search, resolver, name, end, late) for name in names
-    }
-    results = parallel(jobs, seconds)
+    results = parallel({name: partial(_search, resolver, name, end, late) for name in names}, seconds)
     return {name: results.get(name, late) for name in names}
 
 
@@ -246,9 +236,7 @@ def _query_both(resolver: Resolver, name: Name, end: float, late: _Names) -> _Na
 
     Any address counts; a name that is not has no types.
     """
-    jobs: dict[str, Callable[[], _Names]] = {
-        kind: partial(_query, resolver, name, kind, end) for kind in TYPES
-    }
+    jobs = {kind: partial(_query, resolver, name, kind, end) for kind in TYPES}
     results = parallel(jobs, max(end - time.monotonic(), 0))
     said = [results.get(kind, late) for kind in TYPES]
     addresses = tuple(address for names in said for address in names.addresses)
@@ -303,6 +291,6 @@ def _chain(message: QueryMessage) -> tuple[str, ...]:
 
     try:
         aliases = message.resolve_chaining().cnames
-    except dns.exception.DNSException:  # a loop, or an address beside "no such name"
+    except dns.exception.DNSException:  # a loop, or an address with "no such name"
         return ()
     return tuple(alias[0].target.to_text(omit_final_dot=True).lower() for alias in aliases)

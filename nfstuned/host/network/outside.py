@@ -25,7 +25,7 @@ class Questions:
     servers: tuple[tuple[str, int], ...] = ()
     """Host names or addresses, and the TCP port that must open there."""
     addresses: tuple[str, ...] = ()
-    """Addresses whose route and interface matter: those of live mounts."""
+    """The addresses of live mounts: their routes and interfaces are looked up."""
     azure: bool = False
     """The machine is an Azure VM: its metadata service may be asked for the VM's size."""
 
@@ -95,8 +95,24 @@ if TYPE_CHECKING:
     from nfstuned.host.network.reach import Place
 
 
+class _Clock:
+    """The time of this machine."""
+
+    __slots__ = ()
+
+    def pause(self, seconds: float) -> float:
+        """Sleep; return how long it was: more than `seconds` where the machine is busy or was suspended."""
+        begun = time.clock_gettime(time.CLOCK_BOOTTIME)
+        time.sleep(seconds)
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - begun
+
+    def now(self) -> float:
+        """Return the time, in Unix seconds."""
+        return time.time()
+
+
 @dataclass(frozen=True, slots=True)
-class LiveOutside:
+class LiveOutside(_Clock):
     """The network of this machine. The worst case is the sum of the deadlines: 3, 2 and 1 s."""
 
     root: Root
@@ -104,7 +120,7 @@ class LiveOutside:
     metadata: str | None = None
     """The address of Azure's metadata service; None for its own."""
     dns_port: int | None = None
-    """None for that of DNS."""
+    """None for DNS's own."""
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
         """Return the answers, and a line for each open question; `offline` asks the kernel only."""
@@ -122,21 +138,8 @@ class LiveOutside:
         groups = _places(questions, answers)
         reaches = reach(tuple(groups.values()))
         size, silent = vm_size(self.metadata or METADATA_URL) if questions.azure else (None, "")
-        unknown = (
-            *_unresolved(answers),
-            *_untried(groups, reaches),
-            *links.unknown,
-            *filter(None, [silent]),
-        )
+        unknown = (*_unresolved(answers), *_untried(groups, reaches), *links.unknown, *filter(None, [silent]))
         return Network(answers, reaches, links.routes, links.interfaces, size), unknown
-
-    def pause(self, seconds: float) -> float:
-        """Let time pass between two looks; return how many seconds did."""
-        return _elapse(seconds)
-
-    def now(self) -> float:
-        """Return the time, in Unix seconds."""
-        return time.time()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return systemd's states of units."""
@@ -152,8 +155,8 @@ class LiveOutside:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedOutside:
-    """A network whose answers are given: nobody is asked, but time passes."""
+class FixedOutside(_Clock):
+    """A network with given answers: nobody is asked, but time passes."""
 
     network: Network
 
@@ -166,14 +169,6 @@ class FixedOutside:
         missing = (f"{name}: no answer is given" for name in questions.names if name not in known)
         untried = _untried(_places(questions, answers), self.network.reaches)
         return self.network, (*_unresolved(answers), *missing, *untried)
-
-    def pause(self, seconds: float) -> float:
-        """Let time pass between two looks; return how many seconds did."""
-        return _elapse(seconds)
-
-    def now(self) -> float:
-        """Return the time, in Unix seconds."""
-        return time.time()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return nothing: no unit is given."""
@@ -189,20 +184,13 @@ class FixedOutside:
         return ""
 
 
-def _elapse(seconds: float) -> float:
-    """Sleep; return how long it was: more than `seconds` where the machine is busy or was suspended."""
-    begun = time.clock_gettime(time.CLOCK_BOOTTIME)
-    time.sleep(seconds)
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - begun
-
-
 def _unresolved(answers: Iterable[Answer]) -> Iterator[str]:
     """Name each host that the resolver could not be asked about, and why."""
     return (f"{answer.host}: {answer.error}" for answer in answers if answer.error and not answer.final)
 
 
 def _untried(groups: Mapping[Place, tuple[Place, ...]], reaches: Iterable[Reach]) -> Iterator[str]:
-    """Name each server to none of whose addresses a connection was tried."""
+    """Name each server without an address to which a connection was tried."""
     tried = {(reach.address, reach.port) for reach in reaches}
     return (
         f"{host} port {port}: not tried"
@@ -212,14 +200,14 @@ def _untried(groups: Mapping[Place, tuple[Place, ...]], reaches: Iterable[Reach]
 
 
 def _addresses(questions: Questions, answers: Iterable[Answer]) -> tuple[str, ...]:
-    """Return every address whose route matters, once."""
+    """Return every address that needs a route, once."""
     given = (host for host, _ in questions.servers if is_address(host))
     named = (address for answer in answers for address in answer.addresses)
     return tuple(dict.fromkeys((*questions.addresses, *given, *named)))
 
 
 def _places(questions: Questions, answers: Iterable[Answer]) -> Mapping[Place, tuple[Place, ...]]:
-    """Return each server's addresses and port; a server whose name has no address is left out."""
+    """Return each server's addresses and port; a server without an address is left out."""
     known = {answer.host: answer.addresses for answer in answers}
     places: dict[Place, tuple[Place, ...]] = {}
     for host, port in questions.servers:

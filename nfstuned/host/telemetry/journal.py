@@ -98,10 +98,7 @@ class Message(Enum):
     """nfstuned-persist.service could not be asked to persist the nconnect of a new server."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
     """A cycle of the daemon's loop failed; the next starts afresh, but the watchdog is not fed by it."""
-    POLICY_CONFLICT = (
-        "6726c25e53d74bb4a1cfd37dd35be9c6",
-        (*_MOUNT, "profile", "new_kb", "reason"),
-    )
+    POLICY_CONFLICT = ("6726c25e53d74bb4a1cfd37dd35be9c6", (*_MOUNT, "profile", "new_kb", "reason"))
     """Mounts of a superblock match policies with different values; `new_kb` was chosen."""
     METRICS_FAILED = ("e33b252af0494e59a2b3958152291ae4", ("key", "reason"))
     """A file of metrics could not be written; everything else goes on."""
