@@ -144,7 +144,7 @@ class Root:
             return False
 
     def demand_existence(self, name: str) -> bool:
-        """Return whether there is anything of this name. Raises OSError where the kernel does not show that."""
+        """Return whether there is anything of this name. Raises OSError where that cannot be seen."""
         try:
             with self._noted(name):
                 self._look_at(name)
@@ -155,7 +155,7 @@ class Root:
         return True
 
     def link(self, name: str) -> str | None:
-        """Return where a symbolic link leads, as it is written; None without a link, or where it is unread."""
+        """Return where a symbolic link leads, as it is written; None without a link, or if it is unread."""
         try:
             with self._noted(name):
                 return self._read_link(name)
