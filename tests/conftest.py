@@ -11,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.tree import Tree
 from tests.users import NOBODY, rights_of
 
 LINTERS = Path(__file__).with_name("test_linters.py")
@@ -100,3 +101,9 @@ def as_user() -> Iterator[None]:
     """Run the test without root's rights."""
     with rights_of(NOBODY):
         yield
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """The files of a host."""
+    return Tree(tmp_path)

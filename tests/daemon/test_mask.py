@@ -8,42 +8,36 @@ from pathlib import Path
 import pytest
 
 from nfstuned.daemon.mask import Masks
-from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.udev import FOLDER_MADE, MASK
 from tests.core.test_udev_mask import AMAZONS, STOCK
 from tests.host.entries import Entries
+from tests.tree import Tree
 
-Tree = dict[str, bytes | None]
 NFS, EC2 = "99-nfs.rules", "53-ec2-read-ahead-kb.rules"
 CONF = "[nfsrahead]\nnfs4=4096\n"
 
 
-class Udev:
+class Udev(Tree):
     """A host with a udev that counts how often it is told."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.told = 0
         self.answer = ""
         self.write("proc/self/mountinfo", "")
         self.write(f"usr/lib/udev/rules.d/{NFS}", STOCK)
-        (folder / "run/udev").mkdir(parents=True)
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        (self.folder / "run/udev").mkdir(parents=True)
 
     def mask(self) -> int:
-        return Masks(Root(str(self.folder)), reload_rules=self._tell).make()
+        return Masks(self.root, reload_rules=self._tell).make()
 
     def unmask(self) -> int:
-        return Masks(Root(str(self.folder)), reload_rules=self._tell).take()
+        return Masks(self.root, reload_rules=self._tell).take()
 
-    def tree(self) -> Tree:
+    def tree(self) -> dict[str, bytes | None]:
         """Everything below the root, with what is in it."""
-        found: Tree = {}
+        found: dict[str, bytes | None] = {}
         for place, folders, files in os.walk(self.folder):
             for name in folders:
                 found[f"{place}/{name}"] = None
@@ -166,7 +160,7 @@ def test_a_mask_that_cannot_be_written_is_reported(udev: Udev, capsys: pytest.Ca
 def test_each_entry_has_its_id_and_its_promised_fields(udev: Udev) -> None:
     entries = Entries()
     udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS.replace("15360", "4096"))
-    masks = Masks(Root(str(udev.folder)), entries.journal, lambda: "no udev")
+    masks = Masks(udev.root, entries.journal, lambda: "no udev")
     assert (masks.make(), masks.take()) == (1, 1)
     assert [(entry["MESSAGE_ID"], entry.get("NFSTUNED_FILE")) for entry in entries] == [
         (Message.RULE_MASKED.id, f"/run/udev/rules.d/{NFS}"),
@@ -181,8 +175,7 @@ def test_each_entry_has_its_id_and_its_promised_fields(udev: Udev) -> None:
 @pytest.mark.parametrize("name", ["etc/nfs.conf.d", "usr/lib/udev/rules.d/99-nfs.rules"])
 def test_an_unreadable_file_masks_nothing(udev: Udev, name: str) -> None:
     path = udev.folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    path.symlink_to(path.name)  # a link to itself
+    udev.link(name, path.name)  # a link to itself
     assert udev.mask() == 1
     assert udev.masks == []

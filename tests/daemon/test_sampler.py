@@ -19,6 +19,7 @@ from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_entry, parse_line
 from tests.check import hosts
 from tests.host.entries import Entries
+from tests.tree import put
 
 POLICY = Policy(())
 CAPTURE = "debian-13-6.12"
@@ -42,9 +43,7 @@ def two_looks(
     clock = iter(times)
     monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: next(clock))
     for name in ("mountinfo", "mountstats"):
-        target = tmp_path / "proc/1" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(hosts.text(CAPTURE, f"proc/1/{name}"))
+        put(tmp_path / "proc/1" / name, hosts.text(CAPTURE, f"proc/1/{name}"))
     root = Root(str(tmp_path))
     sampler = Sampler(root, found.journal, Reporter(found.journal))
     snapshot = observe_superblocks(root, deep=False)

@@ -24,6 +24,7 @@ from nfstuned.model.mounts import Outcome, Result
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from tests.host.entries import Entries
 from tests.host.faults import Fault, FaultyRoot
+from tests.tree import link, put
 
 POLICY = Policy(
     providers=builtin_policy().providers,
@@ -56,10 +57,7 @@ class Host:
 
     def bdi(self, device: str, value: int = 128) -> None:
         file = self.folder / "sys/class/bdi" / device / "read_ahead_kb"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_name("fresh")
-        fresh.write_text(f"{value}\n")
-        os.replace(fresh, file)
+        os.replace(put(file.with_name("fresh"), f"{value}\n"), file)
 
     def volume(self, device: str) -> None:
         self.bdi(device)
@@ -78,10 +76,10 @@ class Host:
     def mount_elsewhere(self, device: str, source: str = f"{AZURE}:/a", point: str = "/mnt/a") -> None:
         """Mount in a mount namespace of another process's own, in the host's network namespace."""
         process = self.folder / "proc/77"
-        (process / "net").mkdir(parents=True)
-        (process / "net/nfsfs").symlink_to(self.folder / "proc/1/net/nfsfs")
-        (process / "mountinfo").write_text(
-            f"90 80 {device} / {point} rw shared:9 - nfs4 {source} rw,rsize=262144,addr=10.10.10.10\n"
+        link(process / "net/nfsfs", self.folder / "proc/1/net/nfsfs")
+        put(
+            process / "mountinfo",
+            f"90 80 {device} / {point} rw shared:9 - nfs4 {source} rw,rsize=262144,addr=10.10.10.10\n",
         )
 
     def appear(self, device: str) -> None:
@@ -260,10 +258,7 @@ def test_an_undecided_superblock_waits_for_its_mount(host: Host) -> None:
 
 
 def test_where_vasts_client_is_installed_every_superblock_waits_for_its_options(host: Host) -> None:
-    control = host.folder / "usr/bin/vastnfs-ctl"
-    control.parent.mkdir(parents=True)
-    control.write_text("#!/bin/sh\n")
-    control.chmod(0o755)
+    put(host.folder / "usr/bin/vastnfs-ctl", "#!/bin/sh\n", 0o755)
     host.tuner.policy = builtin_policy()
     host.look(deep=True)
     mounts = (("0:43", "nas:/v", "/mnt/v", ",spread_reads"), ("0:44", f"{AZURE}:/a", "/mnt/a", ""))
@@ -373,9 +368,7 @@ RULE = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", AT
     ],
 )
 def test_a_contest_names_the_rule_that_writes_the_value_found(host: Host, value: str, seen: str) -> None:
-    folder = host.folder / "etc/udev/rules.d"
-    folder.mkdir(parents=True)
-    (folder / "99-nfs.rules").write_text(RULE.replace("%c", value))
+    put(host.folder / "etc/udev/rules.d/99-nfs.rules", RULE.replace("%c", value))
     test_another_writer_is_overruled_three_times_and_then_left(host)
     for text in host.entries.texts(Message.READ_AHEAD_CONTESTED) + host.entries.texts(
         Message.READ_AHEAD_LEFT

@@ -155,11 +155,7 @@ def test_a_child_without_an_answer_by_the_deadline_is_ended(root: Root) -> None:
     ],
 )
 def test_whatever_becomes_of_the_child_is_a_configuration_error(
-    program: str | None,
-    message: str,
-    tmp_path: Path,
-    root: Root,
-    monkeypatch: pytest.MonkeyPatch,
+    program: str | None, message: str, tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = tmp_path / "python"
     if program is not None:

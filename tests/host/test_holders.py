@@ -17,6 +17,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.remount import PathUse
 from nfstuned.parse.proc.mountinfo import parse_nodes
+from tests.tree import put
 
 SHM = Path("/dev/shm")  # noqa: S108 - a file system that every machine has
 NODES = parse_nodes(Path("/proc/self/mountinfo").read_text())
@@ -137,8 +138,7 @@ def test_what_the_kernel_uses_without_a_process(tmp_path: Path) -> None:
         "sys/block/loop0/loop/backing_file": "/mnt/a/image\n",
     }
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        put(tmp_path / name, text)
     (tmp_path / "sys/block/sda").mkdir()
     overlay = MountNode(5, 1, "0:60", "/merged", "overlay", "overlay", "rw,lowerdir=/mnt/a/low,upperdir=/up")
     assert path_uses(Root(str(tmp_path)), (overlay,)) == (
@@ -153,7 +153,6 @@ def test_what_the_kernel_uses_without_a_process(tmp_path: Path) -> None:
 
 
 def test_a_list_of_exports_on_a_network_mount_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "var/lib/nfs").mkdir(parents=True)
-    (tmp_path / "var/lib/nfs/etab").write_text("/mnt/a\t*(rw)\n")
+    put(tmp_path / "var/lib/nfs/etab", "/mnt/a\t*(rw)\n")
     var = MountNode(5, 1, "0:60", "/var", "nfs4", "nas:/var", "rw")
     assert path_uses(Root(str(tmp_path)), (var,)) == ()

@@ -9,6 +9,7 @@ import pytest
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.system import observe_identity
 from nfstuned.model.system import CommandLine
+from tests.tree import link, put
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +24,7 @@ THERE = {CLOUD: "preserve_hostname: false\n", PROGRAM: ""}
 
 def identity(folder: Path, files: dict[str, str], cmdline: str = "") -> ClientIdentity:
     for name, text in {"/etc/hostname": "golden\n", **files}.items():
-        path = folder / name[1:]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        put(folder / name[1:], text)
     return observe_identity(ImageRoot(str(folder)), CommandLine(cmdline), image=True)
 
 
@@ -52,8 +51,7 @@ def test_systemd_takes_the_machine_id_of_dbus_too(
 
 
 def test_it_follows_no_link_to_that_of_dbus(tmp_path: Path) -> None:
-    (tmp_path / "var/lib/dbus").mkdir(parents=True)
-    (tmp_path / OF_DBUS[1:]).symlink_to("/srv/id")
+    link(tmp_path / OF_DBUS[1:], "/srv/id")
     assert identity(tmp_path, {"/srv/id": ID, ETC: ""}).machine_ids == ()
 
 
@@ -94,6 +92,5 @@ def test_cloud_init_names_clones_where_it_is_there_and_lets_no_name_stay(
 
 
 def test_a_program_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "usr/bin").mkdir(parents=True)
-    (tmp_path / PROGRAM[1:]).symlink_to("/opt/cloud/bin/cloud-init")
+    link(tmp_path / PROGRAM[1:], "/opt/cloud/bin/cloud-init")
     assert identity(tmp_path, {CLOUD: ""}).renamed

@@ -9,6 +9,7 @@ from nfstuned.host.system import at_first_boot, observe_image
 from nfstuned.model.system import System, Unit
 from nfstuned.parse.etc.services import enabled_by_preset
 from nfstuned.parse.proc.machine import read_kernels
+from tests.tree import put
 
 UNIT = "nfstuned.service"
 
@@ -16,12 +17,9 @@ UNIT = "nfstuned.service"
 def image(folder: Path, *files: str, **texts: str) -> ImageRoot:
     """Return an image with empty files, and with texts by name, `__` for a slash."""
     for name in files:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
+        put(folder / name)
     for name, text in texts.items():
-        path = folder / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        put(folder / name.replace("__", "/"), text)
     return ImageRoot(str(folder))
 
 
@@ -100,9 +98,7 @@ def test_presets_count_at_a_first_boot_only(
     enabled: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     root = image(tmp_path, "etc/fstab")
-    presets = tmp_path / "usr/lib/systemd/system-preset"
-    presets.mkdir(parents=True)
-    (presets / "99-default.preset").write_text(preset)
+    put(tmp_path / "usr/lib/systemd/system-preset/99-default.preset", preset)
     if machine_id is not None:
         (tmp_path / "etc/machine-id").write_text(machine_id)
     assert enabled_by_preset(root, UNIT) is enabled
@@ -115,9 +111,7 @@ def test_presets_count_at_a_first_boot_only(
 def test_no_preset_enables_what_is_masked_and_etc_hides_a_vendors_preset(tmp_path: Path) -> None:
     root = image(tmp_path, "usr/lib/systemd/system/nfstuned.service", "etc/systemd/system/x")
     for folder, text in (("usr/lib", "disable *"), ("etc", "enable *")):
-        path = tmp_path / folder / "systemd/system-preset"
-        path.mkdir(parents=True)
-        (path / "50.preset").write_text(text)
+        put(tmp_path / folder / "systemd/system-preset/50.preset", text)
     assert enabled_by_preset(root, UNIT)
     (tmp_path / "etc/systemd/system/nfstuned.service").symlink_to("/dev/null")
     assert not enabled_by_preset(root, UNIT)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.root import LARGEST, Root, UnusableError
 from nfstuned.host.system import observe_image
+from tests.tree import link, put
 
 OUTSIDE = "outside the image"
 OPENAT2 = 437
@@ -48,16 +49,9 @@ def image(tmp_path: Path) -> Path:
     """An image beside a file that is none of its business."""
     folder = tmp_path / "image"
     (folder / "etc").mkdir(parents=True)
-    (tmp_path / "secret").write_text(OUTSIDE)
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "fstab").write_text(OUTSIDE)
+    put(tmp_path / "secret", OUTSIDE)
+    put(tmp_path / "etc/fstab", OUTSIDE)
     return folder
-
-
-def link(image: Path, name: str, target: str) -> None:
-    path = image / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(target)
 
 
 def descriptors() -> int:
@@ -65,10 +59,9 @@ def descriptors() -> int:
 
 
 def test_an_absolute_link_starts_again_at_the_image(image: Path) -> None:
-    (image / "usr" / "lib").mkdir(parents=True)
-    (image / "usr" / "lib" / "os-release").write_text("ID=image\n")
-    link(image, "etc/os-release", "/usr/lib/os-release")
-    link(image, "lib", "/usr/lib")
+    put(image / "usr/lib/os-release", "ID=image\n")
+    link(image / "etc/os-release", "/usr/lib/os-release")
+    link(image / "lib", "/usr/lib")
     root = ImageRoot(str(image))
     assert root.read("etc/os-release") == root.read("lib/os-release") == "ID=image\n"
     assert root.names("lib") == ["os-release"]
@@ -91,10 +84,10 @@ def test_an_absolute_link_starts_again_at_the_image(image: Path) -> None:
     ],
 )
 def test_no_link_leads_out(image: Path, target: str) -> None:
-    link(image, "etc/a", target.format(tmp=image.parent))
-    link(image, "etc/b", "c")
-    link(image, "etc/c", "/etc/a")
-    link(image, "up", "..")
+    link(image / "etc/a", target.format(tmp=image.parent))
+    link(image / "etc/b", "c")
+    link(image / "etc/c", "/etc/a")
+    link(image / "up", "..")
     root = ImageRoot(str(image))
     for name in ("etc/a", "etc/b", "up/etc/a", "up/secret", "../secret", "etc/../../secret"):
         assert root.read_or_empty(name) == ""
@@ -104,14 +97,14 @@ def test_no_link_leads_out(image: Path, target: str) -> None:
 
 def test_a_parent_above_the_image_is_the_image_as_in_a_chroot(image: Path) -> None:
     (image / "etc" / "fstab").write_text("inside")
-    link(image, "etc/a", "../../../etc/fstab")
+    link(image / "etc/a", "../../../etc/fstab")
     assert ImageRoot(str(image)).read("etc/a") == "inside"
 
 
 def test_a_loop_of_links_is_an_absent_file(image: Path) -> None:
-    link(image, "etc/fstab", "../etc/mtab")
-    link(image, "etc/mtab", "/etc/fstab")
-    link(image, "self", "self/x")
+    link(image / "etc/fstab", "../etc/mtab")
+    link(image / "etc/mtab", "/etc/fstab")
+    link(image / "self", "self/x")
     root = ImageRoot(str(image))
     with pytest.raises(OSError, match="symbolic links"):
         root.read("etc/fstab")
@@ -124,7 +117,7 @@ def test_a_loop_of_links_is_an_absent_file(image: Path) -> None:
 def test_a_chain_of_links_is_followed_as_far_as_the_kernel_does(image: Path) -> None:
     (image / "etc" / "0").write_text("end")
     for number in range(50):
-        link(image, f"etc/{number + 1}", str(number))
+        link(image / f"etc/{number + 1}", str(number))
     root = ImageRoot(str(image))
     for number in (1, 40, 41):
         try:
@@ -135,7 +128,7 @@ def test_a_chain_of_links_is_followed_as_far_as_the_kernel_does(image: Path) -> 
 
 
 def test_a_link_to_nowhere_exists_and_what_is_not_there_does_not(image: Path) -> None:
-    link(image, "etc/a", "nowhere")
+    link(image / "etc/a", "nowhere")
     root = ImageRoot(str(image))
     assert root.exists("etc/a")
     assert root.exists("etc")
@@ -146,8 +139,8 @@ def test_a_link_to_nowhere_exists_and_what_is_not_there_does_not(image: Path) ->
 
 
 def test_a_link_to_dev_null_is_an_empty_file(image: Path) -> None:
-    link(image, "etc/a", "/dev/null")
-    link(image, "etc/b", "../dev/null")
+    link(image / "etc/a", "/dev/null")
+    link(image / "etc/b", "../dev/null")
     root = ImageRoot(str(image))
     assert root.read("etc/a") == root.read("etc/b") == ""
     assert tuple(root.faults) == ()
@@ -155,10 +148,8 @@ def test_a_link_to_dev_null_is_an_empty_file(image: Path) -> None:
 
 def test_what_is_made_at_boot_is_not_looked_at(image: Path) -> None:
     for folder in ("proc", "sys", "run", "dev"):
-        (image / folder / "1").mkdir(parents=True)
-        (image / folder / "1" / "mountinfo").write_text("text")
-    (image / "etc" / "run").mkdir()
-    (image / "etc" / "run" / "a").write_text("text")
+        put(image / folder / "1/mountinfo", "text")
+    put(image / "etc/run/a", "text")
     root = ImageRoot(str(image))
     assert root.view == "proc/self"
     assert [root.names(folder) for folder in ("proc", "sys", "run", "dev")] == [[], [], [], []]
@@ -236,10 +227,9 @@ def test_a_name_that_no_file_can_have_is_absent(image: Path, kind: type[Root]) -
 
 
 def test_an_executable_is_one_by_its_own_mode(image: Path) -> None:
-    (image / "bin").mkdir()
-    (image / "bin" / "a").touch(0o755)
-    (image / "bin" / "b").touch(0o644)
-    link(image, "etc/a", "/bin/a")
+    put(image / "bin/a", mode=0o755)
+    put(image / "bin/b", mode=0o644)
+    link(image / "etc/a", "/bin/a")
     root = ImageRoot(str(image))
     assert root.executable("bin/a")
     assert root.executable("etc/a")
@@ -262,7 +252,7 @@ def test_a_root_that_is_no_folder_is_refused(image: Path) -> None:
 
 
 def test_walking_leaves_no_descriptor_open(image: Path) -> None:
-    link(image, "a", "/etc/../etc/..//etc")
+    link(image / "a", "/etc/../etc/..//etc")
     (image / "etc" / "fstab").touch()
     root = ImageRoot(str(image))
     before = descriptors()
@@ -310,9 +300,7 @@ HIDDEN = "etc/modprobe.d/slots.conf"
 @pytest.fixture
 def root(tmp_path: Path) -> BareRoot:
     for name in (HIDDEN, "etc/modprobe.d/other.conf", "etc/slots.conf"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("text")
-        (tmp_path / name).chmod(0o755)
+        put(tmp_path / name, "text", 0o755)
     (tmp_path / "etc/link").symlink_to("slots.conf")
     return BareRoot(str(tmp_path), {HIDDEN, "etc/link"})
 

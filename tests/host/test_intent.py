@@ -1,73 +1,56 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from nfstuned.host.observe import observe_intent
-from nfstuned.host.root import Root
 from nfstuned.model.mounts import Maker, Request, Unread
+from tests.tree import Tree
 
-Write = Callable[[str, str], None]
 UNIT = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=nconnect=4\n"
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def one(name: str, text: str) -> None:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    return one
-
-
-def requests(tree: Path, *mounted: str) -> list[tuple[str, str, str]]:
-    found = observe_intent(Root(str(tree)), mounted)
+def requests(tree: Tree, *mounted: str) -> list[tuple[str, str, str]]:
+    found = observe_intent(tree.root, mounted)
     assert [str(problem) for problem in found.problems] == []
     return [(r.point, r.options, f"{r.file}:{r.line}") for r in found.requests]
 
 
-def settings(tree: Path) -> list[tuple[str, str]]:
-    found = observe_intent(Root(str(tree)), ["/nfs"])
+def settings(tree: Tree) -> list[tuple[str, str]]:
+    found = observe_intent(tree.root, ["/nfs"])
     return [(setting.value, setting.file) for setting in found.settings]
 
 
-def test_a_host_without_any_file_asks_for_nothing(tmp_path: Path) -> None:
-    assert requests(tmp_path) == []
-    assert settings(tmp_path) == []
+def test_a_host_without_any_file_asks_for_nothing(tree: Tree) -> None:
+    assert requests(tree) == []
+    assert settings(tree) == []
 
 
-def test_units_of_the_administrator_stand_before_fstab_and_those_of_packages_behind(
-    tmp_path: Path, write: Write
-) -> None:
-    write("etc/systemd/system/mnt-a.mount", UNIT)
-    write("usr/lib/systemd/system/mnt-a.mount", UNIT)
-    write("usr/lib/systemd/system/mnt-b.mount", UNIT)
-    write("run/systemd/generator/mnt-c.mount", UNIT)
-    write("etc/fstab", "nas:/a /mnt/f nfs ro\n")
-    assert requests(tmp_path) == [
+def test_units_of_the_administrator_stand_before_fstab_and_those_of_packages_behind(tree: Tree) -> None:
+    tree.write("etc/systemd/system/mnt-a.mount", UNIT)
+    tree.write("usr/lib/systemd/system/mnt-a.mount", UNIT)
+    tree.write("usr/lib/systemd/system/mnt-b.mount", UNIT)
+    tree.write("run/systemd/generator/mnt-c.mount", UNIT)
+    tree.write("etc/fstab", "nas:/a /mnt/f nfs ro\n")
+    assert requests(tree) == [
         ("/mnt/a", "nconnect=4", "/etc/systemd/system/mnt-a.mount:4"),
         ("/mnt/f", "ro", "/etc/fstab:1"),
         ("/mnt/b", "nconnect=4", "/usr/lib/systemd/system/mnt-b.mount:4"),
     ]
 
 
-def test_a_masked_unit_asks_for_nothing(tmp_path: Path, write: Write) -> None:
-    write("usr/lib/systemd/system/mnt-a.mount", UNIT)
-    (tmp_path / "etc/systemd/system").mkdir(parents=True)
-    (tmp_path / "etc/systemd/system/mnt-a.mount").symlink_to("/dev/null")
-    assert requests(tmp_path) == []
+def test_a_masked_unit_asks_for_nothing(tree: Tree) -> None:
+    tree.write("usr/lib/systemd/system/mnt-a.mount", UNIT)
+    tree.link("etc/systemd/system/mnt-a.mount", "/dev/null")
+    assert requests(tree) == []
 
 
-def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tmp_path: Path, write: Write) -> None:
+def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tree: Tree) -> None:
     for name in ("a", "b", "c"):
-        write(f"etc/systemd/system/mnt-{name}.mount", UNIT)
-    write("usr/lib/systemd/system/mnt-a.automount", "[Automount]\nWhere=/mnt/a\n")
-    write("usr/lib/systemd/system/mnt-b.automount", "[Automount]\nWhere=/mnt/b\n")
-    (tmp_path / "etc/systemd/system/mnt-b.automount").symlink_to("/dev/null")
-    found = observe_intent(Root(str(tmp_path)), []).requests
+        tree.write(f"etc/systemd/system/mnt-{name}.mount", UNIT)
+    tree.write("usr/lib/systemd/system/mnt-a.automount", "[Automount]\nWhere=/mnt/a\n")
+    tree.write("usr/lib/systemd/system/mnt-b.automount", "[Automount]\nWhere=/mnt/b\n")
+    tree.link("etc/systemd/system/mnt-b.automount", "/dev/null")
+    found = observe_intent(tree.root, []).requests
     assert [(r.point, r.maker) for r in found] == [
         ("/mnt/a", Maker.AUTOMOUNT),
         ("/mnt/b", Maker.UNIT),
@@ -75,19 +58,19 @@ def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tmp_path:
     ]
 
 
-def test_a_line_of_fstab_is_a_unit_s_where_a_drop_in_has_its_options(tmp_path: Path, write: Write) -> None:
-    write("etc/fstab", "nas:/a /mnt/a nfs ro\nnas:/b /mnt/b nfs ro\n")
-    write("etc/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=rw\n")
-    write("etc/systemd/system/mnt-b.mount.d/x.conf", "[Mount]\nTimeoutSec=9\n")
-    found = observe_intent(Root(str(tmp_path)), []).requests
+def test_a_line_of_fstab_is_a_unit_s_where_a_drop_in_has_its_options(tree: Tree) -> None:
+    tree.write("etc/fstab", "nas:/a /mnt/a nfs ro\nnas:/b /mnt/b nfs ro\n")
+    tree.write("etc/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=rw\n")
+    tree.write("etc/systemd/system/mnt-b.mount.d/x.conf", "[Mount]\nTimeoutSec=9\n")
+    found = observe_intent(tree.root, []).requests
     assert [(r.point, r.maker) for r in found] == [("/mnt/a", Maker.UNIT), ("/mnt/b", Maker.MOUNT)]
 
 
-def test_every_type_keeps_its_name_through_drop_ins(tmp_path: Path, write: Write) -> None:
-    write("etc/fstab", "//nas/a /mnt/a cifs ro\nsa1:/b /mnt/b aznfs ro\nnas:/c /mnt/c nfs4 ro\n")
-    write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=rw\n")
-    write("etc/systemd/system/d.mount", "[Mount]\nWhat=//nas/d\n")
-    found = observe_intent(Root(str(tmp_path)), []).requests
+def test_every_type_keeps_its_name_through_drop_ins(tree: Tree) -> None:
+    tree.write("etc/fstab", "//nas/a /mnt/a cifs ro\nsa1:/b /mnt/b aznfs ro\nnas:/c /mnt/c nfs4 ro\n")
+    tree.write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=rw\n")
+    tree.write("etc/systemd/system/d.mount", "[Mount]\nWhat=//nas/d\n")
+    found = observe_intent(tree.root, []).requests
     assert [(r.point, r.fstype, r.options) for r in found] == [
         ("/d", "cifs", ""),
         ("/mnt/a", "cifs", "rw"),
@@ -96,21 +79,20 @@ def test_every_type_keeps_its_name_through_drop_ins(tmp_path: Path, write: Write
     ]
 
 
-def test_maps_that_are_no_files_are_named(tmp_path: Path, write: Write) -> None:
-    write(
+def test_maps_that_are_no_files_are_named(tree: Tree) -> None:
+    tree.write(
         "etc/auto.master", "/p program:/etc/auto.p\n/x /etc/auto.x\n/y yp:home\n/net -hosts\n/f /etc/auto.f\n"
     )
-    write("etc/auto.x", "#!/bin/sh\n")
-    (tmp_path / "etc/auto.x").chmod(0o755)
-    write("etc/auto.f", "k nas:/k\n")
-    assert [item.point for item in observe_intent(Root(str(tmp_path)), []).maps] == ["/p", "/x", "/y"]
+    tree.write("etc/auto.x", "#!/bin/sh\n", 0o755)
+    tree.write("etc/auto.f", "k nas:/k\n")
+    assert [item.point for item in observe_intent(tree.root, []).maps] == ["/p", "/x", "/y"]
 
 
 MASTER_OF_FILES = "/home auto.home\n/abs /etc/auto.home\n+auto.master\n"
 
 
-def unread(tree: Path) -> list[tuple[str, str, str, str, str]]:
-    found = observe_intent(Root(str(tree)), [])
+def unread(tree: Tree) -> list[tuple[str, str, str, str, str]]:
+    found = observe_intent(tree.root, [])
     assert [str(problem) for problem in found.problems] == []
     return [
         (item.point, item.kind, item.name, f"{item.file.rpartition('/')[2]}:{item.line}", item.local)
@@ -145,15 +127,15 @@ def unread(tree: Path) -> list[tuple[str, str, str, str, str]]:
     ],
 )
 def test_nsswitch_says_who_is_asked_for_a_map_that_has_no_path(
-    tmp_path: Path, write: Write, sources: str, asked: list[str], named: list[object]
+    tree: Tree, sources: str, asked: list[str], named: list[object]
 ) -> None:
-    write("etc/nsswitch.conf", f"automount: {sources}\n")
-    write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
-    write("proc/sys/kernel/domainname", "example\n")
-    write("etc/auto.master", MASTER_OF_FILES)
-    write("etc/auto.home", "kim nas:/kim\n")
-    assert unread(tmp_path) == named
-    assert [point for point, _, _ in requests(tmp_path)] == asked
+    tree.write("etc/nsswitch.conf", f"automount: {sources}\n")
+    tree.write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
+    tree.write("proc/sys/kernel/domainname", "example\n")
+    tree.write("etc/auto.master", MASTER_OF_FILES)
+    tree.write("etc/auto.home", "kim nas:/kim\n")
+    assert unread(tree) == named
+    assert [point for point, _, _ in requests(tree)] == asked
 
 
 @pytest.mark.parametrize(
@@ -166,60 +148,58 @@ def test_nsswitch_says_who_is_asked_for_a_map_that_has_no_path(
     ],
 )
 def test_a_source_whose_client_is_not_configured_has_no_maps(
-    tmp_path: Path, write: Write, source: str, file: str, text: str
+    tree: Tree, source: str, file: str, text: str
 ) -> None:
-    write("proc/sys/kernel/domainname", "(none)\n")
-    write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, pam\n")
-    write("etc/nsswitch.conf", f"automount: {source} files\n")
-    write("etc/auto.master", "/home /etc/auto.home\n")
-    write("etc/auto.home", "kim nas:/kim\n")
-    assert (len(requests(tmp_path)), unread(tmp_path)) == (1, [])
-    write(file, text)
-    assert (len(requests(tmp_path)), len(unread(tmp_path))) == (0, 1)
+    tree.write("proc/sys/kernel/domainname", "(none)\n")
+    tree.write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, pam\n")
+    tree.write("etc/nsswitch.conf", f"automount: {source} files\n")
+    tree.write("etc/auto.master", "/home /etc/auto.home\n")
+    tree.write("etc/auto.home", "kim nas:/kim\n")
+    assert (len(requests(tree)), unread(tree)) == (1, [])
+    tree.write(file, text)
+    assert (len(requests(tree)), len(unread(tree))) == (0, 1)
 
 
 @pytest.mark.parametrize(
     ("file", "text"),
     [("etc/defaultdomain", "example\n"), ("etc/sysconfig/network", "NETWORKING=yes\nNISDOMAIN='example'\n")],
 )
-def test_an_image_has_the_nis_domain_that_its_boot_will_set(
-    tmp_path: Path, write: Write, file: str, text: str
-) -> None:
-    write("etc/nsswitch.conf", "automount: files nis\n")
-    write("etc/auto.master", "/home /etc/auto.home\n+auto.master\n")
-    write("etc/auto.home", "kim nas:/kim\n")
-    write(file, "\n")
-    assert unread(tmp_path) == []
-    write(file, text)
-    assert {kind for _, kind, _, _, _ in unread(tmp_path)} == {"nis"}
+def test_an_image_has_the_nis_domain_that_its_boot_will_set(tree: Tree, file: str, text: str) -> None:
+    tree.write("etc/nsswitch.conf", "automount: files nis\n")
+    tree.write("etc/auto.master", "/home /etc/auto.home\n+auto.master\n")
+    tree.write("etc/auto.home", "kim nas:/kim\n")
+    tree.write(file, "\n")
+    assert unread(tree) == []
+    tree.write(file, text)
+    assert {kind for _, kind, _, _, _ in unread(tree)} == {"nis"}
 
 
-def test_without_an_automounter_nobody_is_asked_for_maps(tmp_path: Path, write: Write) -> None:
-    write("etc/nsswitch.conf", "automount: sss files\n")
-    write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
-    assert unread(tmp_path) == []
-    write("usr/sbin/automount", "")
-    assert unread(tmp_path) == [("", "sss", "auto.master", "nsswitch.conf:1", "")]
+def test_without_an_automounter_nobody_is_asked_for_maps(tree: Tree) -> None:
+    tree.write("etc/nsswitch.conf", "automount: sss files\n")
+    tree.write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
+    assert unread(tree) == []
+    tree.write("usr/sbin/automount", "")
+    assert unread(tree) == [("", "sss", "auto.master", "nsswitch.conf:1", "")]
 
 
-def test_an_entry_for_any_key_leaves_none_to_ask_others_for(tmp_path: Path, write: Write) -> None:
-    write("etc/nsswitch.conf", "automount: files ldap\n")
-    write("etc/auto.master", "/home auto.home\n")
-    write("etc/auto.home", "kim nas:/kim\n* nas:/home/&\n")
-    assert unread(tmp_path) == []
-    write("etc/auto.home", "kim nas:/kim\n+auto.home\n")
-    assert [item[:4] for item in unread(tmp_path)] == [
+def test_an_entry_for_any_key_leaves_none_to_ask_others_for(tree: Tree) -> None:
+    tree.write("etc/nsswitch.conf", "automount: files ldap\n")
+    tree.write("etc/auto.master", "/home auto.home\n")
+    tree.write("etc/auto.home", "kim nas:/kim\n* nas:/home/&\n")
+    assert unread(tree) == []
+    tree.write("etc/auto.home", "kim nas:/kim\n+auto.home\n")
+    assert [item[:4] for item in unread(tree)] == [
         ("/home", "ldap", "auto.home", "auto.home:2"),
         ("/home", "ldap", "auto.home", "auto.master:1"),
     ]
 
 
-def test_an_error_in_nsswitch_leaves_the_maps_that_have_a_path(tmp_path: Path, write: Write) -> None:
-    write("etc/nsswitch.conf", "automount: files [NOTFOUND=stop]\n")
-    write("etc/default/autofs", 'MASTER_MAP_NAME="/etc/auto.master"\n')
-    write("etc/auto.master", MASTER_OF_FILES)
-    write("etc/auto.home", "kim nas:/kim\n")
-    found = observe_intent(Root(str(tmp_path)), [])
+def test_an_error_in_nsswitch_leaves_the_maps_that_have_a_path(tree: Tree) -> None:
+    tree.write("etc/nsswitch.conf", "automount: files [NOTFOUND=stop]\n")
+    tree.write("etc/default/autofs", 'MASTER_MAP_NAME="/etc/auto.master"\n')
+    tree.write("etc/auto.master", MASTER_OF_FILES)
+    tree.write("etc/auto.home", "kim nas:/kim\n")
+    found = observe_intent(tree.root, [])
     assert [request.point for request in found.requests] == ["/abs/kim"]
     assert [problem.file for problem in found.problems] == ["/etc/nsswitch.conf"]
 
@@ -234,86 +214,76 @@ def test_an_error_in_nsswitch_leaves_the_maps_that_have_a_path(tmp_path: Path, w
         ("etc/autofs.conf", "[ amd ]\nmaster_map_name = auto.site\n", "/home/kim"),
     ],
 )
-def test_another_master_map_is_the_one_that_counts(
-    tmp_path: Path, write: Write, file: str, text: str, point: str
-) -> None:
-    write(file, text)
-    write("etc/auto.master", "/home /etc/auto.home\n")
-    write("etc/auto.site", "/site /etc/auto.home\n")
-    write("etc/auto.home", "kim nas:/kim\n")
-    assert [asked for asked, _, _ in requests(tmp_path)] == [point]
+def test_another_master_map_is_the_one_that_counts(tree: Tree, file: str, text: str, point: str) -> None:
+    tree.write(file, text)
+    tree.write("etc/auto.master", "/home /etc/auto.home\n")
+    tree.write("etc/auto.site", "/site /etc/auto.home\n")
+    tree.write("etc/auto.home", "kim nas:/kim\n")
+    assert [asked for asked, _, _ in requests(tree)] == [point]
 
 
-def test_auto_master_with_an_underscore_is_read_where_the_other_is_missing(
-    tmp_path: Path, write: Write
-) -> None:
-    write("etc/auto_master", "/home /etc/auto.home\n")
-    write("etc/auto.home", "kim nas:/kim\n")
-    assert [point for point, _, _ in requests(tmp_path)] == ["/home/kim"]
-    write("etc/auto.master", "/other /etc/auto.home\n")
-    assert [point for point, _, _ in requests(tmp_path)] == ["/other/kim"]
+def test_auto_master_with_an_underscore_is_read_where_the_other_is_missing(tree: Tree) -> None:
+    tree.write("etc/auto_master", "/home /etc/auto.home\n")
+    tree.write("etc/auto.home", "kim nas:/kim\n")
+    assert [point for point, _, _ in requests(tree)] == ["/home/kim"]
+    tree.write("etc/auto.master", "/other /etc/auto.home\n")
+    assert [point for point, _, _ in requests(tree)] == ["/other/kim"]
 
 
-def test_where_the_automounter_was_built_for_another_folder_its_maps_are_there(
-    tmp_path: Path, write: Write
-) -> None:
+def test_where_the_automounter_was_built_for_another_folder_its_maps_are_there(tree: Tree) -> None:
     """As with Arch and Gentoo."""
-    write("etc/autofs/autofs.conf", "[ autofs ]\n")
-    write("etc/autofs/auto.master", "/home auto.home\n+auto.more\n")
-    write("etc/autofs/auto.more", "/more auto.home\n")
-    write("etc/autofs/auto.home", "kim nas:/kim\n")
-    assert [point for point, _, _ in requests(tmp_path)] == ["/home/kim", "/more/kim"]
-    write("etc/autofs/autofs.conf", "master_map_name = auto.more\n")
-    assert [point for point, _, _ in requests(tmp_path)] == ["/more/kim"]
-    write("etc/auto.master", "/other /etc/autofs/auto.home\n")
-    assert [point for point, _, _ in requests(tmp_path)] == ["/other/kim"]
+    tree.write("etc/autofs/autofs.conf", "[ autofs ]\n")
+    tree.write("etc/autofs/auto.master", "/home auto.home\n+auto.more\n")
+    tree.write("etc/autofs/auto.more", "/more auto.home\n")
+    tree.write("etc/autofs/auto.home", "kim nas:/kim\n")
+    assert [point for point, _, _ in requests(tree)] == ["/home/kim", "/more/kim"]
+    tree.write("etc/autofs/autofs.conf", "master_map_name = auto.more\n")
+    assert [point for point, _, _ in requests(tree)] == ["/more/kim"]
+    tree.write("etc/auto.master", "/other /etc/autofs/auto.home\n")
+    assert [point for point, _, _ in requests(tree)] == ["/other/kim"]
 
 
-def test_a_multi_map_is_its_maps_in_their_order(tmp_path: Path, write: Write) -> None:
-    write("etc/auto.master", "/home multi:file:/etc/auto.a -ro -- yp:auto.b -- /etc/auto.c soft\n")
-    write("etc/auto.a", "kim nas:/a\n")
-    write("etc/auto.c", "kim nas:/c\neve nas:/c\n")
-    assert requests(tmp_path) == [
-        ("/home/kim", "ro", "/etc/auto.a:1"),
-        ("/home/eve", "soft", "/etc/auto.c:2"),
-    ]
-    assert unread(tmp_path) == [("/home", "yp", "auto.b", "auto.master:1", "")]
+def test_a_multi_map_is_its_maps_in_their_order(tree: Tree) -> None:
+    tree.write("etc/auto.master", "/home multi:file:/etc/auto.a -ro -- yp:auto.b -- /etc/auto.c soft\n")
+    tree.write("etc/auto.a", "kim nas:/a\n")
+    tree.write("etc/auto.c", "kim nas:/c\neve nas:/c\n")
+    assert requests(tree) == [("/home/kim", "ro", "/etc/auto.a:1"), ("/home/eve", "soft", "/etc/auto.c:2")]
+    assert unread(tree) == [("/home", "yp", "auto.b", "auto.master:1", "")]
 
 
-def test_a_map_that_is_mounted_in_a_map_is_followed(tmp_path: Path, write: Write) -> None:
-    write("etc/auto.master", "/home /etc/auto.home hard\n/- /etc/auto.direct\n")
-    write(
+def test_a_map_that_is_mounted_in_a_map_is_followed(tree: Tree) -> None:
+    tree.write("etc/auto.master", "/home /etc/auto.home hard\n/- /etc/auto.direct\n")
+    tree.write(
         "etc/auto.home",
         "east -fstype=autofs,ro auto.east\nwest -fstype=autofs yp:auto.west\n"
         "* -fstype=autofs file:/etc/auto.&\n",
     )
-    write("etc/auto.east", "kim nas:/kim\ndeep -fstype=autofs :/etc/auto.deep\n")
-    write("etc/auto.deep", "eve -soft nas:/eve\n")
-    write("etc/auto.direct", "/data -fstype=autofs auto.deep\n")
-    assert requests(tmp_path) == [
+    tree.write("etc/auto.east", "kim nas:/kim\ndeep -fstype=autofs :/etc/auto.deep\n")
+    tree.write("etc/auto.deep", "eve -soft nas:/eve\n")
+    tree.write("etc/auto.direct", "/data -fstype=autofs auto.deep\n")
+    assert requests(tree) == [
         ("/home/east/kim", "hard,ro", "/etc/auto.east:1"),
         ("/home/east/deep/eve", "hard,ro,soft", "/etc/auto.deep:1"),
         ("/data/eve", "soft", "/etc/auto.deep:1"),
     ]
-    found = observe_intent(Root(str(tmp_path)), [])
+    found = observe_intent(tree.root, [])
     assert [(item.why, item.point, item.name) for item in found.maps] == [
         (Unread.ASKED, "/home/west", "auto.west"),
         (Unread.KEY, "/home/*", "/etc/auto.&"),
     ]
 
 
-def test_every_map_that_is_not_read_is_named(tmp_path: Path, write: Write) -> None:
-    write(
+def test_every_map_that_is_not_read_is_named(tree: Tree) -> None:
+    tree.write(
         "etc/auto.master",
         "/amd file,amd:/etc/auto.amd\n/slow /nfs/auto.slow\n/own /amd/maps\n"
         "+ldap:ou=x\n+//host/ou=y\n+/nfs/m\n+dir:/nfs\n"
         "/text file:/etc/auto.prog\n/prog auto.prog\n/inc auto.inc\n/net -hosts\n",
     )
-    write("etc/auto.inc", "+yp:x\n+/etc/auto.prog\n")
-    write("etc/auto.prog", "kim nas:/kim\n")
-    (tmp_path / "etc/auto.prog").chmod(0o755)
-    write("nfs/x.autofs", "/x yp:x\n")
-    found = observe_intent(Root(str(tmp_path)), ["/nfs"])
+    tree.write("etc/auto.inc", "+yp:x\n+/etc/auto.prog\n")
+    tree.write("etc/auto.prog", "kim nas:/kim\n", 0o755)
+    tree.write("nfs/x.autofs", "/x yp:x\n")
+    found = observe_intent(tree.root, ["/nfs"])
     assert [(item.why, item.point, item.kind, item.name) for item in found.maps] == [
         (Unread.ASKED, "", "ldap", "ou=x"),
         (Unread.ASKED, "", "ldap", "//host/ou=y"),
@@ -329,16 +299,16 @@ def test_every_map_that_is_not_read_is_named(tmp_path: Path, write: Write) -> No
     assert [request.point for request in found.requests] == ["/text/kim"]
 
 
-def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, write: Write) -> None:
-    write("etc/systemd/system/mnt-a.mount", UNIT)
-    write("etc/systemd/system/mnt-a.mount.d/20.conf", "[Mount]\nOptions=nconnect=6\n")
-    write("run/systemd/system/mnt-a.mount.d/20.conf", "[Mount]\nOptions=nconnect=7\n")
-    write("run/systemd/system/mnt-a.mount.d/10.conf", "[Mount]\nOptions=nconnect=5\n")
-    write("run/systemd/system/mnt-a.mount.d/30.txt", "[Mount]\nOptions=nconnect=9\n")
-    write("etc/fstab", "nas:/100% /mnt/b nfs ro\nnas:/c /c nfs ro\n")
-    write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=nconnect=2,addr=%H,x=%l\n")
-    write("proc/sys/kernel/hostname", "here.example.org\n")
-    found = observe_intent(Root(str(tmp_path)), []).requests
+def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tree: Tree) -> None:
+    tree.write("etc/systemd/system/mnt-a.mount", UNIT)
+    tree.write("etc/systemd/system/mnt-a.mount.d/20.conf", "[Mount]\nOptions=nconnect=6\n")
+    tree.write("run/systemd/system/mnt-a.mount.d/20.conf", "[Mount]\nOptions=nconnect=7\n")
+    tree.write("run/systemd/system/mnt-a.mount.d/10.conf", "[Mount]\nOptions=nconnect=5\n")
+    tree.write("run/systemd/system/mnt-a.mount.d/30.txt", "[Mount]\nOptions=nconnect=9\n")
+    tree.write("etc/fstab", "nas:/100% /mnt/b nfs ro\nnas:/c /c nfs ro\n")
+    tree.write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=nconnect=2,addr=%H,x=%l\n")
+    tree.write("proc/sys/kernel/hostname", "here.example.org\n")
+    found = observe_intent(tree.root, []).requests
     last = "/etc/systemd/system/mnt-.mount.d/x.conf"
     asked = "nconnect=2,addr=here.example.org,x=here"
     assert found == [
@@ -348,27 +318,25 @@ def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tmp_path: Path, w
     ]
 
 
-def test_a_drop_in_of_all_mounts_is_weaker_than_a_mount_s_own_wherever_they_are(
-    tmp_path: Path, write: Write
-) -> None:
+def test_a_drop_in_of_all_mounts_is_weaker_than_a_mount_s_own_wherever_they_are(tree: Tree) -> None:
     """As systemd 252 has it: the folder counts only among those for the mount, or among those for all."""
-    write("etc/systemd/system/mnt-a.mount", UNIT)
-    write("etc/systemd/system/mount.d/x.conf", "[Mount]\nOptions=nconnect=2\n")
-    write("usr/lib/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=nconnect=3\n")
-    (request,) = observe_intent(Root(str(tmp_path)), []).requests
+    tree.write("etc/systemd/system/mnt-a.mount", UNIT)
+    tree.write("etc/systemd/system/mount.d/x.conf", "[Mount]\nOptions=nconnect=2\n")
+    tree.write("usr/lib/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=nconnect=3\n")
+    (request,) = observe_intent(tree.root, []).requests
     assert (request.options, request.file) == ("nconnect=3", "/usr/lib/systemd/system/mnt-a.mount.d/x.conf")
 
 
-def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tmp_path: Path, write: Write) -> None:
+def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tree: Tree) -> None:
     for name in ("nfsmount.conf.d/10.conf", "nfsmount.conf.d/9.conf", "nfsmount.conf.d/8.txt"):
-        write(f"etc/{name}", f"[ Server ]\nn={name}\n".replace(" ]", ' "nas" ]'))
-    write("usr/etc/nfsmount.conf", "[s]\nn=usr\n")
-    write("usr/etc/nfsmount.conf.d/1.conf", "[s]\nn=usr1\n")
+        tree.write(f"etc/{name}", f"[ Server ]\nn={name}\n".replace(" ]", ' "nas" ]'))
+    tree.write("usr/etc/nfsmount.conf", "[s]\nn=usr\n")
+    tree.write("usr/etc/nfsmount.conf.d/1.conf", "[s]\nn=usr1\n")
     names = ["/usr/etc/nfsmount.conf", "/usr/etc/nfsmount.conf.d/1.conf"]
     drops = ["/etc/nfsmount.conf.d/9.conf", "/etc/nfsmount.conf.d/10.conf"]
-    assert [file for _, file in settings(tmp_path)] == [*names, *drops]
-    write("etc/nfsmount.conf", "[s]\nn=etc\n")
-    assert [file for _, file in settings(tmp_path)] == ["/etc/nfsmount.conf", *drops]
+    assert [file for _, file in settings(tree)] == [*names, *drops]
+    tree.write("etc/nfsmount.conf", "[s]\nn=etc\n")
+    assert [file for _, file in settings(tree)] == ["/etc/nfsmount.conf", *drops]
 
 
 @pytest.mark.parametrize(
@@ -382,22 +350,22 @@ def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tmp_path: Path, write: 
     ],
 )
 def test_settings_are_marked_where_mount_nfs_has_one_for_all_sections(
-    tmp_path: Path, write: Write, program: str | None, *, alone: bool
+    tree: Tree, program: str | None, *, alone: bool
 ) -> None:
-    write("etc/nfsmount.conf", '[ Server "nas" ]\nnconnect=4\n')
+    tree.write("etc/nfsmount.conf", '[ Server "nas" ]\nnconnect=4\n')
     if program is not None:
-        write("usr/sbin/mount.nfs", program)
-    assert [one.alone for one in observe_intent(Root(str(tmp_path)), ()).settings] == [alone]
+        tree.write("usr/sbin/mount.nfs", program)
+    assert [one.alone for one in observe_intent(tree.root, ()).settings] == [alone]
 
 
-def test_included_files_stand_where_they_are_named(tmp_path: Path, write: Write) -> None:
+def test_included_files_stand_where_they_are_named(tree: Tree) -> None:
     conf = (
         "[s]\na=1\ninclude=more\ninclude=-absent\ninclude=gone\ninclude=/nfs/x\ninclude=nfsmount.conf\nb=3\n"
     )
-    write("etc/nfsmount.conf", conf)
-    write("etc/more", "a=2\n")
-    write("nfs/x", "a=9\n")
-    found = observe_intent(Root(str(tmp_path)), ["/nfs"])
+    tree.write("etc/nfsmount.conf", conf)
+    tree.write("etc/more", "a=2\n")
+    tree.write("nfs/x", "a=9\n")
+    found = observe_intent(tree.root, ["/nfs"])
     assert [setting.value for setting in found.settings] == ["1", "2", "3"]
     assert [str(problem) for problem in found.problems] == [
         "/etc/nfsmount.conf:5: the included file cannot be read: /etc/gone",
@@ -426,25 +394,24 @@ MASTER = """\
 """
 
 
-def test_maps_in_files_are_followed_and_others_are_not_touched(tmp_path: Path, write: Write) -> None:
-    write("etc/auto.master", MASTER)
-    write(
+def test_maps_in_files_are_followed_and_others_are_not_touched(tree: Tree) -> None:
+    tree.write("etc/auto.master", MASTER)
+    tree.write(
         "etc/auto.home", "* -ro nas:/home/&\nkim nas:/kim\n+auto.home\n+auto.guests\nkim nas:/other\n+yp:x\n"
     )
-    write("etc/auto.guests", "eve nas:/eve\n")
-    write("etc/auto.second", "x nas:/x\n")
-    write("etc/auto.direct", "/data/a nas-$HOST:/a\n")
-    write("etc/auto.direct2", "/data/b nas:/b\n")
-    write("etc/auto.prog", "x nas:/x\n")
-    (tmp_path / "etc/auto.prog").chmod(0o755)
-    write("nfs/auto.slow", "x nas:/x\n")
-    write("home/maps", "x nas:/x\n")
-    write("etc/auto.master.d/b.autofs", "/b auto.guests\n")
-    write("etc/auto.master.d/.c.autofs", "/c auto.guests\n")
-    write("etc/auto.master.d/c.txt", "/c auto.guests\n")
-    write("etc/auto.more", "/more auto.guests\n+auto.master\n")
-    write("proc/sys/kernel/hostname", "here\n")
-    assert requests(tmp_path, "/nfs", "/") == [
+    tree.write("etc/auto.guests", "eve nas:/eve\n")
+    tree.write("etc/auto.second", "x nas:/x\n")
+    tree.write("etc/auto.direct", "/data/a nas-$HOST:/a\n")
+    tree.write("etc/auto.direct2", "/data/b nas:/b\n")
+    tree.write("etc/auto.prog", "x nas:/x\n", 0o755)
+    tree.write("nfs/auto.slow", "x nas:/x\n")
+    tree.write("home/maps", "x nas:/x\n")
+    tree.write("etc/auto.master.d/b.autofs", "/b auto.guests\n")
+    tree.write("etc/auto.master.d/.c.autofs", "/c auto.guests\n")
+    tree.write("etc/auto.master.d/c.txt", "/c auto.guests\n")
+    tree.write("etc/auto.more", "/more auto.guests\n+auto.master\n")
+    tree.write("proc/sys/kernel/hostname", "here\n")
+    assert requests(tree, "/nfs", "/") == [
         ("/home/kim", "hard", "/etc/auto.home:2"),
         ("/home/eve", "hard", "/etc/auto.guests:1"),
         ("/home/*", "hard,ro", "/etc/auto.home:1"),
@@ -455,13 +422,13 @@ def test_maps_in_files_are_followed_and_others_are_not_touched(tmp_path: Path, w
     ]
 
 
-def test_what_a_file_holds_that_cannot_be_understood_is_named(tmp_path: Path, write: Write) -> None:
-    write("etc/auto.master", "nonsense x\n/home auto.home\n")
-    write("etc/auto.home", "key\n/kim nas:/kim\n")
-    write("etc/fstab", "nas:/a /mnt/a\n")
-    write("etc/systemd/system/mnt-a.mount", "junk\n")
-    write("etc/nfsmount.conf", "junk\n")
-    found = observe_intent(Root(str(tmp_path)), [])
+def test_what_a_file_holds_that_cannot_be_understood_is_named(tree: Tree) -> None:
+    tree.write("etc/auto.master", "nonsense x\n/home auto.home\n")
+    tree.write("etc/auto.home", "key\n/kim nas:/kim\n")
+    tree.write("etc/fstab", "nas:/a /mnt/a\n")
+    tree.write("etc/systemd/system/mnt-a.mount", "junk\n")
+    tree.write("etc/nfsmount.conf", "junk\n")
+    found = observe_intent(tree.root, [])
     assert found.requests == []
     assert {f"{problem.file}:{problem.line}" for problem in found.problems} == {
         "/etc/auto.master:1",

@@ -8,6 +8,7 @@ import pytest
 
 from nfstuned.host.local import follow_local
 from nfstuned.host.root import Root
+from tests.tree import put
 
 MOUNTINFO = """\
 1 1 8:1 / / rw - ext4 /dev/sda1 rw
@@ -18,8 +19,7 @@ MOUNTINFO = """\
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/mountinfo").write_text(MOUNTINFO)
+    put(tmp_path / "proc/self/mountinfo", MOUNTINFO)
     (tmp_path / "var/mnt/a").mkdir(parents=True)
     (tmp_path / "srv").mkdir()
     for link, target in {
@@ -77,9 +77,7 @@ def test_what_a_network_has_of_a_sites_programs_is_absent_and_no_fault(
         (tmp_path / "usr/local").symlink_to("../srv/nfs/local")
     place.resolve().parent.mkdir(parents=True)
     place.write_text("a rule")
-    (tmp_path / "proc/1").mkdir(parents=True)
-    mountinfo = tmp_path / "proc/1/mountinfo"
-    mountinfo.write_text(MOUNTINFO.splitlines()[0] + "\n")
+    mountinfo = put(tmp_path / "proc/1/mountinfo", MOUNTINFO.splitlines()[0] + "\n")
     folder, _, last = name.rpartition("/")
     assert (Root(str(tmp_path)).read(name), Root(str(tmp_path)).names(folder)) == ("a rule", [last])
     mountinfo.write_text(f"{mountinfo.read_text()}9 1 0:60 / {point} rw - {fstype} nas:/x rw\n")
@@ -90,8 +88,6 @@ def test_what_a_network_has_of_a_sites_programs_is_absent_and_no_fault(
 
 @pytest.mark.parametrize("point", ["/", "/usr"])
 def test_where_the_system_is_a_servers_its_files_are_read(tmp_path: Path, point: str) -> None:
-    (tmp_path / "proc/1").mkdir(parents=True)
-    (tmp_path / "proc/1/mountinfo").write_text(f"1 1 0:43 / {point} rw - nfs4 nas:/root rw\n")
-    (tmp_path / "usr/local").mkdir(parents=True)
-    (tmp_path / "usr/local/file").write_text("text")
+    put(tmp_path / "proc/1/mountinfo", f"1 1 0:43 / {point} rw - nfs4 nas:/root rw\n")
+    put(tmp_path / "usr/local/file", "text")
     assert Root(str(tmp_path)).read("usr/local/file") == "text"

@@ -12,14 +12,14 @@ import pytest
 from nfstuned.host.files.write import NEW
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.metrics_file import MetricsFile
+from tests.tree import put
 from tests.users import NOBODY
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Path:
     """A host whose mountinfo shows no network file system, and its folder /srv."""
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    put(tmp_path / "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     (tmp_path / "srv").mkdir()
     return tmp_path
 

@@ -12,6 +12,7 @@ from nfstuned.host.network.names import from_hosts, resolve
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer
 from tests.host.servers import Zone, dns_server
+from tests.tree import put
 
 SHARE = "sa1.file.core.windows.net"
 ZONE: Zone = {
@@ -45,11 +46,9 @@ def port() -> Iterator[int]:
 
 
 def tree(tmp_path: Path, **files: str) -> Root:
-    etc = tmp_path / "etc"
-    etc.mkdir(parents=True)
     texts = {"resolv": "nameserver 127.0.0.1\n", "nsswitch": "hosts: files dns\n", "hosts": "", **files}
     for name, text in texts.items():
-        (etc / ("hosts" if name == "hosts" else f"{name}.conf")).write_text(text)
+        put(tmp_path / "etc" / ("hosts" if name == "hosts" else f"{name}.conf"), text)
     return Root(str(tmp_path))
 
 
@@ -251,12 +250,9 @@ def test_where_systemd_resolved_runs_only_its_own_server_has_its_verdict(
 ) -> None:
     """It may ask another server for a domain (a VPN's), of which resolv.conf tells nothing."""
     root = tree(
-        tmp_path,
-        resolv=f"nameserver {server}\n",
-        nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n",
+        tmp_path, resolv=f"nameserver {server}\n", nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n"
     )
-    (tmp_path / "run/systemd/resolve").mkdir(parents=True)
-    (tmp_path / "run/systemd/resolve/stub-resolv.conf").write_text("nameserver 127.0.0.53\n")
+    put(tmp_path / "run/systemd/resolve/stub-resolv.conf", "nameserver 127.0.0.53\n")
     with dns_server(ZONE, server) as number:
         answer = one(root, "nowhere.example.com", number)
     assert answer.error.startswith("NXDOMAIN")
@@ -268,9 +264,7 @@ def test_where_systemd_resolved_runs_only_its_own_server_has_its_verdict(
 )
 def test_the_names_that_systemd_answers_for_need_no_dns(tmp_path: Path, port: int, sources: str) -> None:
     root = tree(tmp_path, nsswitch=f"hosts: {sources}\n", hosts="192.0.2.1 pinned.localhost\n")
-    hostname = tmp_path / "proc/sys/kernel/hostname"
-    hostname.parent.mkdir(parents=True)
-    hostname.write_text("Client1\n")
+    put(tmp_path / "proc/sys/kernel/hostname", "Client1\n")
     for name in ("localhost", "nas.localhost", "localhost.localdomain"):
         assert one(root, name, port) == Answer(name, ("127.0.0.1", "::1"))
     assert one(root, "pinned.localhost", port).addresses == ("192.0.2.1",)

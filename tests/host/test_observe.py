@@ -6,36 +6,29 @@ import pytest
 
 from nfstuned.errors import ParseError
 from nfstuned.host.observe import AZURE_TAG, observe_host, observe_superblocks
-from nfstuned.host.root import Root
 from nfstuned.host.system import observe_image
+from tests.tree import Tree
 
 HEADER = "NV SERVER   PORT DEV          FSID  FSC\n"
 
 
-class Tree:
+class Host(Tree):
     """A host as files: init and, where asked for, a process of another namespace."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.process("1", 24)
 
     def process(
         self, pid: str, first_id: int, mounts: str = "", volumes: str = "", net: str = "ours"
     ) -> None:
-        nfsfs = self.folder / net
-        nfsfs.mkdir(exist_ok=True)
-        (nfsfs / "volumes").write_text(HEADER + volumes)
-        (nfsfs / "servers").write_text(
-            "NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2 sa1.file.core.windows.net\n"
+        self.write(f"{net}/volumes", HEADER + volumes)
+        self.write(
+            f"{net}/servers",
+            "NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2 sa1.file.core.windows.net\n",
         )
         self.write(f"proc/{pid}/mountinfo", f"{first_id} 1 254:0 / / rw - ext4 /dev/vda rw\n{mounts}")
-        (self.folder / f"proc/{pid}/net").mkdir()
-        (self.folder / f"proc/{pid}/net/nfsfs").symlink_to(nfsfs)
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        self.link(f"proc/{pid}/net/nfsfs", self.folder / net)
 
     def bdi(self, device: str, value: str = "128\n") -> None:
         self.write(f"sys/class/bdi/{device}/read_ahead_kb", value)
@@ -46,8 +39,8 @@ class Tree:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
+def tree(tmp_path: Path) -> Host:
+    return Host(tmp_path)
 
 
 def mount(number: int, device: str, point: str, source: str = "sa1.file.core.windows.net:/a") -> str:
@@ -58,52 +51,52 @@ def volume(device: str) -> str:
     return f"v4 0a0a0a0a  801 {device:<12} 0:0                               no \n"
 
 
-def test_mounts_of_one_device_are_one_superblock(tree: Tree) -> None:
+def test_mounts_of_one_device_are_one_superblock(tree: Host) -> None:
     tree.bdi("0:43", "15360\n")
     tree.own(mount(60, "0:43", "/mnt/a") + mount(61, "0:43", "/mnt/bind"), volume("0:43"))
-    (superblock,) = observe_superblocks(Root(str(tree.folder)), deep=True).superblocks
+    (superblock,) = observe_superblocks(tree.root, deep=True).superblocks
     assert [m.point for m in superblock.mounts] == ["/mnt/a", "/mnt/bind"]
     assert superblock.read_ahead_kb == 15360
     assert superblock.volume is not None
     assert [server.hostname for server in superblock.servers] == ["sa1.file.core.windows.net"]
 
 
-def test_a_private_mount_is_found_through_its_process(tree: Tree) -> None:
+def test_a_private_mount_is_found_through_its_process(tree: Host) -> None:
     tree.bdi("0:43")
     tree.own("", volume("0:43"))
     tree.process("200", 90, mount(95, "0:43", "/private"), volume("0:43"))
-    root = Root(str(tree.folder))
+    root = tree.root
     (shallow,) = observe_superblocks(root, deep=False).superblocks
     (deep,) = observe_superblocks(root, deep=True).superblocks
     assert shallow.mounts == ()
     assert [m.point for m in deep.mounts] == ["/private"]
 
 
-def test_copies_in_the_namespaces_of_services_are_not_counted(tree: Tree) -> None:
+def test_copies_in_the_namespaces_of_services_are_not_counted(tree: Host) -> None:
     tree.bdi("0:43")
     tree.bdi("0:44")
     tree.own(mount(60, "0:43", "/mnt/a"), volume("0:43") + volume("0:44"))
     for pid, first in (("200", 90), ("201", 190)):
         copies = mount(first + 1, "0:43", "/mnt/a") + mount(first + 2, "0:44", "/private")
         tree.process(pid, first, copies, volume("0:43") + volume("0:44"))
-    superblocks = observe_superblocks(Root(str(tree.folder)), deep=True).superblocks
+    superblocks = observe_superblocks(tree.root, deep=True).superblocks
     assert [[m.point for m in s.mounts] for s in superblocks] == [["/mnt/a"], ["/private"]]
 
 
-def test_a_mount_of_another_network_namespace_comes_with_its_own_servers(tree: Tree) -> None:
+def test_a_mount_of_another_network_namespace_comes_with_its_own_servers(tree: Host) -> None:
     tree.bdi("0:50")
     tree.process("300", 90, mount(95, "0:50", "/data"), volume("0:50"), net="theirs")
     tree.write("theirs/servers", "NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2 nas\n")
-    (superblock,) = observe_superblocks(Root(str(tree.folder)), deep=True).superblocks
+    (superblock,) = observe_superblocks(tree.root, deep=True).superblocks
     assert superblock.volume is not None
     assert [server.hostname for server in superblock.servers] == ["nas"]
 
 
-def test_a_bad_line_costs_only_itself(tree: Tree) -> None:
+def test_a_bad_line_costs_only_itself(tree: Host) -> None:
     tree.bdi("0:43")
     tree.bdi("0:44", "many\n")
     tree.own("x" + mount(60, "0:42", "/bad") + mount(61, "0:43", "/a") + mount(62, "0:44", "/b"))
-    snapshot = observe_superblocks(Root(str(tree.folder)), deep=False)
+    snapshot = observe_superblocks(tree.root, deep=False)
     assert [s.read_ahead_kb for s in snapshot.superblocks] == [128, None]
     assert [str(problem) for problem in snapshot.problems] == [
         "/proc/1/mountinfo:2: mount id is not a number: 'x60'",
@@ -111,19 +104,19 @@ def test_a_bad_line_costs_only_itself(tree: Tree) -> None:
     ]
 
 
-def test_a_volume_whose_bdi_is_gone_is_left_out(tree: Tree) -> None:
+def test_a_volume_whose_bdi_is_gone_is_left_out(tree: Host) -> None:
     tree.own("", volume("0:43"))
-    assert observe_superblocks(Root(str(tree.folder)), deep=True).superblocks == ()
+    assert observe_superblocks(tree.root, deep=True).superblocks == ()
 
 
-def test_tunnels_are_read_only_where_a_mount_goes_to_this_machine(tree: Tree) -> None:
+def test_tunnels_are_read_only_where_a_mount_goes_to_this_machine(tree: Host) -> None:
     folder = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
     tree.write(
         f"{folder}/stunnel_10.0.0.4.conf", "[share]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n"
     )
     tree.write(f"{folder}/logs.txt", "[x]\naccept = 127.0.0.1:20050\nconnect = 10.0.0.5:2049\n")
     tree.own(mount(60, "0:43", "/mnt/a"))
-    root = Root(str(tree.folder))
+    root = tree.root
     assert observe_superblocks(root, deep=False).tunnels == ()
     tree.own(mount(60, "0:43", "/mnt/a", "127.0.0.1:/sa1/share"))
     (tunnel,) = observe_superblocks(root, deep=False).tunnels
@@ -131,13 +124,13 @@ def test_tunnels_are_read_only_where_a_mount_goes_to_this_machine(tree: Tree) ->
 
 
 @pytest.mark.parametrize("package", ["aznfs", "azfiles-nfs"])
-def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree: Tree, package: str) -> None:
+def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree: Host, package: str) -> None:
     data, stunnels = f"opt/microsoft/{package}/data", f"etc/stunnel/microsoft/{package}/nfsv4_fileShare"
     tree.write(
         f"{data}/mountmapv4notls", "sa1.file.core.windows.net 10.161.100.100 52.239.1.2 1a2b3c\n\nx y\n"
     )
     tree.write(f"{stunnels}/stunnel_1.conf", "[s]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n")
-    root = Root(str(tree.folder))
+    root = tree.root
     tree.own(mount(60, "0:43", "/mnt/a", "nas:/sa1/share"))
     assert observe_superblocks(root, deep=False).tunnels == ()
     tree.own(mount(60, "0:43", "/mnt/a", "10.161.100.100:/sa1/share"))
@@ -153,28 +146,28 @@ def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree:
     assert [tunnel.host for tunnel in observe_superblocks(root, deep=False).tunnels] == ["10.0.0.4"]
 
 
-def test_whose_mount_aznfs_is_installed_is_seen(tree: Tree) -> None:
+def test_whose_mount_aznfs_is_installed_is_seen(tree: Host) -> None:
     tree.write("proc/sys/kernel/osrelease", "6.12.0\n")
-    root = Root(str(tree.folder))
+    root = tree.root
     tree.write("opt/microsoft/aznfs/common.sh", "")
     assert (observe_host(root).azfiles, observe_image(root).azfiles) == (False, False)
     tree.write("opt/microsoft/azfiles-nfs/common.sh", "")
     assert (observe_host(root).azfiles, observe_image(root).azfiles) == (True, True)
 
 
-def test_a_list_of_aznfs_that_cannot_be_read_is_told_and_nothing_is_decided(tree: Tree) -> None:
+def test_a_list_of_aznfs_that_cannot_be_read_is_told_and_nothing_is_decided(tree: Host) -> None:
     (tree.folder / "opt/microsoft/aznfs/data/mountmap").mkdir(parents=True)
     tree.own(mount(60, "0:43", "/mnt/a", "10.161.100.100:/sa1/c"))
-    seen = observe_superblocks(Root(str(tree.folder)), deep=False)
+    seen = observe_superblocks(tree.root, deep=False)
     assert [fault.file for fault in seen.faults] == ["/opt/microsoft/aznfs/data/mountmap"]
 
 
-def test_an_azure_vm_is_known_by_its_chassis_and_shows_what_servers_call_themselves(tree: Tree) -> None:
+def test_an_azure_vm_is_known_by_its_chassis_and_shows_what_servers_call_themselves(tree: Host) -> None:
     tree.bdi("0:43")
     tree.own(mount(60, "0:43", "/mnt/a", "10.0.0.4:/vol"))
     stanza = "device 10.0.0.4:/vol mounted on /mnt/a with fstype nfs4 statvers=1.1\n\tage:\t4\n"
     tree.write("proc/1/mountstats", stanza)
-    root = Root(str(tree.folder))
+    root = tree.root
     assert not observe_superblocks(root, deep=False).stats
     tree.write("sys/class/dmi/id/chassis_asset_tag", AZURE_TAG + "\n")
     snapshot = observe_superblocks(root, deep=False)
@@ -182,7 +175,7 @@ def test_an_azure_vm_is_known_by_its_chassis_and_shows_what_servers_call_themsel
     assert len(snapshot.stats) == 1
 
 
-def test_everything_about_a_host_is_one_snapshot(tree: Tree) -> None:
+def test_everything_about_a_host_is_one_snapshot(tree: Host) -> None:
     tree.bdi("0:43")
     tree.own(mount(60, "0:43", "/mnt/a"))
     tree.write("proc/sys/kernel/osrelease", "6.12.107+deb13-cloud-amd64\n")
@@ -191,7 +184,7 @@ def test_everything_about_a_host_is_one_snapshot(tree: Tree) -> None:
     tree.write(
         "run/mount/utab", "SRC=sa1:/a TARGET=/mnt/a ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10\n"
     )
-    snapshot = observe_host(Root(str(tree.folder)))
+    snapshot = observe_host(tree.root)
     assert snapshot.kernel is not None
     assert snapshot.kernel.version == (6, 12, 107)
     assert snapshot.distribution is not None

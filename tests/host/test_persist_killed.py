@@ -28,10 +28,7 @@ os._exit(bool(problem))
 _WRITING = re.compile("^(open|link|rename|unlink|mkdir|chmod|fchmod|fchown|write|fsync|ftruncate|fsetxattr)")
 """What changes nothing leaves what the call before left."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("strace") is None, reason="no strace"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")]
 
 
 def make(tree: Path, text: str | None) -> Path:

@@ -14,14 +14,13 @@ from nfstuned.host.change.read_ahead import apply_action, restore, undo, write
 from nfstuned.host.change.state import FOLDER, State
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Record, Result
+from tests.tree import put
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
     for device in ("0:43", "0:44"):
-        folder = tmp_path / "sys/class/bdi" / device
-        folder.mkdir(parents=True)
-        (folder / "read_ahead_kb").write_text("128\n")
+        put(tmp_path / "sys/class/bdi" / device / "read_ahead_kb", "128\n")
     root = Root(str(tmp_path))
     State(root).prepare()
     return root
@@ -170,9 +169,7 @@ def test_a_record_that_is_not_whole_counts_as_none(root: Root, text: str) -> Non
 
 def test_identities_are_those_of_anonymous_devices_only(root: Root, tmp_path: Path) -> None:
     for device in ("7:0", "btrfs-1", "0:45-fuseblk"):
-        folder = tmp_path / "sys/class/bdi" / device
-        folder.mkdir()
-        (folder / "read_ahead_kb").write_text("128\n")
+        put(tmp_path / "sys/class/bdi" / device / "read_ahead_kb", "128\n")
     assert set(bdis.identities(root)) == {"0:43", "0:44"}
 
 

@@ -20,10 +20,7 @@ _HARMLESS = {"brk", "lseek", "madvise", "mmap", "mremap", "munmap"}
 """They change no file, and how many there are differs from run to run."""
 _TEMPORARY = re.compile(rf"\.[0-9a-f]{{16}}{TEMPORARY}")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("strace") is None, reason="no strace"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")]
 
 
 def make(folder: Path) -> Path:

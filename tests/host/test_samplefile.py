@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.sample_file import append
 from nfstuned.model.samples import Appended, SampleFile
+from tests.tree import put
 from tests.users import NOBODY, rights_of
 
 FILE = "/var/log/nfstuned/samples.jsonl"
@@ -30,8 +31,7 @@ def root(tmp_path: Path) -> Root:
 
 
 def tree(folder: Path, mounts: str = MOUNTS) -> Root:
-    (folder / "proc/self").mkdir(parents=True)
-    (folder / "proc/self/mountinfo").write_text(mounts)
+    put(folder / "proc/self/mountinfo", mounts)
     (folder / "var/log/nfstuned").mkdir(parents=True)
     return Root(str(folder))
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,41 +8,30 @@ from nfstuned.host.root import Root
 from nfstuned.host.system import observe_system
 from nfstuned.model.system import CommandLine, System, Unit
 from nfstuned.parse.etc.services import read_unit
+from tests.tree import Tree, link, put
 
-Write = Callable[[str, str], Path]
 UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"
 NAME = "nfstuned.service"
 WANTED = f"etc/systemd/system/multi-user.target.wants/{NAME}"
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def one(name: str, text: str) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    return one
+def seen(tree: Tree, *, image: bool = False) -> System:
+    return observe_system(tree.root, image=image)
 
 
-def seen(tree: Path, *, image: bool = False) -> System:
-    return observe_system(Root(str(tree)), image=image)
+def test_a_host_without_any_file_has_nothing(tree: Tree) -> None:
+    assert seen(tree) == System()
 
 
-def test_a_host_without_any_file_has_nothing(tmp_path: Path) -> None:
-    assert seen(tmp_path) == System()
-
-
-def test_settings_come_in_the_order_in_which_they_count(tmp_path: Path, write: Write) -> None:
-    write("usr/lib/modprobe.d/a.conf", "options nfs x=hidden\n")
-    write("etc/modprobe.d/a.conf", "options nfs x=1\n")
-    write("lib/modprobe.d/b.conf", "options nfs x=2\n")
-    write("etc/modprobe.d/c.txt", "options nfs x=3\n")
-    write("etc/sysctl.d/90.conf", "sunrpc.x = 5\n")
-    write("run/sysctl.d/10.conf", "sunrpc.x = 4\n")
-    write("etc/sysctl.conf", "sunrpc.x = 6\n")
-    assert [(one.value, one.file) for one in seen(tmp_path, image=True).settings] == [
+def test_settings_come_in_the_order_in_which_they_count(tree: Tree) -> None:
+    tree.write("usr/lib/modprobe.d/a.conf", "options nfs x=hidden\n")
+    tree.write("etc/modprobe.d/a.conf", "options nfs x=1\n")
+    tree.write("lib/modprobe.d/b.conf", "options nfs x=2\n")
+    tree.write("etc/modprobe.d/c.txt", "options nfs x=3\n")
+    tree.write("etc/sysctl.d/90.conf", "sunrpc.x = 5\n")
+    tree.write("run/sysctl.d/10.conf", "sunrpc.x = 4\n")
+    tree.write("etc/sysctl.conf", "sunrpc.x = 6\n")
+    assert [(one.value, one.file) for one in seen(tree, image=True).settings] == [
         ("1", "/etc/modprobe.d/a.conf"),
         ("2", "/lib/modprobe.d/b.conf"),
         ("4", "/run/sysctl.d/10.conf"),
@@ -52,21 +40,21 @@ def test_settings_come_in_the_order_in_which_they_count(tmp_path: Path, write: W
     ]
 
 
-def test_an_image_has_nothing_of_a_running_kernel(tmp_path: Path, write: Write) -> None:
-    write("sys/module/nfs/parameters/nfs4_disable_idmapping", "Y\n")
-    write("proc/sys/sunrpc/tcp_max_slot_table_entries", "65536\n")
-    write("proc/cmdline", "quiet ihash_entries=16777216\n")
-    write("proc/slabinfo", "nfs_inode_cache 12 20 1072 30 8 : tunables\n")
-    write("proc/sys/crypto/fips_enabled", "1\n")
-    write("sys/devices/system/cpu/online", "0-3\n")
-    live = seen(tmp_path)
+def test_an_image_has_nothing_of_a_running_kernel(tree: Tree) -> None:
+    tree.write("sys/module/nfs/parameters/nfs4_disable_idmapping", "Y\n")
+    tree.write("proc/sys/sunrpc/tcp_max_slot_table_entries", "65536\n")
+    tree.write("proc/cmdline", "quiet ihash_entries=16777216\n")
+    tree.write("proc/slabinfo", "nfs_inode_cache 12 20 1072 30 8 : tunables\n")
+    tree.write("proc/sys/crypto/fips_enabled", "1\n")
+    tree.write("sys/devices/system/cpu/online", "0-3\n")
+    live = seen(tree)
     assert live.parameters == {
         "nfs.nfs4_disable_idmapping": "Y",
         "sunrpc.tcp_max_slot_table_entries": "65536",
     }
     assert (live.cmdline.text, live.cpus, live.fips) == ("quiet ihash_entries=16777216", 4, True)
     assert live.nfs_inodes == 12
-    assert seen(tmp_path, image=True) == System(cmdline=CommandLine("", "/etc/default/grub"))
+    assert seen(tree, image=True) == System(cmdline=CommandLine("", "/etc/default/grub"))
 
 
 @pytest.mark.parametrize(
@@ -95,81 +83,73 @@ def test_an_image_has_nothing_of_a_running_kernel(tmp_path: Path, write: Write) 
     ],
 )
 def test_what_the_boot_loader_reads_counts_before_what_it_is_made_of(
-    tmp_path: Path, write: Write, files: dict[str, str], line: tuple[str, str]
+    tree: Tree, files: dict[str, str], line: tuple[str, str]
 ) -> None:
-    write("usr/lib/modules/6.1.0-40-amd64/modules.builtin", "")
+    tree.write("usr/lib/modules/6.1.0-40-amd64/modules.builtin", "")
     for name, text in files.items():
-        write(name, text)
-    assert seen(tmp_path, image=True).cmdline == CommandLine(*line)
+        tree.write(name, text)
+    assert seen(tree, image=True).cmdline == CommandLine(*line)
 
 
-def test_a_helper_is_a_program_that_can_be_run(tmp_path: Path, write: Write) -> None:
-    write("usr/sbin/mount.nfs", "").chmod(0o755)
-    (tmp_path / "usr/sbin/mount.nfs4").symlink_to("mount.nfs")
-    write("sbin/mount.aznfs", "").chmod(0o644)
-    assert seen(tmp_path).helpers == {"mount.nfs", "mount.nfs4"}
+def test_a_helper_is_a_program_that_can_be_run(tree: Tree) -> None:
+    tree.write("usr/sbin/mount.nfs", "", 0o755)
+    tree.link("usr/sbin/mount.nfs4", "mount.nfs")
+    tree.write("sbin/mount.aznfs", "", 0o644)
+    assert seen(tree).helpers == {"mount.nfs", "mount.nfs4"}
 
 
-def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tmp_path: Path, write: Write) -> None:
-    root = Root(str(tmp_path))
-    write(f"usr/lib/systemd/system/{NAME}", UNIT)
+def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tree: Tree) -> None:
+    root = tree.root
+    tree.write(f"usr/lib/systemd/system/{NAME}", UNIT)
     assert read_unit(root, NAME, image=True) == Unit(installed=True)
-    link = tmp_path / WANTED
-    link.parent.mkdir(parents=True)
-    link.symlink_to(f"/usr/lib/systemd/system/{NAME}")
+    tree.link(WANTED, f"/usr/lib/systemd/system/{NAME}")
     assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
-    (tmp_path / f"etc/systemd/system/{NAME}").symlink_to("/dev/null")
+    tree.link(f"etc/systemd/system/{NAME}", "/dev/null")
     assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=False, masked=True)
 
 
-def test_a_link_to_nowhere_in_the_place_of_a_unit_is_no_mask(tmp_path: Path) -> None:
-    unit = tmp_path / f"etc/systemd/system/{NAME}"
-    unit.parent.mkdir(parents=True)
-    unit.symlink_to("/opt/gone.service")
-    assert read_unit(Root(str(tmp_path)), NAME, image=True) == Unit()
+def test_a_link_to_nowhere_in_the_place_of_a_unit_is_no_mask(tree: Tree) -> None:
+    tree.link(f"etc/systemd/system/{NAME}", "/opt/gone.service")
+    assert read_unit(tree.root, NAME, image=True) == Unit()
 
 
-def test_a_mask_among_a_targets_wants_hides_the_weaker_link(tmp_path: Path, write: Write) -> None:
-    write(f"usr/lib/systemd/system/{NAME}", UNIT)
+def test_a_mask_among_a_targets_wants_hides_the_weaker_link(tree: Tree) -> None:
+    tree.write(f"usr/lib/systemd/system/{NAME}", UNIT)
     for folder, target in (("usr/lib", f"../{NAME}"), ("etc", "/dev/null")):
-        link = tmp_path / folder / "systemd/system/multi-user.target.wants" / NAME
-        link.parent.mkdir(parents=True)
-        link.symlink_to(target)
-        assert read_unit(Root(str(tmp_path)), NAME, image=True).enabled == (folder == "usr/lib")
+        tree.link(f"{folder}/systemd/system/multi-user.target.wants/{NAME}", target)
+        assert read_unit(tree.root, NAME, image=True).enabled == (folder == "usr/lib")
 
 
-def test_a_command_in_a_comment_masks_no_rules(tmp_path: Path, write: Write) -> None:
+def test_a_command_in_a_comment_masks_no_rules(tree: Tree) -> None:
     command = "ExecStartPre=-+/usr/bin/nfstuned udev mask\n"
-    unit = write(f"etc/systemd/system/{NAME}", f"[Service]\n{command}")
-    root = Root(str(tmp_path))
+    unit = tree.write(f"etc/systemd/system/{NAME}", f"[Service]\n{command}")
+    root = tree.root
     assert read_unit(root, NAME, image=True).masks_rules
     unit.write_text(f"[Service]\n#{command}")
     assert not read_unit(root, NAME, image=True).masks_rules
 
 
 @pytest.mark.parametrize("group", ["storage.slice", "storage.slice/storage-nfs.slice", "system.slice"])
-def test_a_service_is_active_in_whatever_slice_it_is(tmp_path: Path, write: Write, group: str) -> None:
-    root = Root(str(tmp_path))
-    write(f"lib/systemd/system/{NAME}", UNIT)
-    write("sys/fs/cgroup/system.slice/cron.service/cgroup.procs", "1\n")
-    write(f"sys/fs/cgroup/user.slice/user-1.slice/{NAME}/cgroup.procs", "813\n")
+def test_a_service_is_active_in_whatever_slice_it_is(tree: Tree, group: str) -> None:
+    root = tree.root
+    tree.write(f"lib/systemd/system/{NAME}", UNIT)
+    tree.write("sys/fs/cgroup/system.slice/cron.service/cgroup.procs", "1\n")
+    tree.write(f"sys/fs/cgroup/user.slice/user-1.slice/{NAME}/cgroup.procs", "813\n")
     assert read_unit(root, NAME, image=False).active is False
-    write(f"sys/fs/cgroup/{group}/{NAME}/cgroup.procs", "812\n")
+    tree.write(f"sys/fs/cgroup/{group}/{NAME}/cgroup.procs", "812\n")
     assert read_unit(root, NAME, image=False).active is True
 
 
-def test_whether_a_service_is_active_is_unknown_where_its_processes_cannot_be_read(tmp_path: Path) -> None:
-    procs = tmp_path / f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs"
-    procs.parent.mkdir(parents=True)
-    procs.symlink_to("cgroup.procs")
-    assert read_unit(Root(str(tmp_path)), NAME, image=False).active is None
+def test_whether_a_service_is_active_is_unknown_where_its_processes_cannot_be_read(tree: Tree) -> None:
+    tree.link(f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs", "cgroup.procs")
+    assert read_unit(tree.root, NAME, image=False).active is None
 
 
-def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path, write: Write) -> None:
-    root = Root(str(tmp_path))
-    write(f"lib/systemd/system/{NAME}", UNIT)
+def test_a_service_is_active_when_its_control_group_has_processes(tree: Tree) -> None:
+    root = tree.root
+    tree.write(f"lib/systemd/system/{NAME}", UNIT)
     assert read_unit(root, NAME, image=False).active is None
-    processes = write(f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs", "812\n")
+    processes = tree.write(f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs", "812\n")
     assert read_unit(root, NAME, image=False).active is True
     assert read_unit(root, NAME, image=True).active is None
     processes.write_text("")
@@ -180,18 +160,14 @@ def test_a_service_is_active_when_its_control_group_has_processes(tmp_path: Path
 def unreadable(readable: Path) -> Path:
     """A host on which only root may read nfstuned's unit, which is in two folders."""
     for folder in ("etc", "usr/lib"):
-        unit = readable / folder / "systemd/system" / NAME
-        unit.parent.mkdir(parents=True)
-        unit.write_text(UNIT)
-        unit.chmod(0o000)
+        put(readable / folder / "systemd/system" / NAME, UNIT, 0o000)
     return readable
 
 
 def test_a_unit_that_this_user_may_not_read_is_installed_and_not_masked(
     unreadable: Path, request: pytest.FixtureRequest
 ) -> None:
-    (unreadable / "etc/systemd/system/multi-user.target.wants").mkdir()
-    (unreadable / WANTED).symlink_to(f"/usr/lib/systemd/system/{NAME}")
+    link(unreadable / WANTED, f"/usr/lib/systemd/system/{NAME}")
     request.getfixturevalue("as_user")
     root = Root(str(unreadable))
     assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
@@ -214,7 +190,6 @@ def test_of_a_folder_that_this_user_may_not_look_into_the_next_one_counts(
 ) -> None:
     (readable / "etc/systemd/system").mkdir(parents=True)
     (readable / "etc/systemd/system").chmod(0o700)
-    (readable / "usr/lib/systemd/system").mkdir(parents=True)
-    (readable / "usr/lib/systemd/system" / NAME).touch()
+    put(readable / "usr/lib/systemd/system" / NAME)
     request.getfixturevalue("as_user")
     assert read_unit(Root(str(readable)), NAME, image=True) == Unit(masked=True)

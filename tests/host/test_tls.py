@@ -5,27 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.root import LARGEST, Root
+from nfstuned.host.root import LARGEST
 from nfstuned.model.system import CaFile, Refusal, Tls, TunnelEntry, Unit
 from nfstuned.parse.etc.tunnel import LOG_END, MOST_CA_FILES, OVERRIDE, STUNNELS, WATCHDOG, read_tls
+from tests.tree import Tree
 
 HEADER = "  sl  local_address rem_address   st tx_queue\n"
 LISTENS = "   0: 0100007F:4E51 00000000:0000 0A 00000000\n"
 
 
-class Host:
-    """A tree of files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
+class Host(Tree):
     def tls(self, *, image: bool = False) -> Tls:
-        return read_tls(Root(str(self.folder)), image=image)
+        return read_tls(self.root, image=image)
 
 
 @pytest.fixture
@@ -35,9 +26,7 @@ def host(tmp_path: Path) -> Host:
     made.write("proc/1/net/tcp", HEADER + LISTENS)
     made.write("proc/1/net/tcp6", HEADER.replace("local_address rem", "local_address remote") + "\n")
     made.write(f"usr/lib/systemd/system/{WATCHDOG}", "[Service]\nExecStart=/usr/sbin/aznfswatchdogv4\n")
-    link = tmp_path / "etc/systemd/system/nfs-client.target.wants" / WATCHDOG
-    link.parent.mkdir(parents=True)
-    link.symlink_to(f"/usr/lib/systemd/system/{WATCHDOG}")
+    made.link(f"etc/systemd/system/nfs-client.target.wants/{WATCHDOG}", f"/usr/lib/systemd/system/{WATCHDOG}")
     made.write("sys/fs/cgroup/system.slice/ssh.service/cgroup.procs", "1\n")
     made.write(f"sys/fs/cgroup/system.slice/{WATCHDOG}/cgroup.procs", "812\n")
     return made
@@ -130,8 +119,7 @@ def test_a_file_of_the_managers_hides_that_of_its_name_in_a_weaker_folder(
     host.write("usr/lib/systemd/system.conf.d/a.conf", sets("windows.net"))
     assert of_all(host) == [("windows.net", "/usr/lib/systemd/system.conf.d/a.conf")]
     if text is None:
-        (tmp_path / "etc/systemd/system.conf.d").mkdir(parents=True)
-        (tmp_path / "etc/systemd/system.conf.d/a.conf").symlink_to("/dev/null")
+        host.link("etc/systemd/system.conf.d/a.conf", "/dev/null")
     else:
         host.write("etc/systemd/system.conf.d/a.conf", text)
     assert of_all(host) == []

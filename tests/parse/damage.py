@@ -39,8 +39,7 @@ def names_go_on(stanza: str) -> bool:
 
 
 any_text = st.text(
-    st.characters(codec="utf-8") | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF),
-    max_size=200,
+    st.characters(codec="utf-8") | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF), max_size=200
 )
 """What a file's bytes can decode to: of all lone surrogates only those that stand for a byte (PEP 383)."""
 

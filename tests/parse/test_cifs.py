@@ -20,6 +20,7 @@ from nfstuned.parse.proc.cifs import (
 )
 from tests.check import hosts
 from tests.parse.damage import any_text, damaged, tokens_damaged
+from tests.tree import put
 
 NEW = hosts.text("smb-clean", "proc/fs/cifs/DebugData")
 HEAD = (
@@ -81,13 +82,7 @@ def test_newer_kernels_name_server_and_address() -> None:
 def test_older_kernels_have_sessions_without_headings_and_channels_among_the_servers() -> None:
     first, second = parse_debug_data(OLD)
     assert first == SmbSession(
-        "10.10.10.10",
-        "10.10.10.10",
-        0x311,
-        2,
-        (r"\\sa1\my share",),
-        signed=True,
-        encrypted=False,
+        "10.10.10.10", "10.10.10.10", 0x311, 2, (r"\\sa1\my share",), signed=True, encrypted=False
     )
     assert second == SmbSession(
         "10.10.10.12", "10.10.10.12", 0x210, 1, (r"\\nas\data",), signed=False, encrypted=True
@@ -193,9 +188,7 @@ ROWS = (
 
 def host(tmp_path: Path, **files: str) -> Root:
     for name, text in files.items():
-        path = tmp_path / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        put(tmp_path / name.replace("__", "/"), text)
     return Root(str(tmp_path))
 
 

@@ -247,11 +247,7 @@ class TestInheritance:
     def test_what_a_number_depends_on_takes_its_place(self) -> None:
         text = '[profile.a]\ninherits = "qumulo"\nnconnect_depends = "the release"'
         profile = parse(text).profile("a")
-        assert (profile.nconnect, profile.nconnect_depends, profile.nconnect_max) == (
-            None,
-            "the release",
-            16,
-        )
+        assert (profile.nconnect, profile.nconnect_depends, profile.nconnect_max) == (None, "the release", 16)
 
     def test_an_empty_list_takes_back_what_is_inherited(self) -> None:
         profile = parse('[profile.x]\ninherits = "netapp-ontap"\nnconnect_not_for = []').profile("x")

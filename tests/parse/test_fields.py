@@ -104,8 +104,7 @@ def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "clean"),
-    [("/", "/"), ("//a//b/", "/a/b"), ("a/./b", "/a/b"), ("/../../x", "/x"), ("", "/")],
+    ("path", "clean"), [("/", "/"), ("//a//b/", "/a/b"), ("a/./b", "/a/b"), ("/../../x", "/x"), ("", "/")]
 )
 def test_a_clean_path_does_not_leave_the_root(path: str, clean: str) -> None:
     assert clean_path(path) == clean

@@ -149,13 +149,7 @@ UTAB_ROWS = f"{NFS}\n{ESCAPED}\n"
 
 def test_nfs_requests_are_found_with_the_options_of_mount_nfs() -> None:
     assert parse_utab(UTAB_ROWS) == (
-        Request(
-            "sa1:/a",
-            "/mnt/2",
-            "vers=4.1,nconnect=8,addr=10.10.10.10",
-            "/run/mount/utab",
-            1,
-        ),
+        Request("sa1:/a", "/mnt/2", "vers=4.1,nconnect=8,addr=10.10.10.10", "/run/mount/utab", 1),
         Request("s:/a b", "/mnt/with space", "addr=fd00::10", "/run/mount/utab", 2),
     )
 

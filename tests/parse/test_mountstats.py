@@ -260,10 +260,7 @@ def test_a_name_without_an_end_is_passed_over() -> None:
             "3: xprt rdma has 9 numbers, at least 10 expected: '1 2 3 4 5 6 7 8 9'",
         ),
         (f"{OPS}\n\tREAD: 1 2 3 4 5 6 7", "4: READ has 7 numbers, at least 8 expected: '1 2 3 4 5 6 7'"),
-        (
-            f"{OPS}\n\tREAD: 1 2 3 4 5 6 7 8 -9",
-            "4: READ holds a negative number: '1 2 3 4 5 6 7 8 -9'",
-        ),
+        (f"{OPS}\n\tREAD: 1 2 3 4 5 6 7 8 -9", "4: READ holds a negative number: '1 2 3 4 5 6 7 8 -9'"),
         (
             f"{OPS}\n\tREAD: 0 0 0 0 0 0 0 0\n\tNULL: 1 a",
             "5: NULL holds something that is not a number: '1 a'",

@@ -12,6 +12,7 @@ from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.nfsmount import drop_ins, included, parse_mount_nfs, parse_nfsmount, read_nfs_utils
 from tests.parse.damage import any_text, damaged, tokens_damaged
+from tests.tree import put
 
 FILE = "/etc/nfsmount.conf"
 # The examples of nfs-utils' own nfsmount.conf, its comments apart.
@@ -197,15 +198,10 @@ def test_its_name_is_for_people() -> None:
 PROGRAM = b"\x7fELF\0%s: (linux nfs-utils 2.6.2)\n\0conf_init_dir: %s\0"
 
 
-def put(tree: Path, name: str, data: bytes) -> None:
-    (tree / name).parent.mkdir(parents=True, exist_ok=True)
-    (tree / name).write_bytes(data)
-
-
 def test_it_is_that_of_sbin(tmp_path: Path) -> None:
-    put(tmp_path, "usr/sbin/mount.nfs", PROGRAM)
+    put(tmp_path / "usr/sbin/mount.nfs", PROGRAM)
     assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
-    put(tmp_path, "sbin/mount.nfs", PROGRAM.replace(b"2.6.2", b"2.8.3"))
+    put(tmp_path / "sbin/mount.nfs", PROGRAM.replace(b"2.6.2", b"2.8.3"))
     assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
 
 

@@ -27,6 +27,7 @@ from nfstuned.parse.proc.processes import (
     read_waiters,
     tunnel_shares,
 )
+from tests.tree import put
 
 
 def test_an_open_file_names_its_mount() -> None:
@@ -104,22 +105,16 @@ def stat(number: int, ticks: tuple[int, int], name: str) -> str:
 
 
 def process(tree: Path, pid: int, ticks: tuple[int, int], name: str = "stunnel4 x) (") -> None:
-    folder = tree / f"proc/{pid}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "stat").write_text(stat(pid, ticks, name))
+    put(tree / f"proc/{pid}/stat", stat(pid, ticks, name))
 
 
 def thread(tree: Path, pid: int, number: int, ticks: tuple[int, int], name: str = "stunnel4 x) (") -> None:
-    folder = tree / f"proc/{pid}/task/{number}"
-    folder.mkdir(parents=True)
-    (folder / "stat").write_text(stat(number, ticks, name))
+    put(tree / f"proc/{pid}/task/{number}/stat", stat(number, ticks, name))
 
 
 def named(tree: Path, text: str) -> Root:
-    (tree / PID_FILE.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
-    (tree / PID_FILE.lstrip("/")).write_text(text)
-    (tree / "proc").mkdir(exist_ok=True)
-    (tree / "proc/uptime").write_text("2048.46 3711.12\n")
+    put(tree / PID_FILE.lstrip("/"), text)
+    put(tree / "proc/uptime", "2048.46 3711.12\n")
     return Root(str(tree))
 
 
@@ -197,9 +192,7 @@ def waiting_process(root: Path, pid: int, name: str, states: str, **files: str) 
     (folder / "fdinfo").mkdir(parents=True)
     (folder / "mountinfo").write_text(NODES)
     for number, state in enumerate(states):
-        task = folder / f"task/{pid + number}"
-        task.mkdir(parents=True)
-        (task / "stat").write_text(f"{pid + number} ({name}) {state} 1 1 1 0 -1\n")
+        put(folder / f"task/{pid + number}/stat", f"{pid + number} ({name}) {state} 1 1 1 0 -1\n")
     for number, mount_id in enumerate(files.get("opened", "").split()):
         (folder / f"fdinfo/{number}").write_text(f"pos:\t0\nflags:\t02\nmnt_id:\t{mount_id}\n")
     if "cwd" in files:

@@ -11,12 +11,9 @@ from hypothesis import given
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.samples import Requests, RpcRequest
-from nfstuned.parse.proc.sunrpc import (
-    parse_endpoint,
-    parse_requests,
-    read_requests,
-)
+from nfstuned.parse.proc.sunrpc import parse_endpoint, parse_requests, read_requests
 from tests.parse.damage import any_text, damaged
+from tests.tree import link, put
 
 TASKS_510 = (
     "  154 5281      0 0x2 0x964d86ef      207 nfs41_sequence_ops [nfsv4] nfsv4 SEQUENCE a:call_bind "
@@ -78,12 +75,10 @@ def test_a_transport_says_which_server_it_leads_to() -> None:
 def asked(tree: Path, client: str, tasks: str, xprt: str = "3") -> None:
     """Make what debugfs has of an RPC client, as Linux 5.10 to 7.3 show it."""
     folder = tree / "sys/kernel/debug/sunrpc/rpc_clnt" / client
-    transport = tree / "sys/kernel/debug/sunrpc/rpc_xprt" / xprt
-    folder.mkdir(parents=True)
-    transport.mkdir(parents=True, exist_ok=True)
-    (folder / "tasks").write_text(tasks)
-    (folder / "xprt").symlink_to(f"../../rpc_xprt/{xprt}")
-    (transport / "info").write_text("netid: tcp\naddr:  10.10.10.10\nport:  2049\nstate: 0x12\n")
+    info = tree / "sys/kernel/debug/sunrpc/rpc_xprt" / xprt / "info"
+    put(folder / "tasks", tasks)
+    link(folder / "xprt", f"../../rpc_xprt/{xprt}")
+    put(info, "netid: tcp\naddr:  10.10.10.10\nport:  2049\nstate: 0x12\n")
 
 
 WAITS = (
@@ -96,9 +91,8 @@ def test_a_request_is_its_clients_whose_number_debugfs_has_in_hexadecimal(tmp_pa
     asked(tmp_path, "5", "")
     asked(tmp_path, "a", WAITS)
     links = tmp_path / "sys/fs/nfs/0:48"
-    links.mkdir(parents=True)
-    (links / "nfs_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-10")
-    (links / "nfs_state_client").symlink_to("../../../kernel/sunrpc/rpc-clients/clnt-5")
+    link(links / "nfs_client", "../../../kernel/sunrpc/rpc-clients/clnt-10")
+    link(links / "nfs_state_client", "../../../kernel/sunrpc/rpc-clients/clnt-5")
     request = RpcRequest(10, 37, 0xD90ECB7B, "WRITE", "v4 10.10.10.10:2049")
     known = {"0:48": frozenset({10, 5}), "0:49": frozenset[int]()}
     assert read_requests(Root(str(tmp_path)), ["0:48", "0:49"]) == Requests((request,), known)

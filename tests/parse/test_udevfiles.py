@@ -6,20 +6,14 @@ from pathlib import Path
 from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.udev.rules import read_ignored_files, read_rule_files, rule_texts
+from tests.tree import put
 from tests.users import NOBODY, rights_of
-
-
-def place(tmp_path: Path, name: str, text: str) -> Path:
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 def test_a_file_hides_those_of_its_name_in_weaker_folders(tmp_path: Path) -> None:
     for folder in ("etc", "run", "usr/lib"):
-        place(tmp_path, f"{folder}/udev/rules.d/99-nfs.rules", folder)
-    place(tmp_path, "usr/lib/udev/rules.d/50-a.rules", "a")
+        put(tmp_path / f"{folder}/udev/rules.d/99-nfs.rules", folder)
+    put(tmp_path / "usr/lib/udev/rules.d/50-a.rules", "a")
     assert read_rule_files(Root(str(tmp_path))) == (
         UdevFile("/usr/lib/udev/rules.d/50-a.rules", "a"),
         UdevFile(
@@ -32,10 +26,10 @@ def test_a_file_hides_those_of_its_name_in_weaker_folders(tmp_path: Path) -> Non
 
 def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_path: Path) -> None:
     for name in "abcd":
-        place(tmp_path, f"usr/lib/udev/rules.d/{name}.rules", "x")
+        put(tmp_path / f"usr/lib/udev/rules.d/{name}.rules", "x")
     folder = tmp_path / "etc/udev/rules.d"
-    place(tmp_path, "etc/udev/rules.d/a.rules", "")
-    place(tmp_path, "etc/udev/rules.d/z.rules", "")
+    put(tmp_path / "etc/udev/rules.d/a.rules", "")
+    put(tmp_path / "etc/udev/rules.d/z.rules", "")
     (folder / "b.rules").symlink_to("/dev/null")
     os.mkfifo(folder / "c.rules")
     (folder / "d.rules").mkdir()
@@ -46,15 +40,15 @@ def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_pa
 
 
 def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> None:
-    place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
+    put(tmp_path / "usr/lib/udev/rules.d/a.rules", "x")
     (tmp_path / "lib").symlink_to("usr/lib")
     assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
 
 
 def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
-    place(readable, "usr/lib/udev/rules.d/a.rules", "x")
+    put(readable / "usr/lib/udev/rules.d/a.rules", "x")
     for name in "ab":
-        place(readable, f"etc/udev/rules.d/{name}.rules", "y").chmod(0)
+        put(readable / f"etc/udev/rules.d/{name}.rules", "y").chmod(0)
     with rights_of(NOBODY):
         seen = read_rule_files(Root(str(readable)))
     hidden = ("/usr/lib/udev/rules.d/a.rules",)
@@ -65,20 +59,20 @@ def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
 
 
 def test_a_file_that_is_too_large_is_no_mask(tmp_path: Path) -> None:
-    with place(tmp_path, "etc/udev/rules.d/a.rules", "").open("r+b") as file:
+    with put(tmp_path / "etc/udev/rules.d/a.rules", "").open("r+b") as file:
         file.truncate(LARGEST + 1)
     assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/etc/udev/rules.d/a.rules", "", unread=True),)
 
 
 def test_an_unread_file_of_lib_that_is_usr_lib_is_there_once(tmp_path: Path) -> None:
-    place(tmp_path, "usr/lib/udev/rules.d/a.rule", "x")
+    put(tmp_path / "usr/lib/udev/rules.d/a.rule", "x")
     (tmp_path / "lib").symlink_to("usr/lib")
     assert read_ignored_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "x"),)
 
 
 def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
-    place(tmp_path, "usr/lib/udev/rules.d/a.rules", "x")
-    place(tmp_path, "lib/udev/rules.d/a.rules", "y")
+    put(tmp_path / "usr/lib/udev/rules.d/a.rules", "x")
+    put(tmp_path / "lib/udev/rules.d/a.rules", "y")
     (file,) = read_rule_files(Root(str(tmp_path)))
     assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ("/lib/udev/rules.d/a.rules",))
 
@@ -86,9 +80,7 @@ def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
 def rules(tmp_path: Path, *paths: str) -> Root:
     """Return a root with these files, each with its own path for a text."""
     for name in paths:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+        put(tmp_path / name, name)
     return Root(str(tmp_path))
 
 

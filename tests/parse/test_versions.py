@@ -1,12 +1,6 @@
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-from itertools import pairwise, product
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from itertools import product
 
 from nfstuned.parse.etc.nfsmount import in_version_order
 
@@ -19,5 +13,3 @@ def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> N
         *("000", "00", "01", "010", "09", "0", "1"),
         *("9-a", "10-a", "a", "a2", "a2", "a10"),
     ]
-
-

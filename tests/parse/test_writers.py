@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from nfstuned.host.root import Root
 from nfstuned.model.mounts import Setting
 from nfstuned.parse.etc.writers import parse_aznfs, parse_ini, read_writers
 from tests.parse.damage import any_text, damaged
+from tests.tree import Tree
 
 TUNED = """\
 [main]
@@ -61,20 +61,11 @@ def test_any_text_is_read(text: str) -> None:
     assert found is None or int(found.value) >= 0
 
 
-class Host:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def place(self, name: str, text: str, mode: int = 0o644) -> None:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(mode)
-
+class Host(Tree):
     def writers(self, *mounted: str) -> list[tuple[str, str, str, str]]:
         return [
             (one.section, one.name, one.value, f"{one.file}:{one.line}")
-            for one in read_writers(Root(str(self.path)), mounted)
+            for one in read_writers(self.root, mounted)
         ]
 
 
@@ -88,10 +79,10 @@ def test_a_host_without_such_programs_has_no_writers(host: Host) -> None:
 
 
 def test_nfs_conf_is_read_in_the_order_of_nfs_utils(host: Host) -> None:
-    host.place("usr/etc/nfs.conf", "[nfsrahead]\nnfs=1\n")
-    host.place("etc/nfs.conf", "[general]\nnfs=0\n[NFSrahead]\nnfs=2\n")
-    host.place("etc/nfs.conf.d/9.conf", "[nfsrahead]\nnfs4=3\n")
-    host.place("etc/nfs.conf.d/10.conf", '[nfsrahead "x"]\nnfs=0\n[nfsrahead]\nnfs4=4\n')
+    host.write("usr/etc/nfs.conf", "[nfsrahead]\nnfs=1\n")
+    host.write("etc/nfs.conf", "[general]\nnfs=0\n[NFSrahead]\nnfs=2\n")
+    host.write("etc/nfs.conf.d/9.conf", "[nfsrahead]\nnfs4=3\n")
+    host.write("etc/nfs.conf.d/10.conf", '[nfsrahead "x"]\nnfs=0\n[nfsrahead]\nnfs4=4\n')
     assert host.writers() == [
         ("nfsrahead", "nfs", "2", "/etc/nfs.conf:4"),
         ("nfsrahead", "nfs4", "3", "/etc/nfs.conf.d/9.conf:2"),
@@ -100,37 +91,37 @@ def test_nfs_conf_is_read_in_the_order_of_nfs_utils(host: Host) -> None:
 
 
 def test_the_vendors_nfs_conf_counts_where_there_is_no_other(host: Host) -> None:
-    host.place("usr/etc/nfs.conf", "[nfsrahead]\nnfs=1\n")
-    host.place("usr/etc/nfs.conf.d/a.conf", "[nfsrahead]\nnfs=2\n")
+    host.write("usr/etc/nfs.conf", "[nfsrahead]\nnfs=1\n")
+    host.write("usr/etc/nfs.conf.d/a.conf", "[nfsrahead]\nnfs=2\n")
     assert [writer[3] for writer in host.writers()] == ["/usr/etc/nfs.conf:2", "/usr/etc/nfs.conf.d/a.conf:2"]
 
 
 def test_an_include_is_followed_but_never_below_a_mount(host: Host) -> None:
-    host.place("etc/nfs.conf", "[nfsrahead]\ninclude=-/srv/nfs.conf\n")
-    host.place("srv/nfs.conf", "nfs=5\n")
+    host.write("etc/nfs.conf", "[nfsrahead]\ninclude=-/srv/nfs.conf\n")
+    host.write("srv/nfs.conf", "nfs=5\n")
     assert host.writers() == [("nfsrahead", "nfs", "5", "/srv/nfs.conf:1")]
     assert host.writers("/srv") == []
 
 
 def test_aznfs_counts_where_its_helper_and_its_value_are(host: Host) -> None:
-    host.place("opt/microsoft/aznfs/common.sh", '#\nAZNFS_READ_AHEAD_KB="${AZNFS_READ_AHEAD_KB:-16384}"\n')
+    host.write("opt/microsoft/aznfs/common.sh", '#\nAZNFS_READ_AHEAD_KB="${AZNFS_READ_AHEAD_KB:-16384}"\n')
     assert host.writers() == []
-    host.place("sbin/mount.aznfs", "", 0o755)
+    host.write("sbin/mount.aznfs", "", 0o755)
     place = "/opt/microsoft/aznfs/common.sh:2"
     assert host.writers() == [("aznfs", "AZNFS_READ_AHEAD_KB", "16384", place)]
-    host.place("etc/environment", "A=b\n#AZNFS_READ_AHEAD_KB=1\nexport AZNFS_READ_AHEAD_KB='20480'\n")
+    host.write("etc/environment", "A=b\n#AZNFS_READ_AHEAD_KB=1\nexport AZNFS_READ_AHEAD_KB='20480'\n")
     assert host.writers() == [("aznfs", "AZNFS_READ_AHEAD_KB", "20480", "/etc/environment:3")]
 
 
 def test_an_aznfs_that_knows_no_read_ahead_writes_none(host: Host) -> None:
-    host.place("usr/sbin/mount.aznfs", "", 0o755)
-    host.place("opt/microsoft/aznfs/common.sh", 'APPNAME="aznfs"\n')
-    host.place("etc/environment", "AZNFS_READ_AHEAD_KB=20480\n")
+    host.write("usr/sbin/mount.aznfs", "", 0o755)
+    host.write("opt/microsoft/aznfs/common.sh", 'APPNAME="aznfs"\n')
+    host.write("etc/environment", "AZNFS_READ_AHEAD_KB=20480\n")
     assert host.writers() == []
 
 
 def test_efs_utils_setting_is_found(host: Host) -> None:
-    host.place(
+    host.write(
         "etc/amazon/efs/efs-utils.conf", "[DEFAULT]\n[mount]\n# Linux 5.4+\noptimize_readahead = true\n"
     )
     assert host.writers() == [("efs-utils", "optimize_readahead", "true", "/etc/amazon/efs/efs-utils.conf:4")]
@@ -138,13 +129,13 @@ def test_efs_utils_setting_is_found(host: Host) -> None:
 
 def test_of_tuned_the_active_profile_counts_with_what_it_includes(host: Host) -> None:
     bdi = "/sys/class/bdi/0:*/read_ahead_kb"
-    host.place("etc/tuned/active_profile", "mine\n")
-    host.place(
+    host.write("etc/tuned/active_profile", "mine\n")
+    host.write(
         "usr/lib/tuned/profiles/base/tuned.conf", f"[sysfs]\n{bdi}=1\n/sys/class/bdi//*/read_ahead_kb=2\n"
     )
-    host.place("usr/lib/tuned/other/tuned.conf", f"[sysfs]\n{bdi}=9\n")
-    host.place("usr/lib/tuned/mine/tuned.conf", f"[sysfs]\n{bdi}=9\n")
-    host.place("etc/tuned/mine/tuned.conf", f"[main]\ninclude = base, absent, mine\n[sysfs]\n{bdi}=3 # KiB\n")
+    host.write("usr/lib/tuned/other/tuned.conf", f"[sysfs]\n{bdi}=9\n")
+    host.write("usr/lib/tuned/mine/tuned.conf", f"[sysfs]\n{bdi}=9\n")
+    host.write("etc/tuned/mine/tuned.conf", f"[main]\ninclude = base, absent, mine\n[sysfs]\n{bdi}=3 # KiB\n")
     assert sorted(host.writers()) == [
         ("tuned", "/sys/class/bdi/*/read_ahead_kb", "2", "/usr/lib/tuned/profiles/base/tuned.conf:3"),
         ("tuned", bdi, "3", "/etc/tuned/mine/tuned.conf:4"),
@@ -152,8 +143,8 @@ def test_of_tuned_the_active_profile_counts_with_what_it_includes(host: Host) ->
 
 
 def test_tuned_sections_of_other_plugins_do_not_count(host: Host) -> None:
-    host.place("etc/tuned/active_profile", "mine ../../x\n")
-    host.place(
+    host.write("etc/tuned/active_profile", "mine ../../x\n")
+    host.write(
         "etc/tuned/mine/tuned.conf",
         "[a]\ntype=script\n/sys/class/bdi/0:1/read_ahead_kb=1\n[sysfs]\n/sys/block/sda/queue/read_ahead_kb=2\n",
     )
