@@ -1,1 +1,1 @@
-"""The use cases: what the host is, joined with what should be, without a terminal."""
+"""The use cases without a terminal: a host's state, joined with its policy."""

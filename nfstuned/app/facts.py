@@ -128,7 +128,7 @@ def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) ->
 
 def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
     """Return the files that this user may not read and that `snapshot` lacks."""
-    # This process's mountstats has the same superblocks as that of process 1.
+    # This process's mountstats has the same superblocks as process 1's.
     complete = bool(snapshot.stats or not snapshot.superblocks)
     return root.faults.denied((f"{root.view}/mountstats",) if complete else ())
 

@@ -56,7 +56,7 @@ class FstabWay(Way[FstabEdit | None]):
     def __init__(self, host: Host, *, follow: bool) -> None:
         self._host = host
         self._follow = follow
-        """A symbolic link in the place of the file may be followed."""
+        """A symbolic link instead of the file may be followed."""
 
     def look(self) -> Plan[FstabEdit | None] | None:
         """Return the changes; None, reported, where the file cannot be read."""

@@ -18,12 +18,12 @@ from nfstuned.parse.fields import count
 
 
 def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return what to set, also for superblocks whose value the administrator took back (Record.undone)."""
+    """Return the changes, also of values that the administrator took back (Record.undone)."""
     return plan_read_aheads(forget_undo(snapshot), policy)
 
 
 def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Set what is planned; return the outcome of each, and the other outcomes as they are."""
+    """Carry out the planned changes; return the outcome of each, and the other outcomes as they are."""
     state = State(root)
     # Where the folder of the records cannot be made, each apply() fails, too, and its outcome says why.
     with suppress(OSError):
@@ -42,14 +42,14 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         self._host = host
 
     def look(self) -> Plan[tuple[Outcome, ...]]:
-        """Return what is to be set, and what is left as it is."""
+        """Return the read-aheads to set, and those that stay as they are."""
         snapshot = _observe_and_tell(self._host.root, self._host.dialog)
         outcomes = plan_anew(snapshot, self._host.policy)
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
         nothing = as_asked if snapshot.superblocks else "No NFS mounts."
         if snapshot.faults:
-            nothing = "Nothing was done: what read-aheads depend on could not be read."
+            nothing = "Nothing was done: files that read-aheads depend on could not be read."
         return Plan(_changes(outcomes), outcomes, nothing, todo=bool(outcomes))
 
     def carry_out(self, plan: Plan[tuple[Outcome, ...]]) -> Ended:

@@ -28,7 +28,7 @@ _READ_AHEAD = "The service gives them their read-ahead; where it does not run: s
 
 @dataclass(frozen=True, slots=True)
 class GroupWish:
-    """The groups whose connections are to be changed."""
+    """The groups that are to get other connections."""
 
     point: str | None
     """The group of the mount there, as the kernel writes it; None for all."""

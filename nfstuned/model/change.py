@@ -36,7 +36,7 @@ def sudo(program: str, *paths: str, image: bool) -> str:
 
 
 def then_sudo(program: str, *, image: bool, mark: str = ",") -> str:
-    """Return the step that tells a running system of a change, behind a mark; an image has none."""
+    """Return the step that makes a running system read a change, after a mark; an image needs none."""
     return "" if image else f"{mark} then sudo {program}"
 
 
@@ -229,6 +229,6 @@ class Wanted:
     """The files that an image should have, and why."""
 
     changes: tuple[Change, ...] = ()
-    """Those that are planned name a file of `contents`; the others say why there is none."""
+    """Planned changes name a file of `contents`; the others have the reason against a file."""
     contents: Mapping[str, Content] = field(default_factory=dict)
     """The bytes of each file by its path, without a leading slash."""

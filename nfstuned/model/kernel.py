@@ -103,11 +103,11 @@ class Volume:
     port: int
     device: str
     fsid: str
-    """"0:0" for an NFSv4 pseudo-root, and for every superblock whose server gives no fsid."""
+    """"0:0" for an NFSv4 pseudo-root, and for every superblock of a server without fsids."""
 
     @property
     def peer(self) -> str:
-        """The version and the server as requests are told apart by: "v4 10.10.10.10:2049"."""
+        """The version and the server, as RpcRequest.peer has them: "v4 10.10.10.10:2049"."""
         return f"v{self.version} {bracketed(self.address)}:{self.port}"
 
 
@@ -229,11 +229,11 @@ class Nfsv4State(NamedTuple):
 
 
 class Stanza(NamedTuple):
-    """An NFS stanza of mountstats as the kernel's own text, to compare with that of an earlier look.
+    """An NFS stanza of mountstats as the kernel's own text, for a comparison with an earlier look.
 
-    A line that stayed the same needs no reading, and most of a thousand mounts stay the same. `source`,
-    `point`, `age_s` and `whole` are those of MountStats; a damaged age makes it not whole. None stands for a
-    line, or for a section, that is not there.
+    A line that stayed the same is not read, and most of a thousand mounts stay the same. MountStats explains
+    `source`, `point`, `age_s` and `whole`; a damaged age makes a stanza not whole. None is an absent line or
+    section.
     """
 
     source: str
@@ -303,7 +303,7 @@ Version = tuple[int, int | None]
 _VERSION_NUMBER = re.compile(r"([234])(?:\.([0-2]))?")
 _VERSION_NAMES = ("vers", "nfsvers")
 ONLY_V3 = ("mountaddr", "mounthost", "mountport", "mountproto", "mountvers")
-"""Options of the protocol that only version 3 has beside it."""
+"""Options of the MOUNT protocol, which only version 3 has."""
 
 
 def nfs_version(fstype: str, options: Options) -> Version | None:

@@ -116,7 +116,7 @@ class UnreadMap:
     file: str
     line: int
     local: str = ""
-    """A file of that name, whose entries count only as far as those before it have none."""
+    """A file of that name; its entries count only where the sources before it have no entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ class UnitState:
     wanted_by: tuple[str, ...] = ()
     """WantedBy and RequiredBy: the units that start it. Of a line of fstab it is remote-fs.target."""
     invocation: str = ""
-    """InvocationID, of its last start; "" where it had none, or an older systemd does not tell."""
+    """InvocationID, of its last start; "" without a start, and from an older systemd."""
     said: str = ""
     """The last message of its program; "" without a message, or where nobody knows."""
 
     @property
-    def against(self) -> str:
+    def objection(self) -> str:
         """Why systemd would not start it again, or do more than unmount and mount; "" where neither is so."""
         if not self.loaded:
             return "is masked or broken: systemd would unmount it, and not mount it again (systemctl status)"
@@ -248,9 +248,9 @@ class Maker(Enum):
     MOUNT = "mount(8)"
     """From fstab: at boot, as systemd makes a unit of the line, or by hand."""
     UNIT = "systemd"
-    """A mount unit, when somebody starts it; also an entry of fstab whose options a drop-in decides."""
+    """A mount unit, when somebody starts it; also an entry of fstab with options from a drop-in."""
     AUTOMOUNT = "systemd's automount"
-    """An .automount unit beside the mount unit, at the first use."""
+    """An .automount unit of the mount unit, at the first use."""
     AUTOFS = "automount(8)"
 
 
@@ -289,7 +289,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Misnamed:
-    """A mount unit that systemd refuses: its name is not that of its mount point."""
+    """A mount unit that systemd refuses, because its name does not fit its mount point."""
 
     request: Request
     name: str
@@ -323,7 +323,7 @@ class Snapshot:
     azfiles: bool = False
     """The package azfiles-nfs is installed: its mount.aznfs mounts an address of its own without TLS, too."""
     vast: bool = False
-    """VAST's own NFS client is installed, whose modules take the place of the kernel's."""
+    """VAST's own NFS client is installed; its modules replace the kernel's."""
     page_kb: int = 4
     problems: tuple[ParseError, ...] = ()
     faults: tuple[ParseError, ...] = ()

@@ -32,7 +32,7 @@ class BusyUse:
 
 @dataclass(frozen=True, slots=True)
 class PathUse:
-    """A use that keeps a mount busy, of which only a path of this mount namespace is known."""
+    """A use that keeps a mount busy, known by a path of this mount namespace only."""
 
     path: str
     text: str

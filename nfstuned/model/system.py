@@ -49,7 +49,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class RefusedModule:
-    """A line of modprobe.d that has a program run in the place of a module, and the program does nothing."""
+    """A line of modprobe.d that runs a program instead of a module, and the program does nothing."""
 
     name: str
     file: str
@@ -113,7 +113,7 @@ class TunnelService:
     verifies_name: bool = False
     server_port: int = 2049
     log: str = ""
-    """The file of its log, which is also that of the other services of its configuration."""
+    """The file of its log; the other services of its configuration share it."""
     pid_file: str = ""
     """The file with the number of the process, which has the other services, too."""
 
@@ -125,7 +125,7 @@ class Refusal:
     time: str
     """As the log has it, in local time: "2026.11.25 04:47:37"."""
     reason: str
-    """In OpenSSL's or stunnel's words; "" where the log does not tell."""
+    """In OpenSSL's or stunnel's words; "" where the log has no reason."""
     certificate: str
     """The subject of the certificate that was refused."""
 
@@ -163,7 +163,7 @@ class Tls:
 
     watchdog: Unit = Unit()
     listening: frozenset[int] | None = None
-    """The TCP ports of this machine on which something listens; None where that cannot be told."""
+    """The TCP ports of this machine with a listener; None where they are unknown."""
     overrides: tuple[Override, ...] = ()
     """Of several for a mount the last counts; of drop-ins with one name only the last is read."""
     services: tuple[TunnelService, ...] = ()
@@ -194,7 +194,7 @@ class NfsUtils:
     """The installed mount.nfs, and how it reads nfsmount.conf, which depends on its version."""
 
     version: tuple[int, ...] | None = None
-    """None where the program does not tell."""
+    """None where the program does not have it."""
     drop_ins: bool = False
     """It reads /etc/nfsmount.conf.d."""
 
@@ -203,7 +203,7 @@ class NfsUtils:
         """Whether each [ Server ] section has its own value of an option; before, they shared the last.
 
         "conffile: ... remove configurations ... the 'arg' argument" came with nfs-utils 2.8.3-rc1. A
-        distribution may have taken it into an older version, which nothing tells.
+        distribution may have taken it into an older version, and nothing shows it.
         """
         return self.version is not None and self.version >= APART_SINCE
 
@@ -222,11 +222,11 @@ class NfsUtils:
 class ClientIdentity:
     """The name of an NFSv4 client to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
 
-    Clients of which both are the same are one client to a server, which gives the session to the last.
+    Clients with the same two are one client to a server, which gives the session to the last.
     """
 
     name: str | None = None
-    """The host name, in an image that of /etc/hostname; None where it has none, or cannot be read."""
+    """The host name, in an image from /etc/hostname; None without a name, or where it cannot be read."""
     identifier: str = ""
     """The identifier that the running kernel has for this network namespace."""
     renamed: bool = False
@@ -234,7 +234,7 @@ class ClientIdentity:
     given: bool = False
     """IDENTITY_UNIT gives the host an identifier at each boot, which is made of its machine id."""
     machine_ids: tuple[str, ...] = ()
-    """The files of an image of which all of its clones would have their machine id."""
+    """The files of an image from which all of its clones would take the same machine id."""
 
     @property
     def named_alike(self) -> bool:
@@ -260,7 +260,7 @@ class System:
     """The settings of modprobe.d and sysctl.d, in the order in which they count: the last wins."""
     refused_modules: tuple[RefusedModule, ...] = ()
     cmdline: CommandLine = CommandLine()
-    """The running kernel's, and of an image that of its newest kernel."""
+    """The running kernel's; of an image its newest kernel's."""
     cpus: int | None = None
     nfs_inodes: int | None = None
     """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
@@ -363,7 +363,7 @@ class SmbSession:
     """An SMB session of /proc/fs/cifs/DebugData."""
 
     server: str
-    """The host name, or the address where there is none."""
+    """The host name, or the address of a server without a name."""
     address: str
     dialect: int | None
     """0x311 for 3.1.1."""

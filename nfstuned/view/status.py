@@ -45,7 +45,7 @@ def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> 
 
 
 def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
-    """Return who writes read-aheads beside the service, and who is kept from it."""
+    """Return the other writers of read-aheads, also those that the service masks."""
     return tuple(
         f"udev: {rule.file.rpartition('/')[2]} is masked while the service runs ({rule.masked_by})"
         if rule.masked_by
@@ -114,7 +114,7 @@ def _target(row: StatusRow) -> str:
 
 
 def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
-    """Return a line for each kind of problem, with the number of mounts that have it, and what to do.
+    """Return a line for each kind of problem, with the number of its mounts and the remedy.
 
     `unseen` are the file systems without a visible mount.
     """

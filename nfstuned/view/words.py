@@ -1,4 +1,4 @@
-"""What all outputs have in common: JSON as text, and names and values as people can read them."""
+"""Pieces of all outputs: JSON as text, and names and values as people can read them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def to_json(document: Document) -> str:
 
 
 def without_secrets(value: object) -> object:
-    """Return what is to become JSON with each secret in its strings masked."""
+    """Return a value for JSON with each secret in its strings masked."""
     if isinstance(value, str):
         return mask_secrets(value)
     if isinstance(value, Mapping):
@@ -33,7 +33,7 @@ def without_secrets(value: object) -> object:
 
 
 def text(value: object) -> str:
-    """Return a cell's text; "-" for what is not there."""
+    """Return a cell's text; "-" for None."""
     return NONE if value is None else str(value)
 
 

@@ -139,7 +139,7 @@ def test_a_file_that_somebody_edited_is_refused(here: Host, text: str, more: lis
     assert run.status == 1
     (action,) = actions(run)
     assert (action["target"], action["outcome"]) == (PERSISTED, "failed")
-    assert "move what was added to a file of another name" in action["reason"]
+    assert "move the additions to a file of another name" in action["reason"]
     assert drop_in(here).read_text() == text
     assert names(here) == {"50-nfstuned.conf"}
     run = here.run("apply", "--persist", *more)

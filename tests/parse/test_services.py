@@ -42,8 +42,8 @@ def test_nothing_is_known_of_what_is_not_said() -> None:
 
 def test_what_a_unit_would_do_beside_is_said() -> None:
     states = parse_units(TEXT)
-    assert states["srv-vol1.mount"].against == ""
-    assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].against
+    assert states["srv-vol1.mount"].objection == ""
+    assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].objection
 
 
 def test_a_condition_counts_once_it_was_judged() -> None:

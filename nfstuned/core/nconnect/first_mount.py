@@ -177,7 +177,7 @@ def _going(targets: Sequence[Target], facts: Facts, count: int) -> list[Target]:
             own = [mount for mount in group if mount is target or lies_in(mount.point, target.point)]
             going.update((mount.identity, mount) for mount in own if recorded)
             continue
-        # A proposed line would be mounted in the place of a live mount.
+        # A proposed line would replace a live mount.
         before = (mount for mount in facts.nfs if transport_groups(facts).after.get(mount.identity) is target)
         going.update((mount.identity, mount) for mount in (*group, *before))
     return sorted(going.values(), key=depth)

@@ -162,7 +162,7 @@ def servers_of(case: Case) -> tuple[Server, ...]:
 
 
 def host_names(case: Case) -> tuple[str, ...]:
-    """Return the host names whose addresses matter: to reach it, or to recognise a private endpoint."""
+    """Return the host names to resolve: to reach the server, or to recognise a private endpoint."""
     hosts = [host for host, _ in servers_of(case)]
     hosts += [target.endpoint.host for target in case.parts if target.is_azure_files]
     return tuple(dict.fromkeys(host for host in hosts if host and as_address(host) is None))
@@ -309,8 +309,8 @@ def _units(case: Case) -> str:
         state = case.sight.units.get(name)
         if state is None:
             return f"systemd knows nothing of {name}"
-        if state.against:
-            return f"{name} {state.against}"
+        if state.objection:
+            return f"{name} {state.objection}"
     return ""
 
 

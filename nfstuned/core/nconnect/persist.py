@@ -7,8 +7,8 @@ From 2.5.3 to 2.8.2 nfs-utils keeps one assignment of a name for all [ Server ] 
 last one: a second section takes the number of the first away.
 
 As in an fstab (core/nconnect/fstab.py), all mounts of one server get one number, or none is changed. A
-section only fills in a number where there is none: where a mount or the administrator's own nfsmount.conf has
-another number, there is no section.
+section only fills in a missing number: where a mount or the administrator's own nfsmount.conf has another
+number, there is no section.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
 
 MOUNTPOINT = "mountpoint"
 FOREIGN = (
-    "it is not as nfstuned wrote it: move what was added to a file of another name in that folder, delete "
+    "it is not as nfstuned wrote it: move the additions to a file of another name in that folder, delete "
     "it, and run this again"
 )
 """Why a file with any other text is not replaced."""
@@ -112,7 +112,7 @@ class SectionUse(Member):
 
 
 def section_uses(snapshot: Snapshot, policy: Policy) -> Users[SectionUse]:
-    """Return the mounts of a host or an image whose server has a name, without nfstuned's file.
+    """Return the mounts of a host or an image with named servers, without nfstuned's file.
 
     They are live, or files ask for them, or they stand for a server that the policy names.
     """
@@ -369,7 +369,7 @@ class PersistPlan:
 
     changes: tuple[Change, ...]
     unused: tuple[str, ...]
-    """The servers whose sections stay though nothing here uses them."""
+    """The servers with sections that stay though nothing here uses them."""
 
     def sections(self, held: DropIn) -> dict[str, int]:
         """Return the file's sections after the planned changes."""

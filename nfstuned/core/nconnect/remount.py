@@ -1,7 +1,7 @@
 """Transport groups that are mounted again: which, in which order, and the way back when a step fails.
 
 The first mount of a group decides the number of connections for all of them, so that all must go first. A
-group of which anything is not certain is left as it is, as a whole.
+group stays as it is, as a whole, if anything about it is not certain.
 
 All mounts go, then the connections must be gone, then all come back. When something fails before that, the
 mounts that are gone come back as they were; when something fails after that, everything else comes back all

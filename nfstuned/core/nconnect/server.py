@@ -237,10 +237,10 @@ def servers(facts: Facts) -> tuple[Server[Member], ...]:
 
 @lru_cache(maxsize=1)
 def disagreeing_servers(facts: Facts) -> tuple[Server[Line], ...]:
-    """Return the servers whose lines ask for different numbers of connections.
+    """Return the servers with lines that ask for different numbers of connections.
 
-    Lines whose server is open do not count, nor numbers that the kernel refuses (NFS309), nor lines for which
-    the kernel or the protocol has no nconnect.
+    Lines with an unsettled server do not count, nor numbers that the kernel refuses (NFS309), nor lines for
+    which the kernel or the protocol has no nconnect.
     """
     counting = (
         line
@@ -337,7 +337,7 @@ class Users(Generic[M]):
     facts: Facts
 
     def unsettled(self) -> tuple[str, ...]:
-        """Return the names whose addresses decide which mounts have one server, and whether it is private.
+        """Return the names to resolve: their addresses show shared servers and private endpoints.
 
         Where the policy goes by addresses, they also decide the profiles.
         """

@@ -111,7 +111,7 @@ def replaced(facts: Facts) -> dict[Identity, Target]:
 
 
 def members(target: Target, facts: Facts) -> tuple[Target, ...]:
-    """Return the live mounts whose connections a mount shares, or will share, and itself where it is live.
+    """Return the live mounts that share, or will share, a mount's connections, itself included if live.
 
     Nothing for a mount that only a file asks for, unless the files and the resolver leave one group possible.
     """
@@ -165,7 +165,7 @@ def by_namespace(targets: Sequence[Target]) -> Sequence[Sequence[Target]]:
 def effective_nconnect(target: Target, facts: Facts) -> int | None:
     """Return the nconnect of a live mount, or the number that a mount will get; None if that is unknown.
 
-    A mount whose group is live gets the group's, whatever it asks for.
+    A mount of a live group gets the group's, whatever it asks for.
     """
     alike = (target,) if target.live is not None else rivals(target, facts)
     if alike:

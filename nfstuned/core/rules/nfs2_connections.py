@@ -281,9 +281,7 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
     places = (FILE + ".d/", VENDOR_FILE + ".d/")
     for problem in facts.snapshot.problems:
         if problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places):
-            yield _fault(
-                problem.file, problem.line, problem.message, "see nfsmount.conf(5) for what is meant"
-            )
+            yield _fault(problem.file, problem.line, problem.message, "see nfsmount.conf(5)")
     settings = facts.snapshot.settings
     sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
     counting = set(effective(settings))
@@ -370,7 +368,8 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
         return None
     if separator and not judge(name, setting.value):
         why = (
-            "mount.nfs takes what ends with k, m or g for a number, and every mount that gets this is refused"
+            "mount.nfs takes a value with k, m or g at its end for a number, and every mount that gets this "
+            "is refused"
         )
         remedy = f"put {name}={setting.value} into the options of the mounts instead"
         return f"{shown} becomes {name}={text}: {why}", remedy

@@ -37,7 +37,7 @@ from nfstuned.parse.fields import some
 
 @rule("NFS201", "nconnect-below-policy", ADVICE, source=sources.PERFORMANCE)
 def nconnect_below_policy(facts: Facts) -> Iterator[Fault]:
-    """Yield servers of which mounts have fewer connections than their profile asks for.
+    """Yield servers with mounts that have fewer connections than their profile asks for.
 
     Silent where the advice would be wrong or a repetition: where a mount of its group has Kerberos (NFS207)
     or a profile that allows no more, where the kernel cannot (NFS203), where the vendor does not support it
@@ -84,7 +84,7 @@ def _present(target: Target, facts: Facts) -> int | None:
 
 @rule("NFS202", "nconnect-above-policy", WARNING, source=sources.PERFORMANCE)
 def above_policy(facts: Facts) -> Iterator[Fault]:
-    """Yield servers of which mounts have more connections than their profile allows.
+    """Yield servers with mounts that have more connections than their profile allows.
 
     Not where NFS204 names the mount that decided.
     """
@@ -167,7 +167,7 @@ def kernel_without_nconnect(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS204", "nconnect-inherited", WARNING, source=sources.NETAPP)
 def inherited(facts: Facts) -> Iterator[Fault]:
-    """Yield servers of which mounts do not get the nconnect that they ask for, since another came first."""
+    """Yield servers with mounts that do not get the nconnect that they ask for: another came first."""
     for server, lost in _overruled(facts):
         chief, *others = lost
         asked, wanted = last_asked(chief.asked, "nconnect"), chief.asked_nconnect
@@ -367,7 +367,7 @@ def _unsupported(facts: Facts) -> Iterator[Sequence[Target]]:
 
 
 def _azure_files(facts: Facts, *, private: bool) -> list[Target]:
-    """Return the mounts of Azure Files of which the endpoint's kind and the request are known.
+    """Return the mounts of Azure Files with a known request, and an endpoint of this kind.
 
     A live mount and the proposed line for it count once, and a mount that another line replaces not at all.
     """
@@ -425,7 +425,7 @@ def _unlike_fault(members: Sequence[Target], message: str, expected: str) -> Fau
 
 @rule("NFS215", "nconnect-lines-differ", WARNING, source="fs/nfs/client.c, nfs_match_client")
 def lines_differ(facts: Facts) -> Iterator[Fault]:
-    """Yield servers whose lines ask for different nconnect: the first mount decides for all of them.
+    """Yield servers with lines that ask for different nconnect: the first mount decides for all of them.
 
     Silent where NFS204 to NFS206 report the same lines.
     """

@@ -126,7 +126,7 @@ def _unusable(name: str, states: Mapping[str, UnitState]) -> str:
     state = states.get(name)
     if state is None or not state.fragment:
         return f"{name}: systemd makes no unit of the line that asks for it"
-    return f"{name} {state.against}" if state.against else ""
+    return f"{name} {state.objection}" if state.objection else ""
 
 
 class MountHands:
