@@ -26,9 +26,7 @@ from nfstuned.core.bench.compare import (
 from nfstuned.core.bench.own_mount import MOST
 from nfstuned.core.bench.plan import (
     LIKELY_TRIED,
-    MOST_TRIED,
     ROUND_TRIPS,
-    bounds,
     scaled,
     seconds,
     with_jobs,
@@ -126,11 +124,10 @@ def _print_plan(ground: Ground, order: BenchOrder, compared: Sequence[BenchSetti
     """Print the plan and the costs. Raises CannotMeasureError where the files have no space."""
     free = demand_space(order.folder, order.suite)
     wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
-    most = order.rate and bounds(order.suite, compared or (AS_IT_IS,) * MOST_TRIED, order.rate)
     bills = ground.profile.partition(WITH)[0] != GENERIC
     for line in plan_lines(order.folder, order.suite, free, wanted_s):
         note(line)
-    for line in cost_lines(order.suite, compared, most or None, bills=bills):
+    for line in cost_lines(order.suite, compared, order.rate, bills=bills):
         note(line)
 
 

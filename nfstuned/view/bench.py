@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timezone
-from operator import attrgetter
-from types import MappingProxyType
 
 from nfstuned import __version__
-from nfstuned.core.bench.compare import Against, difference, figures, spread
-from nfstuned.core.bench.plan import Bounds, best_value
+from nfstuned.core.bench.compare import (
+    FIGURES,
+    TWO,
+    Against,
+    best_read_aheads,
+    differences,
+    is_comparison,
+    proposed,
+    spread_of,
+)
+from nfstuned.core.bench.plan import MOST_TRIED, bounds
 from nfstuned.core.policy.match import as_glob
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import (
@@ -22,7 +29,6 @@ from nfstuned.model.bench import (
     Difference,
     MeasuredMount,
     Relation,
-    Run,
     Spread,
     Suite,
 )
@@ -32,17 +38,8 @@ from nfstuned.view.policy import to_toml
 from nfstuned.view.words import NONE, TIME_FORM, Document, duration
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "OVER-FETCH")
-FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
-    "bytes_per_s": attrgetter("delivered.bytes_per_s"),
-    "operations_per_s": attrgetter("delivered.operations_per_s"),
-    "latency_ms": attrgetter("delivered.latency_ms"),
-    "over_fetch": attrgetter("over_fetch"),
-})  # fmt: skip
-"""The figures of the table and the charts, by their keys in the document."""
 _FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f}")
 _UNKNOWN = "too few runs count for a verdict"
-_TWO = 2
-"""Settings of a comparison; a search tries more."""
 
 
 def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> Iterator[str]:
@@ -56,7 +53,7 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
 
 
 def cost_lines(
-    suite: Suite, compared: Sequence[BenchSetting], most: Bounds | None, *, bills: bool
+    suite: Suite, compared: Sequence[BenchSetting], rate: int | None, *, bills: bool
 ) -> Iterator[str]:
     """Yield the second mount, the bytes and the possible costs, before the measurement begins."""
     if any(setting.connections is not None for setting in compared):
@@ -64,13 +61,14 @@ def cost_lines(
             "It mounts the folder a second time where no other program sees it, with connections of its own, "
             "and unmounts it between the settings; the mount itself stays as it is."
         )
-    if most is None:
+    if rate is None:
         yield "The number of bytes and requests depends on the server; --rate sets a bound."
     else:
+        size, blocks = bounds(suite, compared or (BenchSetting(""),) * MOST_TRIED, rate)
         beyond = "" if all(job.direct for job in suite.jobs) else ", and what the read-ahead fetches beyond"
         yield (
-            f"At {speed(most.rate_bytes_per_s)} the jobs move at most {amount(most.job_bytes)} in all, in "
-            f"about {most.requests:,} blocks{beyond}; their files are written once before, "
+            f"At {speed(rate)} the jobs move at most {amount(size)} in all, in "
+            f"about {blocks:,} blocks{beyond}; their files are written once before, "
             f"{amount(suite.bytes_on_disk)}."
         )
     if bills:
@@ -78,11 +76,6 @@ def cost_lines(
             "The provider may charge for requests, for bytes, and for traffic that crosses a zone or a "
             "region; how much depends on the contract, which is not known here."
         )
-
-
-def spread_of(bench: Bench, job: str, setting: BenchSetting, key: str = "bytes_per_s") -> Spread | None:
-    """Return the spread of a figure over the runs that count; None where no run has it."""
-    return spread(figures(bench.runs, job, setting.name, FIGURES[key]))
 
 
 def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
@@ -101,52 +94,6 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     return rows
 
 
-def best_read_aheads(bench: Bench) -> dict[str, int]:
-    """Return the smallest read-ahead that is as good as any, by job, of the jobs with two or more."""
-    best = {}
-    for job in bench.suite.jobs:
-        measured = {
-            setting.read_ahead_kb: middle.median
-            for setting in bench.settings
-            if setting.read_ahead_kb is not None
-            and (middle := spread_of(bench, job.name, setting)) is not None
-        }
-        if len(measured) >= _TWO:
-            best[job.name] = best_value(measured)
-    return best
-
-
-def differences(bench: Bench) -> tuple[Difference, ...]:
-    """Return each job's difference from the first setting to the last; none where nothing was compared."""
-    if len(bench.settings) < _TWO:
-        return ()
-    pair = bench.settings[0], bench.settings[-1]
-    return tuple(
-        difference(job.name, pair, *(figures(bench.runs, job.name, setting.name) for setting in pair))
-        for job in bench.suite.jobs
-    )
-
-
-def proposed(bench: Bench) -> BenchSetting | None:
-    """Return the setting that is best for all jobs: of a search, or the winner of two.
-
-    None where the suite does not compare, where no job gains beyond the noise or another loses, and where too
-    few runs of a job count to know.
-    """
-    if not is_comparison(bench):
-        best = best_read_aheads(bench).values()
-        return BenchSetting.tried(max(best)) if best and len(bench.settings) > _TWO else None
-    outcomes = {each.outcome for each in differences(bench)} - {Relation.SAME}
-    winners = {Relation.FASTER: bench.settings[-1], Relation.SLOWER: bench.settings[0]}
-    return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
-
-
-def is_comparison(bench: Bench) -> bool:
-    """Whether two settings were compared; a search that ended early may have tried two values, too."""
-    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
-    return len(tried) == _TWO and bench.settings != tried
-
-
 def bench_result_lines(bench: Bench) -> Iterator[str]:
     """Yield a sentence for each job, and the configuration where a setting wins."""
     yield from rate_lines(bench)
@@ -163,9 +110,9 @@ def rate_lines(bench: Bench) -> Iterator[str]:
 
 def comparisons(bench: Bench) -> Iterator[str]:
     """Yield a sentence with its numbers for each job, where settings were compared."""
-    if len(bench.settings) == _TWO:
+    if len(bench.settings) == TWO:
         yield from map(difference_sentence, differences(bench))
-    elif len(bench.settings) > _TWO:
+    elif len(bench.settings) > TWO:
         for job, kb in best_read_aheads(bench).items():
             yield f"{job}: {kb} KiB is the smallest read-ahead that gives as much as any"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
@@ -47,9 +48,14 @@ def _run(kernel: str, *words: str) -> int:
 def _arguments(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return pytest's arguments: a scenario's name means its file, everything else is for pytest.
 
-    The files come first: from them pytest learns of the option --marker.
+    The files come first: from them pytest learns of the option --marker. The word after -k is an expression.
     """
-    names = {word: f"tests/lab/scenarios/test_{Path(word).stem.removeprefix('test_')}.py" for word in words}
+    expressions = {after for word, after in pairwise(words) if word == "-k"}
+    names = {
+        word: f"tests/lab/scenarios/test_{Path(word).stem.removeprefix('test_')}.py"
+        for word in words
+        if word not in expressions
+    }
     files = {word: name for word, name in names.items() if (payload.PROJECT / name).exists()}
     others = [word for word in words if word not in files]
     return (*(files.values() or ("tests/lab/scenarios",)), *(others if words else ("--marker", "kernel")))

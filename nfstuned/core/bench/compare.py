@@ -8,11 +8,13 @@ medians are far enough apart to matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from statistics import median
+from types import MappingProxyType
 
+from nfstuned.core.bench.plan import best_value
 from nfstuned.model.bench import Bench, BenchSetting, Difference, Job, Relation, Run, Spread, Suite
 from nfstuned.parse.fields import mask_secrets
 
@@ -20,7 +22,15 @@ LEAST_RUNS = 5
 LEAST_DIFFERENCE = 0.05
 """Below this part nobody changes a configuration."""
 _LABELS = {"fstype": "type", "read_ahead_kb": "read-ahead in KiB"}
-THROUGHPUT: Callable[[Run], float | None] = attrgetter("delivered.bytes_per_s")
+FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
+    "bytes_per_s": attrgetter("delivered.bytes_per_s"),
+    "operations_per_s": attrgetter("delivered.operations_per_s"),
+    "latency_ms": attrgetter("delivered.latency_ms"),
+    "over_fetch": attrgetter("over_fetch"),
+})  # fmt: skip
+"""The figures of a run, by their keys in the document."""
+TWO = 2
+"""Settings of a comparison; a search tries more."""
 
 
 def has_all_results(runs: Iterable[Run]) -> bool:
@@ -34,12 +44,10 @@ def spread(values: Sequence[float]) -> Spread | None:
     return Spread(median(values), min(values), max(values), len(values)) if values else None
 
 
-def figures(
-    runs: Iterable[Run], job: str, setting: str, take: Callable[[Run], float | None] = THROUGHPUT
-) -> list[float]:
+def figures(runs: Iterable[Run], job: str, setting: str, key: str = "bytes_per_s") -> list[float]:
     """Return a figure of the runs that count of a job under a setting, in their order."""
     counted = (run for run in runs if run.delivered is not None and not run.problem)
-    values = (take(run) for run in counted if (run.job, run.setting) == (job, setting))
+    values = (FIGURES[key](run) for run in counted if (run.job, run.setting) == (job, setting))
     return [value for value in values if value is not None]
 
 
@@ -56,6 +64,57 @@ def difference(
     elif max(new) < min(old) and ratio <= 1 / (1 + LEAST_DIFFERENCE):
         outcome = Relation.SLOWER
     return Difference(job, *settings, outcome, ratio, spread(old), spread(new))
+
+
+def spread_of(bench: Bench, job: str, setting: BenchSetting, key: str = "bytes_per_s") -> Spread | None:
+    """Return the spread of a figure over the runs that count; None where no run has it."""
+    return spread(figures(bench.runs, job, setting.name, key))
+
+
+def best_read_aheads(bench: Bench) -> dict[str, int]:
+    """Return the smallest read-ahead that is as good as any, by job, of the jobs with two or more."""
+    best = {}
+    for job in bench.suite.jobs:
+        measured = {
+            setting.read_ahead_kb: middle.median
+            for setting in bench.settings
+            if setting.read_ahead_kb is not None
+            and (middle := spread_of(bench, job.name, setting)) is not None
+        }
+        if len(measured) >= TWO:
+            best[job.name] = best_value(measured)
+    return best
+
+
+def differences(bench: Bench) -> tuple[Difference, ...]:
+    """Return each job's difference from the first setting to the last; none where nothing was compared."""
+    if len(bench.settings) < TWO:
+        return ()
+    pair = bench.settings[0], bench.settings[-1]
+    return tuple(
+        difference(job.name, pair, *(figures(bench.runs, job.name, setting.name) for setting in pair))
+        for job in bench.suite.jobs
+    )
+
+
+def proposed(bench: Bench) -> BenchSetting | None:
+    """Return the setting that is best for all jobs: of a search, or the winner of two.
+
+    None where the suite does not compare, where no job gains beyond the noise or another loses, and where too
+    few runs of a job count to know.
+    """
+    if not is_comparison(bench):
+        best = best_read_aheads(bench).values()
+        return BenchSetting.tried(max(best)) if best and len(bench.settings) > TWO else None
+    outcomes = {each.outcome for each in differences(bench)} - {Relation.SAME}
+    winners = {Relation.FASTER: bench.settings[-1], Relation.SLOWER: bench.settings[0]}
+    return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
+
+
+def is_comparison(bench: Bench) -> bool:
+    """Whether two settings were compared; a search that ended early may have tried two values, too."""
+    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
+    return len(tried) == TWO and bench.settings != tried
 
 
 class NotComparableError(Exception):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from nfstuned.model.bench import BenchSetting, Job, Suite
@@ -43,23 +43,13 @@ class Step(NamedTuple):
     setting: BenchSetting
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The upper bound of the jobs' bytes and requests under a rate."""
-
-    rate_bytes_per_s: int
-    job_bytes: int
-    """By all runs."""
-    requests: int
-    """In blocks."""
-
-
-def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int) -> Bounds:
-    """Return the most that a suite moves under these settings."""
-    planned = steps(suite, settings)
-    moved = [(step.job.ramp_s + step.job.runtime_s) * rate_bytes_per_s for step in planned]
-    blocks = [each / step.job.block_bytes for each, step in zip(moved, planned, strict=True)]
-    return Bounds(rate_bytes_per_s, math.ceil(sum(moved)), math.ceil(sum(blocks)))
+def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int) -> tuple[int, int]:
+    """Return the most bytes and blocks that all runs of a suite move under a rate."""
+    moved = [
+        ((step.job.ramp_s + step.job.runtime_s) * rate_bytes_per_s, step.job.block_bytes)
+        for step in steps(suite, settings)
+    ]
+    return math.ceil(sum(size for size, _ in moved)), math.ceil(sum(size / block for size, block in moved))
 
 
 def with_jobs(suite: Suite, names: Sequence[str]) -> Suite:

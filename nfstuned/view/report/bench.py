@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import groupby
+from typing import ClassVar
 
-from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against
+from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against, proposed, spread_of
 from nfstuned.core.samples.sample import figure, speed
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
@@ -18,16 +19,13 @@ from nfstuned.view.bench import (
     bench_rows,
     comparisons,
     policy_lines,
-    proposed,
     rate_lines,
     short_name,
     shortcomings,
-    spread_of,
-    throughput_text,
 )
 from nfstuned.view.report import pages
 from nfstuned.view.report.chart import number_ticks
-from nfstuned.view.words import NONE, TIME_FORM, shorten, text
+from nfstuned.view.words import TIME_FORM, shorten
 
 SMALL_BYTES = 64 << 10
 """The limit of a server is operations below this and bytes from here on; vendors draw the two apart."""
@@ -80,102 +78,94 @@ LATENCY = Quantity(
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A job under a setting."""
+class Point:
+    """A job under a setting: a bar, or a point of a curve."""
 
     job: str
-    setting: str
+    setting: BenchSetting
     colour: str
     spread: Spread
     description: str
 
 
 @dataclass(frozen=True, slots=True)
-class BarChart:
-    """Bars from the left to the right with one scale from 0 on, each with its name."""
+class _Chart:
+    """A figure of jobs under settings, with one scale from 0 on."""
 
     title: str
     quantity: Quantity
-    bars: tuple[Bar, ...]
-    rows: tuple[tuple[int, str, Bar | None], ...]
-    """The names of jobs with their upper edges, and of bars with their middles."""
-    height: int
-    """Without the numbers of the scale."""
-    width: int = WIDTH
-    left: int = 150
-
-    @classmethod
-    def of(cls, title: str, quantity: Quantity, bars: tuple[Bar, ...]) -> BarChart:
-        """Return the chart; a bar has the name of its job where each job has a single setting."""
-        has_headings = len({bar.colour for bar in bars}) > 1
-        rows: list[tuple[int, str, Bar | None]] = []
-        y, job = 2, ""
-        for bar in bars:
-            if has_headings and bar.job != job:
-                rows.append((y, bar.job, None))
-                y += _HEADING
-            job = bar.job
-            rows.append((y + _ROW // 2, shorten(bar.setting if has_headings else job, _NAME_WIDTH), bar))
-            y += _ROW
-        return cls(title, quantity, bars, tuple(rows), y + 2)
+    points: tuple[Point, ...]
+    width: ClassVar[int] = WIDTH
 
     @property
     def description(self) -> str:
         """The content for readers who do not see it."""
-        return f"{self.title}. {'; '.join(bar.description for bar in self.bars)}"
-
-    @property
-    def ticks(self) -> tuple[float, ...]:
-        """The numbers of the scale."""
-        return number_ticks(max(bar.spread.most for bar in self.bars))
-
-    def x(self, value: float) -> float:
-        """Return where a number is."""
-        return self.left + value / self.ticks[-1] * (self.width - self.left - _VALUES)
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """A read-ahead with the figures under it."""
-
-    kb: int
-    spread: Spread
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A figure of a job over the read-ahead, by its logarithm."""
-
-    title: str
-    quantity: Quantity
-    points: tuple[CurvePoint, ...]
-    """The smallest read-ahead first."""
-    present_kb: int | None
-    """The value before the measurement; None where it is not known or not on the curve."""
-    proposed_kb: int | None
-    width: int = WIDTH
-    height: int = 270
-    left: int = 78
-    right: int = WIDTH - 18
-    ceiling: int = 42
-    floor: int = 270 - 44
-
-    @property
-    def description(self) -> str:
-        """The content for readers who do not see it."""
-        parts = (*(point.description for point in self.points), *(name for _, name in self.marks))
-        return f"{self.title}. {'; '.join(parts)}"
+        return f"{self.title}. {'; '.join(point.description for point in self.points)}"
 
     @property
     def ticks(self) -> tuple[float, ...]:
         """The numbers of the scale."""
         return number_ticks(max(point.spread.most for point in self.points))
 
+
+@dataclass(frozen=True, slots=True)
+class BarChart(_Chart):
+    """Bars from the left to the right, each with its name: its job's where each job has a single setting."""
+
+    left: ClassVar[int] = 150
+
+    @property
+    def rows(self) -> tuple[tuple[int, str, Point | None], ...]:
+        """The names of jobs with their upper edges, and of bars with their middles."""
+        rows: list[tuple[int, str, Point | None]] = []
+        y, job = 2, ""
+        for bar in self.points:
+            if self._has_headings and bar.job != job:
+                rows.append((y, bar.job, None))
+                y += _HEADING
+            job = bar.job
+            name = short_name(bar.setting) if self._has_headings else job
+            rows.append((y + _ROW // 2, shorten(name, _NAME_WIDTH), bar))
+            y += _ROW
+        return tuple(rows)
+
+    @property
+    def height(self) -> int:
+        """The height without the numbers of the scale."""
+        headings = len({bar.job for bar in self.points}) if self._has_headings else 0
+        return 4 + headings * _HEADING + len(self.points) * _ROW
+
+    @property
+    def _has_headings(self) -> bool:
+        return len({bar.colour for bar in self.points}) > 1
+
+    def x(self, value: float) -> float:
+        """Return the place of a number."""
+        return self.left + value / self.ticks[-1] * (self.width - self.left - _VALUES)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve(_Chart):
+    """A figure of a job over the read-ahead, by its logarithm; the smallest read-ahead is first."""
+
+    present_kb: int | None
+    """The value before the measurement; None where it is not known or not on the curve."""
+    proposed_kb: int | None
+    height: ClassVar[int] = 270
+    left: ClassVar[int] = 78
+    right: ClassVar[int] = WIDTH - 18
+    ceiling: ClassVar[int] = 42
+    floor: ClassVar[int] = 270 - 44
+
+    @property
+    def values_kb(self) -> tuple[int, ...]:
+        """The read-aheads of the points."""
+        return tuple(point.setting.read_ahead_kb or 1 for point in self.points)
+
     @property
     def powers(self) -> tuple[int, ...]:
         """The powers of two from the least read-ahead to the largest."""
-        first, last = (self.points[0].kb - 1).bit_length(), self.points[-1].kb.bit_length()
+        first, last = (self.values_kb[0] - 1).bit_length(), self.values_kb[-1].bit_length()
         return tuple(1 << power for power in range(first, last))
 
     @property
@@ -188,12 +178,12 @@ class Curve:
         return tuple((kb, f"{name}: {kb} KiB") for kb, name in named if kb is not None)
 
     def x(self, kb: float) -> float:
-        """Return where a read-ahead is."""
-        octaves = math.log2(self.points[-1].kb / self.points[0].kb)
-        return self.left + math.log2(kb / self.points[0].kb) / octaves * (self.right - self.left)
+        """Return the place of a read-ahead."""
+        least, most = self.values_kb[0], self.values_kb[-1]
+        return self.left + math.log2(kb / least) / math.log2(most / least) * (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Return where a number is."""
+        """Return the place of a number."""
         return self.floor - value / self.ticks[-1] * (self.floor - self.ceiling)
 
 
@@ -205,10 +195,10 @@ def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
     """
     groups: dict[tuple[bool, bool], list[Job]] = {}
     for job in bench.suite.jobs:
-        points = _points(bench, job, THROUGHPUT)
-        if len(points) >= LEAST_POINTS:
-            yield _curve(bench, job, THROUGHPUT, points)
-            yield _curve(bench, job, LATENCY, _points(bench, job, LATENCY))
+        values = [point.setting.read_ahead_kb for point in _points(bench, job, THROUGHPUT)]
+        if len(list(filter(None, values))) >= LEAST_POINTS:
+            yield _curve(bench, job, THROUGHPUT)
+            yield _curve(bench, job, LATENCY)
         else:
             groups.setdefault((job.pattern.reads, job.block_bytes < SMALL_BYTES), []).append(job)
     for (reads, small), jobs in groups.items():
@@ -217,35 +207,29 @@ def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
         blocks = " to ".join(dict.fromkeys((texts[0], texts[-1])))
         for quantity in (OPERATIONS if small else THROUGHPUT, LATENCY):
             title = f"{'Reads' if reads else 'Writes'} of {blocks}: {quantity.title}"
-            if bars := tuple(bar for job in jobs for bar in _bars(bench, job, quantity)):
-                yield BarChart.of(title, quantity, bars)
+            if bars := tuple(bar for job in jobs for bar in _points(bench, job, quantity)):
+                yield BarChart(title, quantity, bars)
 
 
-def _bars(bench: Bench, job: Job, quantity: Quantity) -> Iterator[Bar]:
+def _points(bench: Bench, job: Job, quantity: Quantity) -> Iterator[Point]:
     for number, setting in enumerate(bench.settings):
         middle = spread_of(bench, job.name, setting, quantity.key)
         if middle is not None:
-            name = short_name(setting)
-            yield Bar(job.name, name, colour(number), middle, f"{job.name}, {name}: {quantity.text(middle)}")
+            description = f"{job.name}, {short_name(setting)}: {quantity.text(middle)}"
+            yield Point(job.name, setting, colour(number), middle, description)
 
 
 def colour(number: int) -> str:
-    """Return the class of the colour of a setting; from the fifth setting on they come again."""
+    """Return the class of the colour of a setting; the fifth setting has the first colour."""
     return f"b{number % _COLOURS + 1}"
 
 
-def _points(bench: Bench, job: Job, quantity: Quantity) -> tuple[CurvePoint, ...]:
-    points = [
-        CurvePoint(setting.read_ahead_kb, middle, f"{setting.read_ahead_kb} KiB: {quantity.text(middle)}")
-        for setting in bench.settings
-        if setting.read_ahead_kb and (middle := spread_of(bench, job.name, setting, quantity.key)) is not None
-    ]
-    return tuple(sorted(points, key=lambda point: point.kb))
-
-
-def _curve(bench: Bench, job: Job, quantity: Quantity, points: tuple[CurvePoint, ...]) -> Curve:
+def _curve(bench: Bench, job: Job, quantity: Quantity) -> Curve:
+    known = (point for point in _points(bench, job, quantity) if point.setting.read_ahead_kb)
+    points = tuple(sorted(known, key=lambda point: point.setting.read_ahead_kb or 0))
     present, best = bench.mount.read_ahead_kb, proposed(bench)
-    inside = range(points[0].kb, points[-1].kb + 1)
+    values = [point.setting.read_ahead_kb or 0 for point in points]
+    inside = range(values[0], values[-1] + 1)
     return Curve(
         f"{job.name}: {quantity.title} over the read-ahead",
         quantity,
@@ -266,10 +250,9 @@ class _Part:
 def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
     began = bench.time.astimezone(zone)
-    verdicts = tuple(comparisons(bench)) or tuple(_results(bench))
-    sentences = (*rate_lines(bench), *verdicts, *policy_lines(bench))
+    sentences = (*rate_lines(bench), *comparisons(bench), *policy_lines(bench))
     parts = groupby(sentences, lambda line: line.startswith(_INDENT))
-    names = [(colour(number), _key(setting)) for number, setting in enumerate(bench.settings)]
+    names = [(colour(number), setting) for number, setting in enumerate(bench.settings)]
     return pages.render(
         "bench.jinja",
         title=f"{bench.mount.mount_point} measured",
@@ -283,41 +266,5 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         keys=names if len(names) > 1 else [],
         headings=HEADER,
         rows=bench_rows(bench),
-        mount=_mount(bench),
-    )
-
-
-def _key(setting: BenchSetting) -> str:
-    """Return a setting's value, with its name where that is another text."""
-    value = short_name(setting)
-    return value if value == setting.name else f"{value}: {setting.name}"
-
-
-def _results(bench: Bench) -> Iterator[str]:
-    """Yield the throughput and latency of each job, where nothing was compared."""
-    for job in bench.suite.jobs:
-        for setting in bench.settings:
-            middle, latency = (
-                spread_of(bench, job.name, setting, each.key) for each in (THROUGHPUT, LATENCY)
-            )
-            if middle is not None and latency is not None:
-                after = f"each request {LATENCY.unit(latency.median)}"
-                yield f"{job.name}: {throughput_text(middle)}, {after}"
-
-
-def _mount(bench: Bench) -> tuple[tuple[str, str], ...]:
-    mount, rate = bench.mount, bench.rate_bytes_per_s
-    return (
-        ("Mount", mount.mount_point),
-        ("Server", mount.source),
-        ("Type", mount.fstype),
-        ("Options", mount.options),
-        ("Profile", mount.profile),
-        ("Read-ahead before", f"{mount.read_ahead_kb} KiB" if mount.read_ahead_kb is not None else NONE),
-        ("Connections", text(mount.connections)),
-        ("Kernel", mount.kernel or NONE),
-        ("fio", mount.fio or NONE),
-        ("Host", mount.host or NONE),
-        ("Runs of each job", text(bench.suite.repeats)),
-        ("Rate limit", speed(rate) if rate is not None else "none"),
+        rate=speed(bench.rate_bytes_per_s) if bench.rate_bytes_per_s is not None else "none",
     )
