@@ -40,7 +40,7 @@ from nfstuned.model.bench import (
     Varies,
 )
 from nfstuned.model.samples import Look
-from tests.core.test_rates import line, looks, moved, stats
+from tests.core.counters import line, looks, moved, stats
 
 JOB = Job("read", Pattern.READ, 65536)
 OTHER = Job("other", Pattern.RANDOM_READ, 4096, direct=True)

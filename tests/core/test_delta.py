@@ -35,8 +35,8 @@ from nfstuned.model.samples import Look, OpRate, Sample
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 from nfstuned.parse.proc.mountstats import operation_row, parse_mountstats, parse_stanzas, parse_transports
 from tests.check import hosts
-from tests.core.test_rates import figures, lasting, stats
-from tests.core.written import cut
+from tests.core.counters import cut, stats
+from tests.core.test_rates import figures, lasting
 from tests.parse.conftest import DATA
 from tests.parse.damage import TOKENS, damaged, names_go_on, tokens_damaged
 

@@ -16,15 +16,7 @@ from hypothesis import strategies as st
 from nfstuned.core.samples.history import COLUMNS, Axis, History, MountHistory
 from nfstuned.core.samples.sample import ratio
 from nfstuned.model.samples import OpRate, Sample
-from nfstuned.view.history import (
-    ASCII,
-    BLOCKS,
-    CSV_HEADER,
-    WIDTH,
-    csv_row,
-    history_lines,
-    sparkline,
-)
+from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, WIDTH, csv_row, history_lines, sparkline
 from nfstuned.view.words import duration, printable
 from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
@@ -190,13 +182,8 @@ def test_every_value_has_a_bar_and_the_greatest_the_highest(values: list[float |
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "0 s"),
-        (1.5, "1.5 s"),
-        (90, "90 s"),
-        (120, "2 min"),
-        (5400, "90 min"),
-        (12600, "3.5 h"),
-        (2e6, "23.1 d"),
+        *((0, "0 s"), (1.5, "1.5 s"), (90, "90 s"), (120, "2 min")),
+        *((5400, "90 min"), (12600, "3.5 h"), (2e6, "23.1 d")),
     ],
 )
 def test_a_duration_has_the_unit_of_its_size(seconds: float, text: str) -> None:
@@ -217,13 +204,8 @@ def test_a_row_of_csv_has_a_cell_for_each_column(sample: Sample) -> None:
 @pytest.mark.parametrize(
     ("text", "cell"),
     [
-        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
-        ("+1", "'+1"),
-        ("-1", "'-1"),
-        ("@SUM(A1)", "'@SUM(A1)"),
-        ("'=1", "''=1"),
-        ("\t=1", "\\t=1"),
-        ("\r=1", "\\r=1"),
+        *((f"{lead}1", f"'{lead}1") for lead in ("=HYPERLINK(", "+", "-", "@SUM(A", "'=")),
+        *(("\t=1", "\\t=1"), ("\r=1", "\\r=1")),
         ("\x1b]0;x\x07\udc9b", "\\x1b]0;x\\x07\\x9b"),
         ("fs:/é", "fs:/é"),
     ],

@@ -14,7 +14,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.samples import MetricFamily, Service, Totals
 from nfstuned.view.metrics import MOST_SERIES, families, findings_families
 from tests.check import hosts
-from tests.core.test_rates import moved, op, stats
+from tests.core.counters import moved, op, stats
 from tests.core.test_totals import counts, superblock
 from tests.core.test_totals import look as look_at
 

@@ -21,85 +21,31 @@ from nfstuned.core.samples.sample import (
     one_line,
     sample_to_json,
 )
-from nfstuned.model.kernel import ByteCounters, Mount, MountStats, OpCounters, Options, Transport, Volume
+from nfstuned.model.kernel import ByteCounters, MountStats, OpCounters, Options, Transport, Volume
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import operation_row
-from tests.core.written import cut
-
-MIB = 1 << 20
-GROUP = "v4.1 tcp 10.10.10.10:2049"
-OPTIONS = Options(
-    (("rw", None), ("vers", "4.1"), ("proto", "tcp"), ("nconnect", "2"), ("addr", "10.10.10.10"))
+from tests.core.counters import (
+    GROUP,
+    MIB,
+    OPTIONS,
+    counted,
+    cut,
+    line,
+    looks,
+    mount,
+    moved,
+    op,
+    stanza,
+    stats,
+    superblock,
+    tunnelled,
 )
-
-
-def op(
-    ops: int = 0, rtt_ms: int = 0, transmissions: int | None = None, errors: int | None = 0, queue_ms: int = 0
-) -> OpCounters:
-    sent = ops if transmissions is None else transmissions
-    moved = ops * 200 % (1 << 64), ops * 150 % (1 << 64)
-    return OpCounters(ops, sent, 0, *moved, queue_ms, rtt_ms, queue_ms + rtt_ms, errors)
-
-
-def moved(
-    read: int = 0, written: int = 0, server_read: int = 0, server_written: int = 0, direct_read: int = 0
-) -> ByteCounters:
-    pages = server_read // 4096, server_written // 4096
-    return ByteCounters(read, written, direct_read, 0, server_read, server_written, *pages)
-
-
-def line(sends: int = 0, in_flight: int = 0, backlog: int = 0) -> Transport:
-    return Transport("tcp", 0, 1, 0, sends, sends, 0, in_flight, backlog, 64, 0, 0)
-
-
-def stats(
-    age: int | None = 1000,
-    total: ByteCounters | None = None,
-    lines: tuple[Transport, ...] = (),
-    **ops: OpCounters,
-) -> MountStats:
-    return MountStats(
-        source="server:/data",
-        point="/mnt/data",
-        fstype="nfs4",
-        statvers="1.1",
-        age_s=age,
-        options=OPTIONS,
-        bytes=total or moved(),
-        transports=lines or (line(), line()),
-        ops=MappingProxyType(ops),
-    )
-
-
-def counted(
-    stats: MountStats, device: str = "0:43", group: str = GROUP, points: tuple[str, ...] = ("/mnt/data",)
-) -> Counted:
-    (stanza,) = cut(stats)
-    return Counted(device, int(device[2:]), points, "server:/data", group, stanza, 128)
-
-
-def looks(before: MountStats, now: MountStats, seconds: float = 10.0) -> tuple[Look, Look]:
-    """Two looks at one superblock, with the age that the later one must have."""
-    aged = replace(now, age_s=1000 + int(seconds))
-    return Look(5e8, 100.0, (counted(before),)), Look(5e8 + seconds, 100.0 + seconds, (counted(aged),))
 
 
 def one(before: MountStats, now: MountStats, seconds: float = 10.0) -> Sample:
     (sample,) = rates(*looks(before, now, seconds))
     return sample
-
-
-def mount(number: int, device: str = "0:43", point: str = "/mnt/data", parent: int = 1) -> Mount:
-    return Mount(number, parent, device, "/", point, "nfs4", "server:/data", OPTIONS)
-
-
-def superblock(*mounts: Mount) -> Superblock:
-    return Superblock(mounts[0].device, int(mounts[0].device[2:]), 128, mounts)
-
-
-def stanza(reads: int, point: str = "/mnt/data") -> MountStats:
-    return replace(stats(READ=op(reads)), point=point)
 
 
 def reads_seen(shown: Look) -> dict[str, int]:
@@ -113,20 +59,6 @@ def reads_seen(shown: Look) -> dict[str, int]:
 def seen(snapshot: Snapshot, *stats: MountStats) -> Look:
     """A look at a host whose mountstats has these mounts."""
     return make_look(snapshot, cut(*stats), 0.0, 0.0)
-
-
-def tunnelled(port: int) -> tuple[Superblock, ...]:
-    """Two mounts through a TLS tunnel each, and the port of the client that has both; 0: nfsfs shows none."""
-    shown = [
-        superblock(replace(mount(number, f"0:{number}", f"/{number}"), options=through(asked)))
-        for number, asked in ((43, 20049), (44, 20050))
-    ]
-    volume = Volume(4, "127.0.0.1", port, "", "0:0")
-    return tuple(replace(each, volume=replace(volume, device=each.device)) for each in shown)
-
-
-def through(port: int) -> Options:
-    return Options((("vers", "4.1"), ("proto", "tcp"), ("port", str(port)), ("addr", "127.0.0.1")))
 
 
 def looked(*superblocks: Superblock) -> Look:
@@ -578,12 +510,8 @@ class TestTelling:
     @pytest.mark.parametrize(
         ("bytes_per_s", "text"),
         [
-            (512, "512 B/s"),
-            (0.017, "0.02 B/s"),
-            (0.096, "0.1 B/s"),
-            (999.4, "999 B/s"),
-            (999.6, "1.0 kB/s"),
-            (4e16, "40000 TB/s"),
+            *((512, "512 B/s"), (0.017, "0.02 B/s"), (0.096, "0.1 B/s"), (999.4, "999 B/s")),
+            *((999.6, "1.0 kB/s"), (4e16, "40000 TB/s")),
         ],
     )
     def test_a_speed_has_the_unit_that_a_person_would_use(self, bytes_per_s: float, text: str) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 from nfstuned.core.samples.top import Saved, between, since_mounted
 from nfstuned.model.kernel import MountStats, Options
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
-from tests.core.test_rates import moved, op, stats
-from tests.core.written import cut, written
+from tests.core.counters import cut, moved, op, stats, written
 
 DATA = Path(__file__).parents[1] / "parse/data"
 MIB = 1 << 20

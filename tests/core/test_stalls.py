@@ -28,8 +28,7 @@ from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import NOTHING_UNDER_WAY, Counted, Look, Requests, RpcRequest, Sample, Stall
 from nfstuned.view.history import history_lines
 from nfstuned.view.report.page import mount_charts
-from tests.core.test_rates import stanza, tunnelled
-from tests.core.written import cut
+from tests.core.counters import cut, stanza, tunnelled
 
 OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"
 V3, V40, V41, V42 = (f"{version} tcp 10.0.0.5:2049" for version in ("v3", "v4.0", "v4.1", "v4.2"))

@@ -9,7 +9,7 @@ from nfstuned.core.samples.top import Frame, frame
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look
-from tests.core.test_rates import OPTIONS, counted, line, moved, op, stats
+from tests.core.counters import OPTIONS, counted, line, moved, op, stats
 
 MIB = 1 << 20
 START = 1_785_000_000.0
