@@ -24,7 +24,7 @@ def main() -> int:
 def _run() -> int:
     """Run the daemon, a change of the masks, or the command line; return the exit status."""
     if sys.argv[1:] == ["daemon"]:
-        from nfstuned.daemon.main import serve  # noqa: PLC0415 - the daemon and the command line never load each other
+        from nfstuned.daemon.loop import serve  # noqa: PLC0415 - the daemon and the command line never load each other
 
         return serve()
     if sys.argv[1:] in (["udev", "mask"], ["udev", "unmask"]):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
 import time
 from collections.abc import Callable, Container
 
+from nfstuned import __version__
 from nfstuned.core.samples.stalls import FOLLOW_S
 from nfstuned.daemon.metrics import Metrics
 from nfstuned.daemon.persister import Persister
@@ -19,7 +21,7 @@ from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy, find_files
 from nfstuned.host.config_child import Child, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
-from nfstuned.host.process import catch_signals
+from nfstuned.host.process import catch_signals, without_huge_pages
 from nfstuned.host.root import Root
 from nfstuned.host.service import notify, reloading, watchdog_s
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -275,3 +277,21 @@ class Daemon:
                 self._start_config()
             else:
                 self._stop_signal = signal.Signals(number).name
+
+
+def serve() -> int:
+    """Serve until SIGTERM; return the exit status: 1 when the kernel's events cannot be had."""
+    without_huge_pages()
+    journal = Journal()
+    journal.send(Message.STARTED, f"nfstuned {__version__}", Priority.INFO, version=__version__)
+    try:
+        daemon = Daemon(Root(), journal)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        text = f"cannot start: {where}{error.strerror}" + ("" if os.geteuid() == 0 else "; run it as root")
+        journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
+        return 1
+    # The modules live as long as the process: keep collections away from them.
+    gc.collect()
+    gc.freeze()
+    return daemon.run()

@@ -15,6 +15,7 @@ from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_line
 from tests.host.entries import Entries
 from tests.parse.test_samples import SAMPLE
+from tests.tree import put
 
 POLICY = Policy((), sample_file="/logs/samples.jsonl")
 OTHER = replace(POLICY, sample_file="/elsewhere/samples.jsonl")
@@ -36,8 +37,7 @@ class Reports:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    put(tmp_path / "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     (tmp_path / "logs").mkdir()
     return tmp_path
 

@@ -34,9 +34,7 @@ def identity(folder: Path, files: dict[str, str], cmdline: str = "") -> ClientId
         ({}, ()),
         ({ETC: ""}, ()),
         ({ETC: "uninitialized\n"}, ()),
-        ({ETC: ID}, (ETC,)),
         ({OF_DBUS: ID}, (OF_DBUS,)),
-        ({ETC: "", OF_DBUS: ID}, (OF_DBUS,)),
         ({ETC: "uninitialized\n", OF_DBUS: ID.strip().upper()}, (OF_DBUS,)),
         ({ETC: ID, OF_DBUS: ID}, (ETC, OF_DBUS)),
         ({OF_DBUS: ""}, ()),
@@ -58,15 +56,11 @@ def test_it_follows_no_link_to_that_of_dbus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "cmdline", "renamed"),
     [
-        (THERE, "ro quiet", True),
         ({CLOUD: "", PROGRAM: ""}, "", True),
         ({CLOUD: "", "/usr/local/bin/cloud-init": ""}, "", True),
-        ({CLOUD: ""}, "", False),
         ({PROGRAM: ""}, "", False),
         ({**THERE, "/etc/cloud/cloud-init.disabled": ""}, "", False),
-        (THERE, "ro cloud-init=disabled quiet", False),
         ({**THERE, CLOUD: "preserve_hostname: true\n"}, "", False),
-        ({**THERE, "/etc/cloud/cloud.cfg.d/10.cfg": "preserve_hostname: true\n"}, "", False),
         ({**THERE, "/etc/cloud/cloud.cfg.d/10.yaml": "preserve_hostname: true\n"}, "", True),
         (
             {

@@ -10,6 +10,7 @@ from nfstuned.host.network.links import Links, observe_links, observe_traffic, t
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Traffic
 from nfstuned.model.system import Interface, Route
+from tests.tree import link, put
 
 OWN_NETWORK = ["unshare", "--user", "--map-root-user", "--net", sys.executable, "-c"]
 ROUTED = """
@@ -43,14 +44,11 @@ for one in observe_links(Root("/nowhere"), ("10.6.0.9", "fe80::9%br0")).interfac
 def device(root: Path, name: str, driver: str, queues: int = 2, rps: str = "0") -> None:
     folder = root / "sys/class/net" / name
     for number in range(queues):
-        (folder / f"queues/rx-{number}").mkdir(parents=True)
-        (folder / f"queues/rx-{number}/rps_cpus").write_text(rps + "\n")
+        put(folder / f"queues/rx-{number}/rps_cpus", rps + "\n")
     (folder / "queues/tx-0").mkdir()
-    (folder / "device").mkdir()
-    (folder / "device/driver").symlink_to(f"../../../../bus/vmbus/drivers/{driver}")
-    (folder / "statistics").mkdir()
-    (folder / "statistics/rx_bytes").write_text("1000\n")
-    (folder / "statistics/tx_bytes").write_text("2000\n")
+    link(folder / "device/driver", f"../../../../bus/vmbus/drivers/{driver}")
+    put(folder / "statistics/rx_bytes", "1000\n")
+    put(folder / "statistics/tx_bytes", "2000\n")
 
 
 def test_this_hosts_own_address_is_local(tmp_path: Path) -> None:

@@ -45,18 +45,14 @@ def test_a_value_is_set_and_its_old_one_kept(root: Root) -> None:
     outcome = apply_action(root, State(root), action(root))
     assert outcome.result is Result.DONE
     assert value(root, "0:43") == "15360"
-    record = State(root).get("0:43")
-    assert record is not None
-    assert (record.original_kb, record.written_kb, record.undone) == (128, 15360, False)
+    assert State(root).get("0:43") == Record("0:43", action(root).bdi, 128, 15360)
 
 
 def test_the_first_original_survives_later_changes(root: Root) -> None:
     state = State(root)
     apply_action(root, state, action(root, new_kb=15360))
     apply_action(root, state, action(root, new_kb=16384))
-    record = state.get("0:43")
-    assert record is not None
-    assert (record.original_kb, record.written_kb) == (128, 16384)
+    assert state.get("0:43") == Record("0:43", action(root).bdi, 128, 16384)
 
 
 def test_another_superblock_under_the_same_number_is_not_touched(root: Root) -> None:
@@ -102,31 +98,29 @@ def test_a_rivals_value_that_is_read_back_is_not_recorded_as_its_own(root: Root)
     assert State(root).all()["0:43"].written_kb == planned.new_kb
 
 
-def test_undo_puts_every_value_back_once(root: Root) -> None:
+@pytest.fixture
+def tuned(root: Root) -> State:
+    """The records of two superblocks with nfstuned's values."""
     state = State(root)
-    apply_action(root, state, action(root, "0:43"))
-    apply_action(root, state, action(root, "0:44", new_kb=1024))
-    for device in ("0:43", "0:44"):
+    for device, new_kb in (("0:43", 15360), ("0:44", 1024)):
+        apply_action(root, state, action(root, device, new_kb))
         put_value(root, device, value(root, device) + "\n")
-    outcomes = undo(root, state)
+    return state
+
+
+def test_undo_puts_every_value_back_once(root: Root, tuned: State) -> None:
+    outcomes = undo(root, tuned)
     assert [outcome.action.device for outcome in outcomes] == ["0:43", "0:44"]
-    record = state.get("0:43")
-    assert record is not None
-    assert record.undone
-    assert undo(root, state) == ()
+    assert tuned.get("0:43") == Record("0:43", action(root).bdi, 128, 128, undone=True)
+    assert undo(root, tuned) == ()
 
 
-def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root) -> None:
-    state = State(root)
-    apply_action(root, state, action(root, "0:43"))
-    apply_action(root, state, action(root, "0:44", new_kb=1024))
-    for device in ("0:43", "0:44"):
-        put_value(root, device, value(root, device) + "\n")
+def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root, tuned: State) -> None:
     undone = Record("0:45", 1, 128, 128, undone=True)
-    state.put(undone)
-    outcomes = restore(root, state)
+    tuned.put(undone)
+    outcomes = restore(root, tuned)
     assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.DONE]
-    assert state.all() == {"0:45": undone}, "the administrator's own undo is kept"
+    assert tuned.all() == {"0:45": undone}, "the administrator's own undo is kept"
 
 
 def test_undo_leaves_what_somebody_else_changed_since(root: Root) -> None:

@@ -21,6 +21,12 @@ class Host(Tree):
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def helped(tmp_path: Path) -> Host:
+    """A host on which AZNFS runs."""
     made = Host(tmp_path)
     made.write("proc/1/mountinfo", "")
     made.write("proc/1/net/tcp", HEADER + LISTENS)
@@ -32,18 +38,17 @@ def host(tmp_path: Path) -> Host:
     return made
 
 
-def test_a_running_helper_is_seen_whole(host: Host) -> None:
-    assert host.tls() == Tls(Unit(installed=True, enabled=True, active=True), frozenset({20049}), ())
+def test_a_running_helper_is_seen_whole(helped: Host) -> None:
+    assert helped.tls() == Tls(Unit(installed=True, enabled=True, active=True), frozenset({20049}), ())
 
 
-def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(host: Host) -> None:
-    host.write("proc/cmdline", f"systemd.setenv={OVERRIDE}=windows.net")
-    assert host.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, ())
+def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(helped: Host) -> None:
+    helped.write("proc/cmdline", f"systemd.setenv={OVERRIDE}=windows.net")
+    assert helped.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, ())
 
 
 @pytest.mark.parametrize("folder", STUNNELS)
-def test_a_host_without_the_helper_does_not_have_its_sockets_read(tmp_path: Path, folder: str) -> None:
-    host = Host(tmp_path)
+def test_a_host_without_the_helper_does_not_have_its_sockets_read(host: Host, folder: str) -> None:
     host.write("proc/1/mountinfo", "")
     host.write("proc/1/net/tcp", HEADER + LISTENS)
     assert host.tls().listening is None
@@ -52,8 +57,7 @@ def test_a_host_without_the_helper_does_not_have_its_sockets_read(tmp_path: Path
 
 
 @pytest.mark.parametrize("folder", ["sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified"])
-def test_a_service_is_active_by_its_control_group_in_every_hierarchy(tmp_path: Path, folder: str) -> None:
-    host = Host(tmp_path)
+def test_a_service_is_active_by_its_control_group_in_every_hierarchy(host: Host, folder: str) -> None:
     host.write(f"lib/systemd/system/{WATCHDOG}", "[Service]\n")
     assert host.tls().watchdog == Unit(installed=True, enabled=False, active=None)
     host.write(f"{folder}/system.slice/ssh.service/cgroup.procs", "1\n")
@@ -78,8 +82,7 @@ def test_a_service_is_active_by_its_control_group_in_every_hierarchy(tmp_path: P
         "etc/systemd/system/autofs.service.d/cloud.conf",
     ],
 )
-def test_the_override_is_found_wherever_a_mount_may_get_it_from(tmp_path: Path, name: str) -> None:
-    host = Host(tmp_path)
+def test_the_override_is_found_wherever_a_mount_may_get_it_from(host: Host, name: str) -> None:
     assert host.tls().overrides == ()
     host.write(name, f'Environment="{OVERRIDE}=.chinacloudapi.cn"\n')
     (found,) = host.tls().overrides
@@ -95,9 +98,8 @@ def of_all(host: Host) -> list[tuple[str, str]]:
 
 
 def test_of_the_managers_files_the_last_name_counts_whatever_its_folder_and_then_the_kernels_line(
-    tmp_path: Path,
+    host: Host,
 ) -> None:
-    host = Host(tmp_path)
     names = (
         "etc/systemd/system.conf",
         "etc/systemd/system.conf.d/10.conf",
@@ -113,9 +115,8 @@ def test_of_the_managers_files_the_last_name_counts_whatever_its_folder_and_then
 
 @pytest.mark.parametrize("text", ["", "[Manager]\n", None])
 def test_a_file_of_the_managers_hides_that_of_its_name_in_a_weaker_folder(
-    tmp_path: Path, text: str | None
+    host: Host, text: str | None
 ) -> None:
-    host = Host(tmp_path)
     host.write("usr/lib/systemd/system.conf.d/a.conf", sets("windows.net"))
     assert of_all(host) == [("windows.net", "/usr/lib/systemd/system.conf.d/a.conf")]
     if text is None:
@@ -125,8 +126,8 @@ def test_a_file_of_the_managers_hides_that_of_its_name_in_a_weaker_folder(
     assert of_all(host) == []
 
 
-def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(tmp_path: Path) -> None:
-    host, units = Host(tmp_path), "etc/systemd/system"
+def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(host: Host) -> None:
+    units = "etc/systemd/system"
     names = (
         f"{units}/mnt-a.mount.d/10-cloud.conf",
         "usr/lib/systemd/system/mnt-a.mount.d/20-cloud.conf",
@@ -149,8 +150,8 @@ def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(t
     ]
 
 
-def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(tmp_path: Path) -> None:
-    host, weak, strong = Host(tmp_path), "usr/lib/systemd/system", "etc/systemd/system"
+def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(host: Host) -> None:
+    weak, strong = "usr/lib/systemd/system", "etc/systemd/system"
     names = (
         f"{strong}/mount.d",
         f"{weak}/mnt-.mount.d",
@@ -166,8 +167,7 @@ def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(t
 
 
 @pytest.mark.parametrize("text", ["", "[Mount]\nWhat=a:/b\n"])
-def test_a_units_file_hides_those_in_weaker_folders(tmp_path: Path, text: str) -> None:
-    host = Host(tmp_path)
+def test_a_units_file_hides_those_in_weaker_folders(host: Host, text: str) -> None:
     host.write("usr/lib/systemd/system/mnt-a.mount", sets("windows.net"))
     host.write("usr/local/lib/systemd/system/mnt-b.mount", sets("windows.net"))
     host.write("usr/lib/systemd/system/mnt-b.mount", sets("chinacloudapi.cn"))
@@ -179,8 +179,8 @@ def test_a_units_file_hides_those_in_weaker_folders(tmp_path: Path, text: str) -
     assert of_all(host) == [("windows.net", "/usr/local/lib/systemd/system/mnt-b.mount")]
 
 
-def test_a_drop_in_without_the_variable_is_named_where_one_of_its_name_has_it(tmp_path: Path) -> None:
-    host, weak, strong = Host(tmp_path), "usr/lib/systemd/system", "etc/systemd/system"
+def test_a_drop_in_without_the_variable_is_named_where_one_of_its_name_has_it(host: Host) -> None:
+    weak, strong = "usr/lib/systemd/system", "etc/systemd/system"
     host.write(f"{weak}/mnt-a.mount.d/cloud.conf", sets("windows.net"))
     host.write(f"{weak}/mnt-a.mount.d/other.conf", "[Mount]\nTimeoutSec=9\n")
     host.write(f"{strong}/mnt-a.mount.d/cloud.conf", "")
@@ -190,13 +190,12 @@ def test_a_drop_in_without_the_variable_is_named_where_one_of_its_name_has_it(tm
     ]
 
 
-def test_where_usr_is_merged_a_file_of_its_units_is_read_once(tmp_path: Path) -> None:
-    host = Host(tmp_path)
+def test_where_usr_is_merged_a_file_of_its_units_is_read_once(host: Host) -> None:
     host.write("usr/lib/systemd/system/mnt-a.mount.d/cloud.conf", sets("windows.net"))
     host.write("lib/systemd/system/mnt-a.mount.d/cloud.conf", sets("windows.net"))
     assert [file.split("/")[1] for _, file in of_all(host)] == ["lib", "usr"]
-    shutil.rmtree(tmp_path / "lib")
-    (tmp_path / "lib").symlink_to("usr/lib")
+    shutil.rmtree(host.folder / "lib")
+    (host.folder / "lib").symlink_to("usr/lib")
     assert [file.split("/")[1] for _, file in of_all(host)] == ["usr"]
 
 

@@ -10,7 +10,14 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.nfsmount import drop_ins, included, parse_mount_nfs, parse_nfsmount, read_nfs_utils
+from nfstuned.parse.etc.nfsmount import (
+    drop_ins,
+    in_version_order,
+    included,
+    parse_mount_nfs,
+    parse_nfsmount,
+    read_nfs_utils,
+)
 from tests.parse.damage import any_text, damaged, tokens_damaged
 from tests.tree import put
 
@@ -147,6 +154,14 @@ def test_an_include_does_not_leave_the_root() -> None:
 def test_drop_ins_are_read_in_the_order_of_versions() -> None:
     names = ["10-a.conf", "9-a.conf", ".conf", ".9.conf", "9.conf.bak", "README", "é.conf"]
     assert drop_ins(names) == ["9-a.conf", "10-a.conf", "é.conf"]
+
+
+def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> None:
+    names = ["10-a", "9-a", "1", "01", "09", "010", "000", "00", "0", "a2", "a10", "a2", "a"]
+    assert in_version_order(names) == [
+        *("000", "00", "01", "010", "09", "0", "1"),
+        *("9-a", "10-a", "a", "a2", "a2", "a10"),
+    ]
 
 
 @given(

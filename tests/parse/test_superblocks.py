@@ -225,24 +225,16 @@ def test_a_bdi_event_names_its_device(action: str) -> None:
     assert parse_uevent(message(action), "bdi") == Uevent(action, "bdi", "0:43")
 
 
-def test_events_of_other_subsystems_are_none() -> None:
-    assert parse_uevent(message(subsystem="bdisk"), "bdi") is None
-    assert parse_uevent(message(subsystem="xbdi"), "bdi") is None
-    assert parse_uevent(message(subsystem="net"), "bdi") is None
-
-
 def test_the_short_path_of_a_removed_transport_is_understood() -> None:
     event = parse_uevent(message("remove", "/switch-1/xprt-0-tcp", "sunrpc"), "sunrpc")
     assert event == Uevent("remove", "sunrpc", "xprt-0-tcp")
 
 
-def test_messages_of_udev_itself_are_none() -> None:
-    assert parse_uevent(b"libudev\0\xfe\xed\xca\xfe(\0\0\0ACTION=add\0SUBSYSTEM=bdi\0", "bdi") is None
-
-
 @pytest.mark.parametrize(
     "data",
     [
+        *(message(subsystem=name) for name in ("bdisk", "xbdi", "net")),
+        b"libudev\0\xfe\xed\xca\xfe(\0\0\0ACTION=add\0SUBSYSTEM=bdi\0",
         b"",
         b"add@/devices/virtual/bdi/0:43\0",
         b"add@/devices/virtual/bdi/0:43\0SUBSYSTEM=bdi",
@@ -250,7 +242,7 @@ def test_messages_of_udev_itself_are_none() -> None:
         b"SUBSYSTEM=bdi\0",
     ],
 )
-def test_a_message_that_was_cut_is_none(data: bytes) -> None:
+def test_events_of_other_subsystems_messages_of_udev_and_cut_ones_are_no_events(data: bytes) -> None:
     assert parse_uevent(data, "bdi") is None
 
 

@@ -123,7 +123,7 @@ def ping(place: tuple[str, int], seconds: float) -> str:
     except OSError as error:
         why = error.strerror or str(error)
     else:
-        why = "" if answered else "what answers there is no NFS server"
+        why = "" if answered else "another service than NFS answers there"
     return f"{place[0]} port {place[1]}: {why}" if why else ""
 
 

@@ -96,17 +96,15 @@ def read_cloud_mounts(root: FileTree, intent: Intent) -> None:
         return
     mounts: tuple[str, Sequence[CloudEntry]] | None = None
     defaults: Sequence[str | None] = DEFAULTS
-    for name in _files(root):
-        try:
-            config = parse_cloud(root.read_or_empty(name), root.shown(name))
-        except ParseError as error:
-            intent.refuse(error)
+    for file, config in _configs(root):
+        if isinstance(config, ParseError):
+            intent.refuse(config)
             continue
-        mounts = mounts if config.mounts is None else (name, config.mounts)
+        mounts = mounts if config.mounts is None else (file, config.mounts)
         defaults = config.defaults or defaults
     if mounts is not None:
-        name, entries = mounts
-        intent.add(cloud_requests(entries, defaults, root.shown(name)))
+        file, entries = mounts
+        intent.add(cloud_requests(entries, defaults, file))
 
 
 def names_clones(root: FileTree, cmdline: CommandLine) -> bool:
@@ -118,20 +116,22 @@ def names_clones(root: FileTree, cmdline: CommandLine) -> bool:
         return False
     if not root.exists(_CLOUD_CFG) or not any(map(root.exists, _PROGRAMS)):
         return False
-    preserved = False
-    for name in _files(root):
+    # read_cloud_mounts reports the errors.
+    configs = (config for _, config in _configs(root) if isinstance(config, CloudConfig))
+    choices = [config.preserve_hostname for config in configs if config.preserve_hostname is not None]
+    return not (choices and choices[-1])
+
+
+def _configs(root: FileTree) -> Iterator[tuple[str, CloudConfig | ParseError]]:
+    """Yield cloud-init's files in their order, each with its keys or its error; the last counts."""
+    names = (f"{_DROP_INS}/{name}" for name in root.names(_DROP_INS) if name.endswith(".cfg"))
+    for name in (_CLOUD_CFG, *names):
+        file = root.shown(name)
         try:
-            config = parse_cloud(root.read_or_empty(name), root.shown(name))
-        except ParseError:  # read_cloud_mounts reports it
-            continue
-        preserved = preserved if config.preserve_hostname is None else config.preserve_hostname
-    return not preserved
-
-
-def _files(root: FileTree) -> list[str]:
-    """Return the names of cloud-init's files; the last counts."""
-    names = (name for name in root.names(_DROP_INS) if name.endswith(".cfg"))
-    return [_CLOUD_CFG, *(f"{_DROP_INS}/{name}" for name in names)]
+            config: CloudConfig | ParseError = parse_cloud(root.read_or_empty(name), file)
+        except ParseError as error:
+            config = error
+        yield file, config
 
 
 def _keys(text: str, file: str) -> dict[str, Node]:

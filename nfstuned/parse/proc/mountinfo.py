@@ -38,9 +38,9 @@ SMB = Family(frozenset({"cifs", "smb3"}), " - ")
 def parse_mountinfo(
     text: str | Iterable[bytes], file: str = FILE, family: Family = NFS
 ) -> tuple[Mount | ParseError, ...]:
-    """Return the mounts of a family in their order, with an error in the place of a damaged line.
+    """Return the mounts of a family in their order, and an error for each damaged line.
 
-    The text may come in parts, of which no more is kept than the lines of the family.
+    The text may come in parts; only the lines of the family are kept.
     """
     parts = [text.encode("utf-8", "surrogateescape")] if isinstance(text, str) else text
     mounts: list[Mount | ParseError] = []
