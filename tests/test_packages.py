@@ -91,7 +91,7 @@ class TestTheLock:
         "line",
         ["click==8.5.1", "click>=8 --hash=sha256:" + "0" * 64, "click==8 --hash=md5:" + "0" * 32, "-r other"],
     )
-    def test_what_is_not_pinned_by_its_hash_is_refused(self, line: str) -> None:
+    def test_a_line_without_a_hash_is_refused(self, line: str) -> None:
         with pytest.raises(BuildError, match="a lock pins with =="):
             lock.parse_lock(line + "\n")
 
@@ -104,7 +104,7 @@ class TestTheLock:
         counts = {len(pin.hashes) for pin in lock.parse_lock(lock.VENDOR.read_text())}
         assert counts == {1, len(lock.PYTHONS)}
 
-    def test_what_builds_the_wheel_is_pinned_too(self) -> None:
+    def test_the_wheels_builders_are_pinned_too(self) -> None:
         assert {"build", "hatchling"} <= {pin.name for pin in lock.parse_lock(lock.TOOLS.read_text())}
 
     def test_wheels_that_are_there_need_no_network(self, tmp_path: Path, wheels: list[Path]) -> None:
@@ -133,7 +133,7 @@ class TestTheLibraries:
             ("core-1.0.data/scripts/core", "belongs outside"),
         ],
     )
-    def test_what_cannot_share_a_folder_is_refused(
+    def test_a_file_that_cannot_share_a_folder_is_refused(
         self, member: str, reason: str, tmp_path: Path, wheels: list[Path]
     ) -> None:
         strange = wheel(tmp_path, "core-1.0-cp312", {member: "other"})
@@ -306,7 +306,7 @@ class TestTheLauncher:
         assert machine.called() == [f"python{chosen} -sE {machine.lib}/__main__.py check --root a b"]
 
     @pytest.mark.parametrize("there", [[], ["3.9"], ["3.15"]])
-    def test_without_one_it_says_what_it_needs_and_could_not_check(
+    def test_without_a_python_it_names_the_versions_and_could_not_check(
         self, there: list[str], machine: Machine
     ) -> None:
         for version in there:
@@ -328,7 +328,7 @@ class TestCompiling:
         (machine.lib / "vendor/module.py").write_text("x = 1\n")
         return real.name.removeprefix("python")
 
-    def test_it_leaves_what_the_chosen_interpreter_takes_and_nothing_else(
+    def test_it_leaves_the_chosen_interpreters_files_and_nothing_else(
         self, python: str, machine: Machine
     ) -> None:
         cache = machine.lib / "vendor/__pycache__"
@@ -337,7 +337,7 @@ class TestCompiling:
         assert machine.run(machine.lib / "compile").returncode == 0
         assert [path.name for path in cache.iterdir()] == [f"module.cpython-{python.replace('.', '')}.pyc"]
 
-    def test_it_leaves_out_what_no_command_imports(self, python: str, machine: Machine) -> None:
+    def test_it_leaves_out_modules_that_no_command_imports(self, python: str, machine: Machine) -> None:
         del python
         vendor = machine.lib / "vendor"
         used = ["pygments/lexers/_mapping.py", "pyroute2/netlink/rtnl/ifinfmsg/plugins/bond.py"]
@@ -386,7 +386,7 @@ class TestDebiansScripts:
         assert self.call(debian, "prerm", "remove") == ["compile --clean"]
         assert self.call(debian, "postrm", "remove") == []
 
-    def test_an_installation_starts_the_service_and_an_upgrade_only_restarts_one_that_runs(
+    def test_an_installation_starts_the_service_and_an_upgrade_only_restarts_a_running_service(
         self, debian: Machine
     ) -> None:
         debian.boot()
@@ -401,13 +401,13 @@ class TestDebiansScripts:
             "deb-systemd-invoke try-restart nfstuned.service nfstuned-exporter.service",
         ]
 
-    def test_what_the_administrator_disabled_stays_disabled(self, debian: Machine) -> None:
+    def test_a_service_that_the_administrator_disabled_stays_disabled(self, debian: Machine) -> None:
         debian.command("deb-systemd-helper", 'test "$2" != was-enabled')
         calls = self.call(debian, "postinst", "configure", "0.1.0-1")
         assert "deb-systemd-helper enable nfstuned.service" not in calls
         assert "deb-systemd-helper update-state nfstuned.service" in calls
 
-    def test_a_removal_stops_the_service_and_a_purge_takes_what_it_wrote(self, debian: Machine) -> None:
+    def test_a_removal_stops_the_service_and_a_purge_removes_its_files(self, debian: Machine) -> None:
         debian.boot()
         kept = [debian.top / "etc/nfstuned", debian.top / "run/nfstuned", debian.top / "var/log/nfstuned"]
         shared = debian.top / "etc/nfsmount.conf.d"
@@ -593,6 +593,6 @@ class TestTheBillOfMaterials:
         assert bill["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
         assert bill["metadata"]["component"]["version"] == "0.1.0"
 
-    def test_what_is_carried_without_a_pin_ends_the_build(self, wheels: list[Path]) -> None:
+    def test_a_library_without_a_pin_ends_the_build(self, wheels: list[Path]) -> None:
         with pytest.raises(KeyError, match="plain"):
             sbom.bill(RELEASE, self.PINS[:1], libraries(wheels))

@@ -63,7 +63,7 @@ def table() -> Iterator[Row]:
 ROWS = [row for row in table() if row.constant != "Constant"]
 
 
-def told(folder: Path, **files: str) -> str:
+def intent_problems(folder: Path, **files: str) -> str:
     """Return the problems of the look at administrators' files."""
     for name, text in files.items():
         file = folder / "etc" / name.replace("__", "/").replace("_", ".")
@@ -121,11 +121,11 @@ def links(folder: Path) -> str:
 def includes(folder: Path) -> str:
     (folder / "etc").mkdir()
     (folder / "etc/n").write_text("a=1\n")
-    return told(folder, nfsmount_conf='[ Server "s" ]\n' + "include=/etc/n\n" * 101)
+    return intent_problems(folder, nfsmount_conf='[ Server "s" ]\n' + "include=/etc/n\n" * 101)
 
 
 def deep_includes(folder: Path) -> str:
-    return told(
+    return intent_problems(
         folder,
         nfsmount_conf='[ Server "s" ]\ninclude=/etc/n0\n',
         **{f"n{step}": f"include=/etc/n{step + 1}\n" for step in range(20)},
@@ -133,7 +133,9 @@ def deep_includes(folder: Path) -> str:
 
 
 def maps(folder: Path) -> str:
-    return told(folder, auto_master="".join(f"/a{step} auto.x\n" for step in range(1001)), auto_x="k s:/x\n")
+    return intent_problems(
+        folder, auto_master="".join(f"/a{step} auto.x\n" for step in range(1001)), auto_x="k s:/x\n"
+    )
 
 
 def names(folder: Path) -> str:
@@ -184,29 +186,35 @@ REACHED: dict[str, Reached] = {
         parse_mountstats("device s:/ mounted on /m with fstype nfs\n" + "\tbytes:\tx\n" * 9)
     ),
     "the quotation of a text in a message": lambda _: quoted("x" * 81),
-    "mounts that fstab, units and maps ask for": lambda folder: told(
+    "mounts that fstab, units and maps ask for": lambda folder: intent_problems(
         folder, fstab="".join(f"s:/{step} /mnt/{step} nfs rw 0 0\n" for step in range(10_001))
     ),
-    "the options of such a mount": lambda folder: told(folder, fstab=f"s:/ /m nfs {'a' * 4097} 0 0\n"),
-    "its source and its mount point": lambda folder: told(folder, fstab=f"s:/{'a' * 4095} /m nfs rw 0 0\n"),
-    "lines of these files that are not understood": lambda folder: told(folder, fstab="x\n" * 1001),
-    "assignments of nfsmount.conf": lambda folder: told(folder, nfsmount_conf=sections(1001)),
-    "those of a section": lambda folder: told(
+    "the options of such a mount": lambda folder: intent_problems(
+        folder, fstab=f"s:/ /m nfs {'a' * 4097} 0 0\n"
+    ),
+    "its source and its mount point": lambda folder: intent_problems(
+        folder, fstab=f"s:/{'a' * 4095} /m nfs rw 0 0\n"
+    ),
+    "lines of these files that are not understood": lambda folder: intent_problems(
+        folder, fstab="x\n" * 1001
+    ),
+    "assignments of nfsmount.conf": lambda folder: intent_problems(folder, nfsmount_conf=sections(1001)),
+    "those of a section": lambda folder: intent_problems(
         folder, nfsmount_conf="[ NFSMount_Global_Options ]\n" + assignments(101)
     ),
     "files that nfsmount.conf includes": includes,
     "how deep they include each other": deep_includes,
     "files of the automounter's maps": maps,
-    "how deep maps are mounted in each other": lambda folder: told(
+    "how deep maps are mounted in each other": lambda folder: intent_problems(
         folder, auto_master="/a auto.x\n", auto_x="k -fstype=autofs auto.x\n"
     ),
-    "maps that are no files, and are named": lambda folder: told(
+    "maps that are no files, and are named": lambda folder: intent_problems(
         folder, auto_master="".join(f"/a{step} yp:x\n" for step in range(1001))
     ),
-    "an entry of a map, with its key and variables put in": lambda folder: told(
+    "an entry of a map, with its key and variables put in": lambda folder: intent_problems(
         folder, auto_master="/a auto.x\n", auto_x=f"{'k' * 200} s:/{'&' * 82}\n"
     ),
-    "servers of a location in a map": lambda folder: told(
+    "servers of a location in a map": lambda folder: intent_problems(
         folder, auto_master="/a auto.x\n", auto_x=f"k {','.join(['s'] * 33)}:/x\n"
     ),
     "accounts that AZNFS lists as mounted": lambda _: str(
@@ -242,7 +250,7 @@ REACHED: dict[str, Reached] = {
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_a_bound_is_the_codes_and_is_told_where_it_is_reached(row: Row, tmp_path: Path) -> None:
+def test_a_bound_is_the_codes_and_is_reported_where_it_is_reached(row: Row, tmp_path: Path) -> None:
     module, _, name = row.constant.rpartition(".")
     assert getattr(import_module(f"nfstuned.{module}"), name) == row.value
     if row.said.startswith(NOTHING):
@@ -261,8 +269,8 @@ def test_a_bound_is_the_codes_and_is_told_where_it_is_reached(row: Row, tmp_path
         ({"nfsmount_conf": "[ NFSMount_Global_Options ]\n" + assignments(100)}, "100"),
     ],
 )
-def test_what_stays_within_a_bound_is_read_whole(files: dict[str, str], below: str, tmp_path: Path) -> None:
-    assert below not in told(tmp_path, **files)
+def test_a_text_within_a_bound_is_read_whole(files: dict[str, str], below: str, tmp_path: Path) -> None:
+    assert below not in intent_problems(tmp_path, **files)
 
 
 def test_maps_that_include_each_other_end(tmp_path: Path) -> None:
@@ -271,7 +279,7 @@ def test_maps_that_include_each_other_end(tmp_path: Path) -> None:
         f"auto_x{step}": "".join(f"+auto.x{other}\n" for other in range(16)) + f"k{step} s:/x\n"
         for step in range(16)
     }
-    assert told(tmp_path, auto_master="/a auto.x0\n", **files) == ""
+    assert intent_problems(tmp_path, auto_master="/a auto.x0\n", **files) == ""
     points = {request.point for request in observe_intent(Root(str(tmp_path)), ()).requests}
     assert points == {f"/a/k{step}" for step in range(16)}
 

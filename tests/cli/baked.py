@@ -1,4 +1,4 @@
-"""Images that are to be prepared, and what of them is there."""
+"""Images that are to be prepared, and their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nfstuned bake` over images: what it writes, what check then says, and what --undo leaves."""
+"""`nfstuned bake` over images: its files, the findings of check afterwards, and the files after --undo."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Image:
     return with_netapp(make("image-debian-13", tmp_path / "image", capsys))
 
 
-def test_it_enables_the_service_and_writes_what_the_mounts_need(image: Image) -> None:
+def test_it_enables_the_service_and_writes_the_mounts_settings(image: Image) -> None:
     before = everything(image.tree)
     run = image.run("bake", "--format", "json")
     assert (run.status, run.err) == (0, "")
@@ -68,7 +68,7 @@ def test_it_enables_the_service_and_writes_what_the_mounts_need(image: Image) ->
     assert new | link == {WANTED, DROP_IN, SLOTS, SESSION, RECORD}
 
 
-def test_the_text_names_each_file_what_it_is_about_and_why(image: Image) -> None:
+def test_the_text_names_each_file_its_value_and_the_reason(image: Image) -> None:
     run = image.run("bake", "--dry-run")
     lines = [line.split() for line in run.out.splitlines()]
     files = (WANTED, DROP_IN, DROP_IN, SLOTS, SESSION)
@@ -145,7 +145,7 @@ def test_folders_that_were_there_stay_and_those_with_something_else_in_them(imag
     assert not (image.tree / "etc/systemd").exists()
 
 
-def test_what_somebody_changed_since_stays_and_is_named(image: Image) -> None:
+def test_a_file_that_somebody_changed_since_stays_and_is_named(image: Image) -> None:
     image.run("bake")
     image.put(SLOTS, "options sunrpc tcp_max_slot_table_entries=64\n")
     (image.tree / WANTED).unlink()
@@ -161,7 +161,7 @@ def test_what_somebody_changed_since_stays_and_is_named(image: Image) -> None:
     assert not (image.tree / RECORD).exists()
 
 
-def test_another_bake_follows_what_somebody_decided_since(image: Image) -> None:
+def test_another_bake_follows_somebodys_change(image: Image) -> None:
     image.run("bake")
     image.put(SLOTS, "options sunrpc tcp_max_slot_table_entries=64\n")
     assert image.bake() == (0, [("file", f"/{SLOTS}", "skipped")])
@@ -205,7 +205,7 @@ class TestTheService:
         image.run("bake")
         assert (image.tree / WANTED).readlink() == Path("/" + place)
 
-    def test_an_administrators_unit_says_by_what_it_is_started(self, image: Image) -> None:
+    def test_an_administrators_unit_names_its_targets(self, image: Image) -> None:
         place = "etc/systemd/system/nfstuned.service"
         lines = ("no.target", "", "a.target b.target ../x.target")
         wanted = "".join(f"WantedBy={line}\n" for line in lines)
@@ -219,7 +219,7 @@ class TestTheService:
         ]
         assert (folder / "c.target.requires/nfstuned.service").readlink() == Path("/" + place)
 
-    def test_without_a_unit_it_says_what_comes_first_and_does_the_rest(self, image: Image) -> None:
+    def test_without_a_unit_it_names_the_first_step_and_does_the_rest(self, image: Image) -> None:
         (image.tree / UNIT).unlink()
         status, (first, *others) = image.actions()
         assert (status, first["old"], first["outcome"]) == (1, "not installed", "failed")
@@ -234,7 +234,7 @@ class TestTheService:
         assert (status, first["old"], first["outcome"]) == (1, "masked", "failed")
         assert not image.has(WANTED)
 
-    def test_one_that_is_started_already_is_not_touched_and_not_taken_back(self, image: Image) -> None:
+    def test_a_service_that_is_started_already_is_not_touched_and_not_taken_back(self, image: Image) -> None:
         image.link(WANTED, "/" + UNIT)
         image.run("bake")
         assert WANTED not in json.loads((image.tree / RECORD).read_text())["files"]
@@ -293,7 +293,7 @@ class TestDaemonless:
         image.run("bake", "--undo")
         assert everything(image.tree) == before
 
-    def test_one_that_a_preset_would_start_is_named_until_it_is_masked(self, image: Image) -> None:
+    def test_a_service_that_a_preset_would_start_is_named_until_it_is_masked(self, image: Image) -> None:
         image.program("usr/bin/awk")
         image.put("etc/machine-id", "uninitialized\n")
         (reason,) = [one["reason"] for one in image.actions("--daemonless")[1] if one["kind"] == "service"]
@@ -301,14 +301,14 @@ class TestDaemonless:
         image.link(MASK, "/dev/null")
         assert image.run("bake", "--daemonless").out.startswith("Nothing to do")
 
-    def test_undo_needs_no_such_word(self, image: Image) -> None:
+    def test_undo_takes_no_daemonless(self, image: Image) -> None:
         run = image.run("bake", "--undo", "--daemonless")
         assert (run.status, run.out) == (2, "")
         assert "leave --daemonless out" in run.err
 
 
 class TestTheDropIn:
-    def test_one_that_a_host_wrote_before_its_disk_became_an_image_comes_back(self, image: Image) -> None:
+    def test_a_hosts_own_drop_in_comes_back(self, image: Image) -> None:
         old = with_sections({"10.9.9.9": 4})
         image.put(DROP_IN, old)
         before = everything(image.tree)
@@ -319,13 +319,13 @@ class TestTheDropIn:
         assert (became[f"/{DROP_IN}"], became[f"/{SLOTS}"]) == ("as before", "removed")
         assert everything(image.tree) == before
 
-    def test_one_that_says_all_already_is_not_touched(self, image: Image) -> None:
+    def test_a_complete_drop_in_is_not_touched(self, image: Image) -> None:
         image.put(DROP_IN, with_sections({"10.1.2.4": 8, "10.1.2.5": 8}))
         assert "nconnect" not in {one["kind"] for one in image.actions()[1]}
         image.run("bake", "--undo")
         assert (image.tree / DROP_IN).exists()
 
-    def test_one_that_a_host_changed_after_the_bake_is_taken_over(self, image: Image) -> None:
+    def test_a_drop_in_that_a_host_changed_after_the_bake_is_taken_over(self, image: Image) -> None:
         image.run("bake")
         image.put(DROP_IN, with_sections({"10.1.2.4": 8, "10.7.7.7": 4}))
         image.run("bake")
@@ -334,7 +334,7 @@ class TestTheDropIn:
         assert image.sections() == {"10.1.2.4": 8, "10.7.7.7": 4}
 
     @pytest.mark.parametrize("kind", ["edited", "folder", "link"])
-    def test_what_nfstuned_did_not_write_is_refused(self, kind: str, image: Image) -> None:
+    def test_a_foreign_drop_in_is_refused(self, kind: str, image: Image) -> None:
         if kind == "edited":
             image.put(DROP_IN, with_sections({"10.1.2.4": 8}) + "# mine\n")
         elif kind == "link":
@@ -401,7 +401,7 @@ class TestParameters:
         assert image.run("bake", "--undo").status == 0
         assert not written.parent.exists()
 
-    def test_what_the_administrator_says_is_left_and_named(self, image: Image) -> None:
+    def test_an_administrators_parameter_is_left_and_named(self, image: Image) -> None:
         image.put("etc/modprobe.d/site.conf", "options sunrpc tcp_max_slot_table_entries=256\n")
         status, actions = image.actions()
         (one,) = [one for one in actions if one["target"].startswith("sunrpc.")]

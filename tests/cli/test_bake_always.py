@@ -108,7 +108,7 @@ def test_an_undo_that_is_killed_anywhere_can_be_run_again(image: Image, tmp_path
 
 
 @pytest.mark.parametrize("write", range(5))
-def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
+def test_a_full_disk_is_reported_and_written_files_can_be_taken_back(
     write: int, image: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Five are written: the record, three files, and the record again."""
@@ -135,7 +135,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_written_can_be_taken_back(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' rights to lay down")
-def test_without_root_it_says_so_and_changes_nothing(
+def test_without_root_it_names_the_remedy_and_changes_nothing(
     readable: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image = with_netapp(make("image-debian-13", readable / "image", capsys))
@@ -155,7 +155,7 @@ def test_without_root_it_says_so_and_changes_nothing(
 
 
 @pytest.mark.skipif(not may_unshare(), reason="no mount namespace for this user")
-def test_on_a_file_system_that_is_read_only_what_is_done_needs_no_writing(image: Image) -> None:
+def test_a_prepared_image_on_a_read_only_file_system_needs_no_writing(image: Image) -> None:
     assert _read_only(image, "--undo") == (0, "Nothing to take back: the image has nothing of bake's.\n", "")
     status, out, err = _read_only(image)
     assert (status, "done" in out) == (1, False)
@@ -176,7 +176,7 @@ def _read_only(image: Image, *args: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_what_is_no_image_is_refused(image: Image, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_image_is_refused(image: Image, tmp_path: Path) -> None:
     run = Image(tmp_path / "absent", image.capture).run("bake")
     assert (run.status, run.out) == (2, "")
     assert "No such file or directory" in run.err
@@ -204,7 +204,7 @@ def test_a_loop_of_links_is_named(image: Image) -> None:
     assert everything(image.tree) == before
 
 
-def test_what_could_not_be_read_is_not_taken_for_absent(image: Image) -> None:
+def test_an_unreadable_file_is_not_taken_for_absent(image: Image) -> None:
     own = image.tree / "etc/nfsmount.conf.d/10-loop.conf"
     own.parent.mkdir()
     own.symlink_to(own.name)
@@ -221,7 +221,7 @@ def test_what_could_not_be_read_is_not_taken_for_absent(image: Image) -> None:
         assert everything(image.tree) == before
 
 
-def test_what_it_wrote_stays_where_the_reason_for_it_could_not_be_read(image: Image) -> None:
+def test_written_files_stay_where_their_reason_could_not_be_read(image: Image) -> None:
     image.run("bake")
     fstab = image.tree / "etc/fstab"
     fstab.unlink()
@@ -290,9 +290,9 @@ def test_whatever_an_image_is_an_undo_leaves_it_as_it_was(
     shutil.rmtree(tree.tree, ignore_errors=True)
     image.copy(tree.tree)
     for place, thing in odd.items():
-        with contextlib.suppress(OSError):  # below what is no folder by now
+        with contextlib.suppress(OSError):  # below a name that is no folder by now
             furnish(tree.tree, place, thing)
-    before, beside = everything(tree.tree), everything(image.tree)
+    before, outside = everything(tree.tree), everything(image.tree)
     run = tree.run("bake", *words)
     assert run.status in {0, 1, 2}
     assert "Traceback" not in run.err
@@ -301,4 +301,4 @@ def test_whatever_an_image_is_an_undo_leaves_it_as_it_was(
     undone = tree.run("bake", "--undo")
     assert undone.status == 0 or RECORD in odd or "etc" in odd, undone
     assert everything(tree.tree) == before
-    assert everything(image.tree) == beside
+    assert everything(image.tree) == outside

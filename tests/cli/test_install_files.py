@@ -66,7 +66,7 @@ def test_every_file_is_put_where_the_system_looks_and_the_unit_starts_this_comma
     assert "systemctl enable --now nfstuned" in run.out
 
 
-def test_what_it_writes_is_for_everyone_to_read_whatever_the_umask(venv: Host) -> None:
+def test_everyone_may_read_the_files_under_any_umask(venv: Host) -> None:
     before = os.umask(0o077)
     try:
         assert venv.run("install-files").status == 0
@@ -114,9 +114,7 @@ def put_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [put_text, put_link, Path.mkdir])
-def test_what_somebody_else_put_there_is_not_touched_and_then_nothing_is(
-    put: Callable[[Path], None], venv: Host
-) -> None:
+def test_with_a_file_of_somebody_else_nothing_is_written(put: Callable[[Path], None], venv: Host) -> None:
     (venv.tree / MANUAL).parent.mkdir(parents=True)
     put(venv.tree / MANUAL)
     before = everything(venv.tree)
@@ -154,7 +152,7 @@ def older(venv: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return venv
 
 
-def test_a_newer_version_replaces_its_own_files_and_drops_what_it_does_not_have(older: Host) -> None:
+def test_a_newer_version_replaces_its_own_files_and_drops_obsolete_files(older: Host) -> None:
     run = older.run("install-files")
     assert (run.status, words(run.out)) == (0, {"write", "unchanged", "remove"})
     assert f"\nExecStart=/{COMMAND} daemon\n" in (older.tree / UNIT).read_text()
@@ -168,7 +166,7 @@ def test_a_newer_version_replaces_its_own_files_and_drops_what_it_does_not_have(
 def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_back(
     write: int, older: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three are written: the list, what differs (the unit alone), and the list without what was."""
+    """Three are written: the list, the unit, which differs, and the list of the new files alone."""
     calls = iter(range(100))
 
     def full(new: NewFile, data: bytes) -> None:
@@ -195,7 +193,7 @@ def test_an_image_is_given_by_its_folder(venv: Host, host: MakeHost) -> None:
     assert (venv.tree / MANUAL).exists()
 
 
-def test_python_m_nfstuned_finds_the_command_beside_its_python(
+def test_python_m_nfstuned_finds_the_command_next_to_its_python(
     venv: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/nfstuned/lib/python3/site-packages/nfstuned/__main__.py"])

@@ -115,7 +115,7 @@ def test_a_reader_that_leaves_early_is_no_accident() -> None:
         ("2>&- >/dev/full", ""),
     ],
 )
-def test_what_cannot_be_written_is_one_line_and_2(command: str, redirection: str, said: str) -> None:
+def test_output_that_cannot_be_written_is_one_line_and_2(command: str, redirection: str, said: str) -> None:
     script = f"{sys.executable} -m nfstuned {command} {redirection}"
     run = subprocess.run(["bash", "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (2, said)
@@ -138,7 +138,7 @@ def test_a_mistake_of_its_own_is_one_line_and_2(host: MakeHost, monkeypatch: pyt
     assert "test_main.py:" in run.err
 
 
-def test_a_host_without_a_kernel_release_is_told_in_one_line(host: MakeHost) -> None:
+def test_a_host_without_a_kernel_release_is_reported_in_one_line(host: MakeHost) -> None:
     here = host("no-nfs")
     (here.tree / "proc/sys/kernel/osrelease").unlink()
     run = here.run("status")

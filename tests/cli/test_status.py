@@ -75,7 +75,7 @@ def test_a_request_that_the_kernel_ignored_is_shown(host: MakeHost) -> None:
     assert "8/1/- ignored" in here.run("status").out
 
 
-def test_fstab_tells_the_request_of_a_mount_that_utab_does_not_know(host: MakeHost) -> None:
+def test_fstab_has_the_request_of_a_mount_that_utab_does_not_know(host: MakeHost) -> None:
     here = host("debian-13-6.12")
     (here.tree / "run/mount/utab").unlink()
     (here.tree / "etc/fstab").write_text("sa1.file.core.windows.net:/a/ /mnt/2/ nfs4 nconnect=16 0 0\n")
@@ -151,7 +151,7 @@ def test_after_undo_it_says_undone(host: MakeHost) -> None:
 
 
 @pytest.mark.usefixtures("as_user")
-def test_what_a_user_may_not_read_is_named_once(host: MakeHost) -> None:
+def test_a_file_that_a_user_may_not_read_is_named_once(host: MakeHost) -> None:
     here = host("debian-13-6.12")
     (here.tree / "proc/1/mountstats").chmod(0)
     run = here.run("status", "--format", "json")
@@ -161,7 +161,7 @@ def test_what_a_user_may_not_read_is_named_once(host: MakeHost) -> None:
 
 
 def on_a_terminal(tree: Path, columns: int, **environment: str) -> str:
-    """Return what a terminal of that width gets."""
+    """Return the output on a terminal of that width."""
     code = (
         "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
         f"sys.exit(main(['status'], Root({str(tree)!r})))"

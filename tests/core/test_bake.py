@@ -27,14 +27,14 @@ LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
 INSTALLED = Unit(installed=True)
 
 
-def told(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
+def summary(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
     return [(one.kind, one.target, one.result) for one in changes]
 
 
-def test_the_service_is_started_by_what_its_unit_names() -> None:
+def test_the_service_is_started_by_its_units_targets() -> None:
     wanted = wanted_service(ImageUnit(INSTALLED, UNIT, TEXT))
     assert wanted.contents == {LINK: Link(f"/{UNIT}")}
-    assert told(wanted.changes) == [(ChangeKind.SERVICE, SERVICE, Result.PLANNED)]
+    assert summary(wanted.changes) == [(ChangeKind.SERVICE, SERVICE, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_service_is_started_by_what_its_unit_names() -> None:
 )
 def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
     wanted = wanted_service(ImageUnit(INSTALLED, UNIT, install))
-    assert (dict(wanted.contents), told(wanted.changes)) == (
+    assert (dict(wanted.contents), summary(wanted.changes)) == (
         {},
         [(ChangeKind.SERVICE, SERVICE, Result.FAILED)],
     )
@@ -69,18 +69,19 @@ def test_a_target_that_is_named_twice_has_one_link() -> None:
         (ImageUnit(Unit(masked=True)), "masked"),
     ],
 )
-def test_what_cannot_be_started_is_told(service: ImageUnit, old: str) -> None:
+def test_a_service_that_cannot_be_started_is_reported(service: ImageUnit, old: str) -> None:
     (change,) = wanted_service(service).changes
     assert (change.old, change.new, change.place, change.result) == (old, "enabled", "", Result.FAILED)
 
 
-def test_what_something_starts_already_is_left() -> None:
+def test_a_service_that_something_starts_already_is_left() -> None:
     assert wanted_service(ImageUnit(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
 
 
-def test_the_rule_needs_awk_and_no_service_beside_it() -> None:
+def test_the_rule_needs_awk_and_no_service() -> None:
     assert (
-        told(wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2] is Result.FAILED
+        summary(wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2]
+        is Result.FAILED
     )
     wanted = wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
     assert wanted.contents == {RULE: b"rule"}
@@ -89,16 +90,16 @@ def test_the_rule_needs_awk_and_no_service_beside_it() -> None:
 
 
 def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
-    (_, beside) = wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
-    assert "first boot" in beside.reason
-    assert beside.reason.endswith("systemctl --root=DIR mask nfstuned.service")
+    (_, service) = wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
+    assert "first boot" in service.reason
+    assert service.reason.endswith("systemctl --root=DIR mask nfstuned.service")
 
 
 def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> Change:
     return Change(ChangeKind.PERSIST, name, old, new, result, "why")
 
 
-def test_sections_are_told_against_what_is_really_there() -> None:
+def test_sections_are_compared_with_the_images_own() -> None:
     planned = (section("a", None, 8), section("b", None, 8), section("x", None, 4, Result.SKIPPED))
     wanted = wanted_sections(planned, {"a": 8, "b": 8}, {"a": 8, "old": 4}, with_sections({"a": 8, "b": 8}))
     assert [(one.target, one.old, one.new, one.result) for one in wanted.changes] == [
@@ -113,10 +114,10 @@ def test_sections_are_told_against_what_is_really_there() -> None:
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], Step.REMOVE),)
-    assert told(results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
+    assert summary(results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
 
 
-def test_a_change_comes_to_what_its_file_does() -> None:
+def test_a_change_has_the_result_of_its_file() -> None:
     def change(path: str) -> Change:
         return Change(ChangeKind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
 
@@ -143,7 +144,7 @@ def test_a_change_comes_to_what_its_file_does() -> None:
     ]
 
 
-def test_what_is_taken_back_says_whether_something_comes_in_its_place() -> None:
+def test_a_removal_and_a_restored_text_differ() -> None:
     steps = (Placement("a", Step.REMOVE), Placement("b", Step.REMOVE), Placement("c", Step.KEEP, "edited"))
     changes = taken_back(steps, {"b"})
     assert [(one.new, one.result) for one in changes] == [

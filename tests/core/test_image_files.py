@@ -31,7 +31,7 @@ def known(*digests: str) -> Installed:
         ("", (OLD,), Step.REFUSE),
     ],
 )
-def test_only_what_is_missing_or_still_as_it_was_written_is_written(
+def test_only_a_missing_or_unchanged_file_is_written(
     found: str | None, ours: tuple[str, ...], step: Step
 ) -> None:
     (one,) = plan_files({UNIT: TEXT}, {UNIT: found}, known(*ours), COMMAND)
@@ -50,7 +50,7 @@ def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
     ("found", "steps"),
     [(OLD, [Step.REMOVE]), (OTHER, [Step.KEEP]), ("", [Step.KEEP]), (None, [])],
 )
-def test_only_what_is_still_as_it_was_written_is_removed(found: str | None, steps: list[Step]) -> None:
+def test_only_an_unchanged_file_is_removed(found: str | None, steps: list[Step]) -> None:
     assert [one.step for one in plan_removal({UNIT: found}, known(OLD), COMMAND)] == steps
 
 
@@ -66,7 +66,7 @@ def test_a_link_is_known_by_where_it_leads() -> None:
     assert (same.step, other.step) == (Step.SAME, Step.REFUSE)
 
 
-def test_what_is_still_what_it_was_before_needs_no_removal() -> None:
+def test_a_file_with_its_earlier_text_needs_no_removal() -> None:
     installed = Installed({UNIT: (NEW,)}, before={UNIT: BEFORE})
     assert plan_removal({UNIT: digest(BEFORE.encode())}, installed, COMMAND) == ()
     (one,) = plan_removal({UNIT: NEW}, installed, COMMAND)

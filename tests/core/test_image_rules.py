@@ -43,7 +43,7 @@ def ask(options: str, fstype: str = "nfs") -> Request:
 @pytest.mark.parametrize(
     ("unit", "found"), [(Unit(), 0), (Unit(installed=True, enabled=True), 0), (Unit(installed=True), 1)]
 )
-def test_only_what_is_installed_can_lack_a_start(unit: Unit, found: int) -> None:
+def test_only_an_installed_service_can_lack_a_start(unit: Unit, found: int) -> None:
     assert len(list(not_enabled(facts(system=System(daemon=unit))))) == found
 
 
@@ -85,7 +85,7 @@ def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:
         ((ask("", "cifs"),), frozenset(), {"cifs"}, ""),
     ],
 )
-def test_a_kernel_lacks_only_what_the_images_mounts_need(
+def test_a_kernel_lacks_only_modules_of_the_images_mounts(
     requests: tuple[Request, ...], helpers: set[str], modules: set[str], missing: str
 ) -> None:
     system = kernels(ImageKernel(NEW, frozenset(modules)), helpers=frozenset(helpers))
@@ -113,7 +113,7 @@ def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
         ("5.3.0-1041-azure", "as many connections as nconnect asks for"),
     ],
 )
-def test_the_newest_kernels_defaults_are_told(release: str, observed: str) -> None:
+def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -> None:
     system = kernels(ImageKernel("3.10.0"), ImageKernel(release), helpers=HELPER)
     found = list(kernel_defaults(facts(system=system)))
     assert [(fault.subject, fault.observed) for fault in found] == [(f"kernel {release}", observed)]
@@ -128,7 +128,7 @@ def test_the_newest_kernels_defaults_are_told(release: str, observed: str) -> No
         kernels(ImageKernel("latest"), helpers=HELPER),
     ],
 )
-def test_nothing_is_told_without_a_kernel_or_nfs_or_where_the_release_does_not_tell(system: System) -> None:
+def test_nothing_is_reported_without_a_kernel_nfs_or_a_known_release(system: System) -> None:
     assert list(kernel_defaults(facts(system=system))) == []
     assert list(kernel_defaults(facts(ask("vers=3"), system=replace(system, kernels=())))) == []
 

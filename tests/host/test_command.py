@@ -1,4 +1,4 @@
-"""Tools as children: what they say, and that nothing of them outlives their time."""
+"""Tools as children: their output, and no process after their time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_output_of_a_tool_is_returned() -> None:
     assert run_tool(["sh", "-c", "echo one; echo noise >&2"], 30) == Done("one\n", "", "noise\n")
 
 
-def test_a_failure_is_what_the_tool_said_in_one_line() -> None:
+def test_a_failure_has_the_tools_words_in_one_line() -> None:
     done = run_tool(["sh", "-c", "echo half; echo ' first' >&2; echo second >&2; exit 32"], 30)
     assert done == Done("half\n", "first; second; sh ended with status 32", " first\nsecond\n")
 
@@ -40,7 +40,7 @@ def test_a_tool_has_a_session_of_its_own_and_no_input() -> None:
     assert run_tool([sys.executable, "-c", program], 30).output == "True ''\n"
 
 
-def test_what_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+def test_a_tool_that_takes_too_long_ends_with_its_children(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     started = time.monotonic()
     done = run_tool(["sh", "-c", f"echo trying >&2; sleep 300 & echo $! >{file}; wait"], 0.7)
@@ -49,7 +49,7 @@ def test_what_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> No
     assert _ends(int(file.read_text()))
 
 
-def test_what_a_tool_leaves_running_is_not_waited_for() -> None:
+def test_a_child_that_a_tool_leaves_running_is_not_waited_for() -> None:
     started = time.monotonic()
     done = run_tool(["sh", "-c", "sleep 30 & echo $!"], 25)
     assert time.monotonic() - started < 20

@@ -43,7 +43,7 @@ def children() -> set[str]:
     return {pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
 
 
-def told(root: Root) -> tuple[str, ...]:
+def problems(root: Root) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
         load_policy(root)
     return caught.value.problems
@@ -69,18 +69,18 @@ def test_drop_ins_follow_the_main_file_by_name_and_editors_files_are_left_out(et
     assert load_policy(root).files == tuple(root.path(name) for name in find_files(root))
 
 
-def test_a_folder_of_drop_ins_that_is_none_is_told(etc: Path, root: Root) -> None:
+def test_a_file_instead_of_the_drop_ins_folder_is_reported(etc: Path, root: Root) -> None:
     (etc / "conf.d").rmdir()
     (etc / "conf.d").write_text("")
-    assert told(root) == (f"{etc}/conf.d: cannot be listed: Not a directory",)
+    assert problems(root) == (f"{etc}/conf.d: cannot be listed: Not a directory",)
 
 
-def test_a_file_that_cannot_be_read_is_told_and_the_others_are_checked(etc: Path, root: Root) -> None:
+def test_an_unreadable_file_is_reported_and_the_others_are_checked(etc: Path, root: Root) -> None:
     (etc / "nfstuned.toml").mkdir()
     (etc / "conf.d" / "1.toml").symlink_to("nowhere")
     (etc / "conf.d" / "2.toml").write_bytes(b"# one\n# \xe9\n")
     (etc / "conf.d" / "3.toml").write_text(BROKEN)
-    assert [line.partition(": ")[0] for line in told(root)] == [
+    assert [line.partition(": ")[0] for line in problems(root)] == [
         f"{etc}/nfstuned.toml",
         f"{etc}/conf.d/1.toml",
         f"{etc}/conf.d/2.toml:2",
@@ -89,12 +89,12 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_checked(etc: Path
     ]
 
 
-def test_a_file_of_others_is_told(readable: Path, request: pytest.FixtureRequest) -> None:
+def test_a_file_of_others_is_reported(readable: Path, request: pytest.FixtureRequest) -> None:
     etc = readable / "etc/nfstuned"
     (etc / "conf.d").mkdir(parents=True)
     (etc / "nfstuned.toml").touch(0o000)
     request.getfixturevalue("as_user")
-    assert told(Root(str(readable))) == (f"{etc}/nfstuned.toml: cannot be read: Permission denied",)
+    assert problems(Root(str(readable))) == (f"{etc}/nfstuned.toml: cannot be read: Permission denied",)
 
 
 def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:
@@ -103,10 +103,10 @@ def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None
     (etc / "nfstuned.toml").write_text(BROKEN)
     with pytest.raises(ConfigError) as caught:
         start_load(root, TIMEOUT_S).finish()
-    assert caught.value.problems == told(root)
+    assert caught.value.problems == problems(root)
 
 
-def test_a_file_name_that_is_not_utf8_still_gets_its_problem_told(etc: Path, root: Root) -> None:
+def test_a_file_name_that_is_not_utf8_still_has_its_problem_reported(etc: Path, root: Root) -> None:
     (etc / "conf.d" / "\udcff.toml").write_text(BROKEN)
     with pytest.raises(ConfigError) as caught:
         start_load(root, TIMEOUT_S).finish()
@@ -154,7 +154,7 @@ def test_a_child_without_an_answer_by_the_deadline_is_ended(root: Root) -> None:
         (None, "cannot be validated"),
     ],
 )
-def test_whatever_becomes_of_the_child_is_a_configuration_error(
+def test_each_failure_of_the_child_is_a_configuration_error(
     program: str | None, message: str, tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = tmp_path / "python"
@@ -166,7 +166,7 @@ def test_whatever_becomes_of_the_child_is_a_configuration_error(
         start_load(root, 0.5).finish()
 
 
-def test_the_childs_program_says_by_its_status_what_it_prints(
+def test_the_childs_status_marks_a_policy_or_problems(
     etc: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert print_policy(str(tmp_path)) == 0
@@ -176,7 +176,7 @@ def test_the_childs_program_says_by_its_status_what_it_prints(
     assert capsysbinary.readouterr().out.count(b"\n") == 1
 
 
-def test_what_the_daemon_imports_does_not_bring_the_validator() -> None:
+def test_the_daemons_imports_do_not_bring_the_validator() -> None:
     heavy = {"pydantic", "click", "rich", "asyncio", "nfstuned.parse.config.policy"}
     program = (
         "import sys, nfstuned.host.config, nfstuned.core.policy.decision; "

@@ -1,4 +1,4 @@
-"""A file that was not there: what it is made with, what is refused, and what a refusal leaves."""
+"""A new file: its modes, refusals, and the files after a refusal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_folder_above_is_not_made(file: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["file", "link", "folder"])
-def test_what_somebody_else_made_meanwhile_stays(file: Path, other: str) -> None:
+def test_a_file_that_somebody_else_made_meanwhile_stays(file: Path, other: str) -> None:
     file.parent.mkdir()
     if other == "file":
         file.write_bytes(b"mine\n")
@@ -63,6 +63,6 @@ def test_what_somebody_else_made_meanwhile_stays(file: Path, other: str) -> None
     assert os.listdir(file.parent) == ["50-x.conf"]
 
 
-def test_a_folder_that_leads_nowhere_is_said(file: Path) -> None:
+def test_a_folder_that_leads_nowhere_is_reported(file: Path) -> None:
     file.parent.symlink_to("/nowhere/at/all")
     assert "No such file or directory" in create(str(file), TEXT, lock(file))

@@ -45,7 +45,7 @@ def test_kernels_are_found_once_whether_lib_is_a_link_or_not(tmp_path: Path) -> 
     assert [one.release for one in read_kernels(root)][-1] == "6.1.0-1-amd64"
 
 
-def test_what_a_removed_kernel_left_and_other_folders_are_no_kernels(tmp_path: Path) -> None:
+def test_leftovers_of_removed_kernels_and_other_folders_are_no_kernels(tmp_path: Path) -> None:
     root = image(
         tmp_path,
         "usr/lib/modules/5.10.0-1-amd64/modules.dep",
@@ -108,7 +108,7 @@ def test_presets_count_at_a_first_boot_only(
     assert at_first_boot(root, System(daemon=Unit(installed=True, enabled=True))).daemon.enabled
 
 
-def test_no_preset_enables_what_is_masked_and_etc_hides_a_vendors_preset(tmp_path: Path) -> None:
+def test_no_preset_enables_a_masked_unit_and_etc_hides_a_vendors_preset(tmp_path: Path) -> None:
     root = image(tmp_path, "usr/lib/systemd/system/nfstuned.service", "etc/systemd/system/x")
     for folder, text in (("usr/lib", "disable *"), ("etc", "enable *")):
         put(tmp_path / folder / "systemd/system-preset/50.preset", text)

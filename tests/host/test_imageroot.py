@@ -29,7 +29,7 @@ class OpenHow(ctypes.Structure):
 
 
 def kernel_reads(image: str, name: str) -> str:
-    """Return what openat2(2) finds, which can stay in a folder by itself; "" where there is nothing."""
+    """Return the text that openat2(2) finds inside a folder; "" for an absent file."""
     folder = os.open(image, os.O_PATH)
     how = OpenHow(os.O_RDONLY, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
     syscall = ctypes.CDLL(None, use_errno=True).syscall
@@ -46,7 +46,7 @@ def kernel_reads(image: str, name: str) -> str:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """An image beside a file that is none of its business."""
+    """An image next to a file outside it."""
     folder = tmp_path / "image"
     (folder / "etc").mkdir(parents=True)
     put(tmp_path / "secret", OUTSIDE)
@@ -127,7 +127,7 @@ def test_a_chain_of_links_is_followed_as_far_as_the_kernel_does(image: Path) -> 
         assert root.read_or_empty(f"etc/{number}") == theirs
 
 
-def test_a_link_to_nowhere_exists_and_what_is_not_there_does_not(image: Path) -> None:
+def test_a_link_to_nowhere_exists_and_an_absent_name_does_not(image: Path) -> None:
     link(image / "etc/a", "nowhere")
     root = ImageRoot(str(image))
     assert root.exists("etc/a")
@@ -146,7 +146,7 @@ def test_a_link_to_dev_null_is_an_empty_file(image: Path) -> None:
     assert tuple(root.faults) == ()
 
 
-def test_what_is_made_at_boot_is_not_looked_at(image: Path) -> None:
+def test_folders_that_are_filled_at_boot_are_not_looked_at(image: Path) -> None:
     for folder in ("proc", "sys", "run", "dev"):
         put(image / folder / "1/mountinfo", "text")
     put(image / "etc/run/a", "text")
@@ -158,7 +158,7 @@ def test_what_is_made_at_boot_is_not_looked_at(image: Path) -> None:
 
 
 def misplace(path: Path) -> dict[str, str]:
-    """Put what is no file where files should be; return what is said of each."""
+    """Put other things where files should be; return the problem of each."""
     os.mkfifo(path / "fifo")
     (path / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as server:
@@ -177,7 +177,7 @@ def misplace(path: Path) -> dict[str, str]:
 
 @pytest.mark.timeout(5)
 @pytest.mark.parametrize("kind", [ImageRoot, Root])
-def test_what_is_no_text_is_told_and_never_waited_for(
+def test_anything_but_a_text_is_reported_and_never_waited_for(
     image: Path, kind: type[Root], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(image / "etc")  # a socket's name has room for a hundred bytes
@@ -194,7 +194,7 @@ def test_what_is_no_text_is_told_and_never_waited_for(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
-def test_a_device_is_told_and_never_opened(image: Path) -> None:
+def test_a_device_is_reported_and_never_opened(image: Path) -> None:
     os.mknod(image / "etc" / "fstab", 0o20666, os.makedev(1, 5))  # /dev/zero, which has no end
     for root in (ImageRoot(str(image)), Root(str(image))):
         assert root.read_or_empty("etc/fstab") == ""
@@ -237,7 +237,7 @@ def test_an_executable_is_one_by_its_own_mode(image: Path) -> None:
     assert not root.executable("bin")
 
 
-def test_what_is_denied_is_remembered(as_user: None) -> None:
+def test_a_denied_file_is_remembered(as_user: None) -> None:
     del as_user
     root = ImageRoot("/")
     assert root.read_or_empty("etc/shadow") == ""
@@ -265,7 +265,7 @@ def test_walking_leaves_no_descriptor_open(image: Path) -> None:
 
 
 @pytest.mark.timeout(10)
-def test_an_image_full_of_what_is_no_file_is_seen_in_a_moment(image: Path) -> None:
+def test_an_image_full_of_pipes_is_read_in_a_moment(image: Path) -> None:
     for name in ("fstab", "nfsmount.conf", "auto.master", "nfs.conf", "os-release", "machine-id"):
         os.mkfifo(image / "etc" / name)
     (image / "etc" / "systemd" / "system" / "mnt.mount").mkdir(parents=True)
@@ -305,7 +305,7 @@ def root(tmp_path: Path) -> BareRoot:
     return BareRoot(str(tmp_path), {HIDDEN, "etc/link"})
 
 
-def test_what_is_hidden_is_not_there_whoever_asks(root: BareRoot) -> None:
+def test_a_hidden_file_is_absent_for_every_reader(root: BareRoot) -> None:
     assert not root.exists(HIDDEN)
     assert not root.executable(HIDDEN)
     assert root.read_or_empty(HIDDEN) == ""
@@ -315,7 +315,7 @@ def test_what_is_hidden_is_not_there_whoever_asks(root: BareRoot) -> None:
         root.read(HIDDEN)
 
 
-def test_all_else_is(root: BareRoot) -> None:
+def test_all_other_files_are_there(root: BareRoot) -> None:
     assert root.exists("etc/modprobe.d/other.conf")
     assert root.executable("etc/slots.conf")
     assert root.read("etc/slots.conf") == "text"

@@ -41,16 +41,14 @@ def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-def test_what_is_written_is_in_the_list_with_the_folders_that_were_made(
-    root: ImageRoot, tmp_path: Path
-) -> None:
+def test_the_list_has_each_written_file_and_each_new_folder(root: ImageRoot, tmp_path: Path) -> None:
     installed = write(root, one=b"1", two=Link("/one"))
     assert installed.folders == ("etc/a",)
     assert set(installed.digests) == {"etc/a/one", "etc/a/two"}
     assert names(tmp_path) == {"etc", "etc/a", "etc/a/one", "etc/a/two", LIST}
 
 
-def test_what_is_not_wanted_any_more_goes_from_both(root: ImageRoot, tmp_path: Path) -> None:
+def test_an_unwanted_file_goes_from_list_and_tree(root: ImageRoot, tmp_path: Path) -> None:
     write(root, one=b"1", two=b"2")
     assert set(write(root, one=b"new").digests) == {"etc/a/one"}
     assert names(tmp_path) == {"etc", "etc/a", "etc/a/one", LIST}
@@ -71,7 +69,7 @@ def test_a_text_that_was_replaced_is_put_back(root: ImageRoot, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_what_is_no_file_is_no_list(kind: str, root: ImageRoot, tmp_path: Path) -> None:
+def test_anything_but_a_file_is_no_list(kind: str, root: ImageRoot, tmp_path: Path) -> None:
     (tmp_path / LIST).mkdir() if kind == "folder" else (tmp_path / LIST).symlink_to("/nowhere")
     with pytest.raises(ParseError, match=f"^/{LIST}: is no regular file"):
         Ledger(root, LIST)

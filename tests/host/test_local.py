@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Root:
         "var/mnt/up": "../../srv",
         "export": "srv/nfs/share",
         "loop": "loop",
-        "srv/nfs": "/nowhere",  # what is below a mount is not looked at
+        "srv/nfs": "/nowhere",  # nothing below a mount is looked at
     }.items():
         (tmp_path / link).symlink_to(target)
     return Root(str(tmp_path))
@@ -68,7 +68,7 @@ def test_without_mountinfo_nobody_knows(tmp_path: Path) -> None:
         ("/srv/nfs", "nfs", "usr/local/lib/udev/rules.d/99-nfs.rules"),
     ],
 )
-def test_what_a_network_has_of_a_sites_programs_is_absent_and_no_fault(
+def test_a_sites_programs_on_a_network_are_absent_and_no_fault(
     tmp_path: Path, point: str, fstype: str, name: str
 ) -> None:
     place = tmp_path / name

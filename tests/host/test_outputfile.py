@@ -37,7 +37,7 @@ def _umask() -> int:
     return mask
 
 
-def test_what_was_there_stays_until_all_is_written(file: Path) -> None:
+def test_the_old_file_stays_until_all_is_written(file: Path) -> None:
     file.write_text("old\n")
 
     def lines() -> Iterator[str]:
@@ -87,13 +87,13 @@ def test_a_pipe_is_written_to(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "absent/page.html"])
-def test_what_cannot_be_written_is_an_os_error(tmp_path: Path, name: str) -> None:
+def test_a_place_without_a_folder_is_an_os_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(OSError, match="directory"):
         write_file(str(tmp_path / name), ["line"])
     assert names(tmp_path) == []
 
 
-def test_a_place_that_cannot_be_is_told_before(file: Path) -> None:
+def test_an_impossible_place_is_refused_before_the_work(file: Path) -> None:
     demand_place(str(file))
     assert names(file.parent) == []
     for name in (str(file.parent), f"{file}/page.html"):
@@ -110,7 +110,7 @@ def test_a_file_is_no_folder(file: Path) -> None:
 
 
 @pytest.mark.usefixtures("as_user")
-def test_a_folder_of_somebody_else_is_told_before() -> None:
+def test_a_folder_of_somebody_else_is_refused_before_the_work() -> None:
     with pytest.raises(PermissionError):
         demand_place("/etc/page.html")
 
@@ -137,7 +137,7 @@ def test_a_link_of_another_user_is_not_followed(file: Path, mode: int) -> None:
 
 @as_root
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo])
-def test_what_another_user_put_into_a_folder_of_everybodys_is_refused(tmp_path: Path, make: object) -> None:
+def test_another_users_file_in_a_shared_folder_is_refused(tmp_path: Path, make: object) -> None:
     """The page would be that user's, or stand in a pipe that nobody reads."""
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -192,7 +192,7 @@ write_file(sys.argv[1], lines())
 
 
 @pytest.mark.parametrize("kind", ["nameless", "named"])
-def test_a_kill_leaves_nothing_that_the_next_run_does_not_take_away(file: Path, kind: str) -> None:
+def test_the_next_run_removes_the_files_of_a_killed_writer(file: Path, kind: str) -> None:
     file.write_text("old\n")
     done = subprocess.run([sys.executable, "-c", KILLED, str(file), kind], check=False)
     assert done.returncode == -9

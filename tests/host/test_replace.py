@@ -1,4 +1,4 @@
-"""A file with a new text: what it keeps, what is refused, and what a refusal leaves."""
+"""A file with a new text: its attributes, refusals, and the files after a refusal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def state(file: Path) -> tuple[int, ...]:
-    """Return what a refusal must leave as it is."""
+    """Return the values that a refusal must leave as they are."""
     now = file.lstat()
     return now.st_ino, now.st_mode, now.st_nlink, now.st_uid, now.st_size, now.st_mtime_ns
 
@@ -47,7 +47,7 @@ def names(file: Path) -> set[str]:
     return {path.name for path in file.parent.iterdir()}
 
 
-def test_the_text_is_new_and_the_old_one_is_beside_it(file: Path) -> None:
+def test_the_text_is_new_and_the_backup_has_the_old_text(file: Path) -> None:
     done = replace(file, NEW)
     assert (done.problem, done.backup) == ("", str(file) + BACKUP)
     assert file.read_bytes() == NEW
@@ -113,7 +113,7 @@ def test_extended_attributes_stay(file: Path, attribute: str, value: bytes) -> N
     assert os.getxattr(file, attribute) == value
 
 
-def test_what_the_folder_gives_to_new_files_lets_nobody_in(file: Path) -> None:
+def test_a_folders_default_access_list_lets_nobody_in(file: Path) -> None:
     file.chmod(0o640)
     give(file.parent, "system.posix_acl_default", access_list())
     assert replace(file, NEW).problem == ""
@@ -155,7 +155,7 @@ def test_it_is_looked_at_again_after_the_check(file: Path) -> None:
     assert names(file) == {"fstab"}
 
 
-def test_what_the_check_refuses_does_not_count(file: Path) -> None:
+def test_a_text_that_the_check_refuses_does_not_count(file: Path) -> None:
     before = state(file)
     assert replace(file, NEW, lambda _: "it is wrong").problem == "it is wrong"
     assert state(file) == before
@@ -220,10 +220,10 @@ def test_without_the_exchange_it_is_a_rename(file: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), FileNotFoundError(errno.ENOENT, "gone")])
-def test_a_backup_that_is_all_there_is_stays(
+def test_a_backup_with_the_only_old_text_stays(
     file: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    """A server of NFS may answer ENOENT to the second try of a rename whose first answer was lost."""
+    """A server of NFS may answer ENOENT to the second try of a rename after its first answer was lost."""
 
     def late(place: int, one: str, other: str) -> bool:
         os.rename(one, other, src_dir_fd=place, dst_dir_fd=place)
@@ -246,7 +246,7 @@ def test_an_interrupt_before_the_change_leaves_nothing(file: Path, monkeypatch: 
     assert (file.read_bytes(), names(file)) == (OLD, {"fstab"})
 
 
-def test_what_a_killed_one_left_is_taken_away(file: Path) -> None:
+def test_a_file_that_a_killed_writer_left_is_removed(file: Path) -> None:
     (file.parent / f".0123456789abcdef{TEMPORARY}").write_bytes(b"half")
     assert replace(file, NEW).problem == ""
     assert names(file) == {"fstab", "fstab" + BACKUP}
@@ -265,7 +265,7 @@ def test_a_link_is_refused_unless_it_is_to_be_followed(file: Path) -> None:
     assert real.read_bytes() == NEW
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+def test_anything_but_a_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("fifo", "."):
         with pytest.raises(UnusableError):

@@ -49,7 +49,7 @@ def test_a_kill_at_any_system_call_leaves_the_old_file_or_the_new_one(tmp_path: 
 
 
 def check(file: Path) -> bytes:
-    """Return which text a killed replacement left, when all is as it should be; and mend what it left."""
+    """Return the text that a killed replacement left, and remove its other files."""
     text = file.read_bytes()
     assert text in {OLD, NEW}
     assert (file.stat().st_mode & 0o7777, os.getxattr(file, "user.mark")) == (MODE, b"kept")

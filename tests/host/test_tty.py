@@ -32,7 +32,7 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 def seen(person: int, last: bytes = b"") -> bytes:
-    """Return what the program has written, `last` too: on a busy machine it comes a moment later."""
+    """Return the program's output, `last` too: on a busy machine it comes a moment later."""
     os.set_blocking(person, False)
     text, end = b"", time.monotonic() + 10
     while True:
@@ -70,7 +70,7 @@ def test_an_exception_gives_it_back(terminal: tuple[int, int]) -> None:
     assert seen(person, b"\x1b[?1049l").endswith(b"\x1b[?1049l")
 
 
-def test_what_is_no_terminal_is_refused_and_changes_nothing() -> None:
+def test_anything_but_a_terminal_is_refused_and_changes_nothing() -> None:
     handlers = [signal.getsignal(number) for number in FOUND]
     receiving, sending = os.pipe()
     with pytest.raises(termios.error), Tty(receiving, sending):
@@ -91,7 +91,7 @@ def test_keys_come_one_by_one_and_unseen(terminal: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("number", [n for n in SIGNALS if n not in {signal.SIGTSTP, signal.SIGCONT}])
-def test_a_signal_is_told_and_interrupts_nothing(number: int, terminal: tuple[int, int]) -> None:
+def test_a_signal_is_reported_and_interrupts_nothing(number: int, terminal: tuple[int, int]) -> None:
     _, program = terminal
     with Tty(program, program) as screen:
         os.kill(os.getpid(), number)
@@ -116,7 +116,7 @@ def _cooked(program: int) -> list[Any]:
     return found
 
 
-def test_a_terminal_that_is_gone_is_told(terminal: tuple[int, int]) -> None:
+def test_a_terminal_that_is_gone_is_reported(terminal: tuple[int, int]) -> None:
     person, program = terminal
     before: Callable[..., object] = signal.getsignal(signal.SIGHUP)  # type: ignore[assignment]
     with Tty(program, program) as screen:

@@ -141,7 +141,7 @@ class TestBuiltin:
                 source["url"].startswith("https://") and source["read"] for source in table.get("sources", ())
             )
 
-    def test_a_profile_without_a_number_of_its_vendors_has_that_of_every_server(self) -> None:
+    def test_a_profile_without_its_vendors_number_has_the_generic_number(self) -> None:
         changed = parse("[profile.generic]\nread_ahead_kb = 4096")
         for policy in (parse(), changed):
             generic, nas = policy.profile("generic"), policy.profile("alibaba-nas")
@@ -160,7 +160,7 @@ class TestBuiltin:
 
 
 class TestFormat:
-    def test_a_full_file_means_what_it_says(self) -> None:
+    def test_each_table_of_a_full_file_counts(self) -> None:
         policy = parse(FULL)
         assert (policy.sample_interval_s, policy.restore_on_stop, policy.nconnect_mode) == (
             300.0,
@@ -196,12 +196,12 @@ class TestFormat:
 
 
 class TestInheritance:
-    def test_what_is_not_set_is_inherited(self) -> None:
+    def test_unset_keys_are_inherited(self) -> None:
         scratch = parse(FULL).profile("scratch")
         assert (scratch.read_ahead, scratch.lower) == (ReadAhead(4096), True)
         assert (scratch.read_ahead_max_kb, scratch.nconnect, scratch.actimeo_min) == (16384, 4, 30)
 
-    def test_a_number_set_anew_is_not_the_vendors_any_more(self) -> None:
+    def test_a_changed_number_is_not_the_vendors_any_more(self) -> None:
         sourced = {key for source in parse(FULL).profile("scratch").sources for key in source.keys}
         assert sourced == {"read_ahead_max_kb", "nconnect", "nconnect_max", "actimeo_min"}
 
@@ -234,22 +234,22 @@ class TestInheritance:
             ("nconnect = 3", "a"),
         ],
     )
-    def test_a_profile_knows_the_first_built_in_one_that_it_comes_from(self, text: str, base: str) -> None:
+    def test_a_profile_knows_its_first_built_in_parent(self, text: str, base: str) -> None:
         policy = parse(f"[profile.a]\n{text}")
         assert policy.profile("a").base == base
         assert all(policy.profile(name).base == name for name in ("azure-files", "generic"))
 
-    def test_a_number_takes_the_place_of_what_it_depends_on(self) -> None:
+    def test_a_number_replaces_its_condition(self) -> None:
         profile = parse("[profile.google-filestore]\nnconnect = 7").profile("google-filestore")
         assert (profile.nconnect, profile.nconnect_depends) == (7, None)
         assert not any("nconnect_depends" in source.keys for source in profile.sources)
 
-    def test_what_a_number_depends_on_takes_its_place(self) -> None:
+    def test_a_condition_replaces_an_inherited_number(self) -> None:
         text = '[profile.a]\ninherits = "qumulo"\nnconnect_depends = "the release"'
         profile = parse(text).profile("a")
         assert (profile.nconnect, profile.nconnect_depends, profile.nconnect_max) == (None, "the release", 16)
 
-    def test_an_empty_list_takes_back_what_is_inherited(self) -> None:
+    def test_an_empty_list_takes_back_an_inherited_list(self) -> None:
         profile = parse('[profile.x]\ninherits = "netapp-ontap"\nnconnect_not_for = []').profile("x")
         assert profile.nconnect_not_for == ()
 
@@ -268,7 +268,7 @@ class TestInheritance:
             ),
         ],
     )
-    def test_a_cycle_is_told_once(self, text: str, way: str) -> None:
+    def test_a_cycle_is_reported_once(self, text: str, way: str) -> None:
         assert f"a cycle ({way})" in problem(text)
 
 
@@ -376,7 +376,7 @@ class TestProblems:
             ),
         ],
     )  # fmt: skip
-    def test_a_problem_names_file_line_key_value_and_what_is_allowed(self, text: str, line: str) -> None:
+    def test_a_problem_names_file_line_key_value_and_allowed_values(self, text: str, line: str) -> None:
         assert problem(text) == line
 
     @pytest.mark.parametrize("row", re.findall(r"(\S+) \| (.+)\n  (.+)", BAD), ids=lambda row: row[0])
@@ -411,27 +411,27 @@ class TestProblems:
     def test_good_servers_are_taken(self, server: str) -> None:
         assert parse(f'[[policy]]\nmatch.server = "{server}"\nprofile = "generic"').assignments
 
-    def test_an_unknown_profile_is_told_with_the_one_that_was_meant(self) -> None:
-        told = problems('[[policy]]\nmatch = {}\nprofile = "azure-file"\n[profile.x]\ninherits = "generc"')
-        assert told[0].startswith(
+    def test_an_unknown_profile_is_reported_with_the_nearest_name(self) -> None:
+        found = problems('[[policy]]\nmatch = {}\nprofile = "azure-file"\n[profile.x]\ninherits = "generc"')
+        assert found[0].startswith(
             f'{MAIN}:5: profile.x.inherits: "generc": unknown profile; did you mean "generic"?'
         )
-        assert told[1].startswith(
+        assert found[1].startswith(
             f'{MAIN}:3: policy[1].profile: "azure-file": unknown profile; did you mean "azure-files"?'
         )
 
     def test_a_profile_that_is_wrong_is_not_unknown_as_well(self) -> None:
-        told = problem('[[policy]]\nmatch = {}\nprofile = "x"\n[profile.x]\nnconnect = 99')
-        assert told.startswith(f"{MAIN}:5: profile.x.nconnect: 99")
+        found = problem('[[policy]]\nmatch = {}\nprofile = "x"\n[profile.x]\nnconnect = 99')
+        assert found.startswith(f"{MAIN}:5: profile.x.nconnect: 99")
 
     def test_a_profile_that_is_wrong_still_has_its_parent_checked(self) -> None:
-        told = problems('[profile.x]\ninherits = "nobody"\nnconnect = 99')
-        assert len(told) == 2
-        assert "unknown profile" in told[1]
+        found = problems('[profile.x]\ninherits = "nobody"\nnconnect = 99')
+        assert len(found) == 2
+        assert "unknown profile" in found[1]
 
     def test_a_number_above_an_inherited_limit_is_refused(self) -> None:
-        told = problems('[profile.x]\ninherits = "azure-files"\nnconnect = 8\nread_ahead_kb = 20000')
-        assert told == (
+        found = problems('[profile.x]\ninherits = "azure-files"\nnconnect = 8\nread_ahead_kb = 20000')
+        assert found == (
             (
                 f"{MAIN}:4: profile.x.read_ahead_kb: 20000: "
                 "read_ahead_kb = 20000 is above read_ahead_max_kb = 16384; "
@@ -459,17 +459,17 @@ class TestProblems:
             ("\x00", r'1: "\u0000": not TOML: '),
         ],
     )
-    def test_what_is_not_toml_is_told_with_its_line(self, text: str, where: str) -> None:
+    def test_a_text_that_is_not_toml_is_reported_with_its_line(self, text: str, where: str) -> None:
         assert problem(text).startswith(f"{MAIN}:{where}")
 
-    def test_every_problem_of_every_file_is_told_on_one_line_each(self) -> None:
-        told = problems(
+    def test_every_problem_of_every_file_is_a_line(self) -> None:
+        found = problems(
             'x = "a\\nb"\n[daemon]\nsample_interval = 3\nrestore_on_stop = 3',
             "not toml",
             '[[policy]]\nmatch = {}\nprofile = "p"\n"a\\nb" = 1',
         )
-        assert len(told) == 6
-        assert all(re.match(r"/etc/[^\n]+: [^\n]+$", line) for line in told)
+        assert len(found) == 6
+        assert all(re.match(r"/etc/[^\n]+: [^\n]+$", line) for line in found)
 
     def test_a_long_value_is_cut(self) -> None:
         assert len(problem(f'x = "{"y" * 1000}"')) < 220
@@ -511,11 +511,11 @@ class TestSchema:
             '[[policy]]\nmatch.server = []\nprofile = "x"',
         ],
     )
-    def test_it_refuses_what_the_parser_refuses(self, text: str) -> None:
+    def test_it_refuses_the_same_texts_as_the_parser(self, text: str) -> None:
         assert list(self.validator().iter_errors(tomllib.loads(text)))
         assert problems(text)
 
-    def test_every_key_says_what_it_takes(self) -> None:
+    def test_every_key_has_a_description(self) -> None:
         for table in schema()["$defs"].values():
             assert all(key.get("description") for key in table["properties"].values())
 
@@ -533,7 +533,7 @@ class TestSchema:
         ("x = " + "1" * 5000, "not TOML: a number has too many digits"),
     ],
 )
-def test_what_python_cannot_read_is_told_with_the_file_and_a_reason(text: str, said: str) -> None:
+def test_a_text_that_python_cannot_read_is_reported_with_file_and_reason(text: str, said: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_config(BUILTIN, [(MAIN, text)])
     (problem,) = raised.value.problems

@@ -19,7 +19,7 @@ def test_a_list_is_read_back_as_it_was_written(installed: Installed) -> None:
     assert parse_installed(render_installed(installed), "list") == installed
 
 
-def test_a_digest_tells_links_from_files_and_from_each_other() -> None:
+def test_digests_of_links_differ_from_files_and_from_each_other() -> None:
     found = {digest(b""), digest(b"/a"), digest(b"-> /a"), digest(Link("/a")), digest(Link("/b"))}
     assert len(found) == 5
     assert [is_file(one) for one in (digest(b""), digest(Link("/a")), "", None)] == [
