@@ -15,7 +15,7 @@ command -v "$engine" >/dev/null || {
 here=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$here/../../.." && pwd)
 
-# It says what it made: dist/ may have packages of other versions too.
+# Its output names the new package: dist/ may have packages of other versions too.
 made=$(sh "$project/dev/build")
 echo "$made"
 deb=$(echo "$made" | sed -n 's/^\(.*_amd64\.deb\): [0-9]* bytes$/\1/p')

@@ -1,5 +1,5 @@
 #!/bin/sh
-# In the machine of which an image is made: install nfstuned, let it prepare the system, and check that.
+# In the machine that becomes the image: install nfstuned, let it prepare the system, and check that.
 # /tmp/nfstuned.deb and /tmp/nfstuned.toml are there.
 set -eu
 
