@@ -21,11 +21,11 @@ from nfstuned.core.samples.top import (
     List,
     Saved,
     TopState,
-    arranged,
-    between,
+    arrange,
     frame,
+    frame_between,
+    frame_since_mounted,
     press,
-    since_mounted,
 )
 from nfstuned.errors import ParseError
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
@@ -111,8 +111,9 @@ def show_top(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
 def show_saved(order: TopOrder) -> int:
     """Print the rates in one or two saved copies of mountstats."""
     try:
-        copies = [_saved(name) for name in order.files]
-        shown = since_mounted(copies[0][0]) if len(copies) == 1 else between(copies[0][0], copies[1][0])
+        copies = [_read_copy(name) for name in order.files]
+        first, *others = (copy for copy, _ in copies)
+        shown = frame_between(first, others[0]) if others else frame_since_mounted(first)
     except OSError as error:
         note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
         return UNREADABLE
@@ -128,7 +129,7 @@ def show_saved(order: TopOrder) -> int:
     return DAMAGED if problems else DONE
 
 
-def _saved(name: str) -> tuple[Saved, list[str]]:
+def _read_copy(name: str) -> tuple[Saved, list[str]]:
     """Return a saved copy, and its faults. Raises OSError, ValueError."""
     shown = "standard input" if name == STDIN else name
     data = read_saved(name).removeprefix(codecs.BOM_UTF8)
@@ -190,7 +191,7 @@ class Live:
             if ended or typed is None:
                 return _ENDED + ended[0] if ended else DONE
             for key in parse_keys(typed):
-                shown = [entry.counted.key for entry in arranged(self._frame.entries, self._state)]
+                shown = [entry.counted.key for entry in arrange(self._frame.entries, self._state)]
                 self._state = press(self._state, key, List(shown, self._size().page))
             if self._state.done:
                 return DONE

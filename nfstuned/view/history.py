@@ -7,7 +7,7 @@ from datetime import datetime, timezone, tzinfo
 from textwrap import wrap
 
 from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
-from nfstuned.core.samples.sample import ALL_KINDS, figure, kinds, ratio, speed, together
+from nfstuned.core.samples.sample import ALL_KINDS, combine, figure, kinds, ratio, speed
 from nfstuned.model.samples import Csv, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import count
 from nfstuned.view.words import TIME_FORM, duration, printable, shorten
@@ -46,7 +46,7 @@ def csv_row(sample: Sample) -> list[object]:
     """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used."""
     point = sample.mount_points[0] if sample.mount_points else None
     rates = kinds(sample)
-    every = together(list(sample.ops.values()))
+    every = combine(list(sample.ops.values()))
     row: list[object] = [
         sample.time,
         datetime.fromtimestamp(sample.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -9,8 +9,8 @@ from enum import Enum
 
 from rich.cells import cell_len, set_cell_size
 
-from nfstuned.core.samples.sample import both, figure, label, ratio, speed
-from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arranged, rdma_of
+from nfstuned.core.samples.sample import figure, label, ratio, speed, throughput
+from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arrange, rdma_of
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count
@@ -285,7 +285,7 @@ def plain_lines(
 
     `columns` None is for output that is no terminal: all columns, and names that are never cut.
     """
-    shown = [entry for entry in arranged(frame.entries, state) if entry.used]
+    shown = [entry for entry in arrange(frame.entries, state) if entry.used]
     if columns is None:
         widest = max((cell_len(name_of(entry)) for entry in shown), default=0)
         layout = Layout(COLUMNS, max(LEAST_NAME, widest))
@@ -358,12 +358,12 @@ def _sums(frame: Frame) -> str:
         for name in sums:
             sums[name] += entry.figures.get(name, 0.0)
     read, server_read, written, server_written = sums.values()
-    return f"read {both(read, server_read)}, write {both(written, server_written)}{silent}"
+    return f"read {throughput(read, server_read)}, write {throughput(written, server_written)}{silent}"
 
 
 def _blocks(frame: Frame, state: TopState, layout: Layout) -> tuple[list[list[ScreenLine]], int]:
     """Return the lines of each superblock, and the index of the one that is selected."""
-    shown = arranged(frame.entries, state)
+    shown = arrange(frame.entries, state)
     identities = [entry.counted.key for entry in shown]
     chosen = identities.index(state.selected) if state.selected in identities else 0
     blocks = []

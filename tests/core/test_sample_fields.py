@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nfstuned.core.samples.sample import ALL_KINDS, sample_to_json, to_fields, together
+from nfstuned.core.samples.sample import ALL_KINDS, combine, sample_to_json, to_fields
 from nfstuned.model.samples import Csv, Field, OpRate, Sample, TransportRate, fields_of
 from nfstuned.view.history import CSV_HEADER, csv_row
 from nfstuned.view.metrics import GROUP, SUPERBLOCK, TUNING
@@ -125,9 +125,9 @@ def test_of_operations_together_times_are_means_and_all_else_are_sums() -> None:
     op = OpRate._make(values)
     other = OpRate._make([None if field.type == float | None else 1.0 for field in fields])
     doubled = [value * (1 if field.unit == "ms" else 2) for field, value in zip(fields, values, strict=True)]
-    assert together([op, op]) == tuple(doubled)
-    assert together([op, other]) == tuple(a + (b or 0) for a, b in zip(values, other, strict=True))
-    assert together([]) == tuple(None if field.type == float | None else 0 for field in fields)
+    assert combine([op, op]) == tuple(doubled)
+    assert combine([op, other]) == tuple(a + (b or 0) for a, b in zip(values, other, strict=True))
+    assert combine([]) == tuple(None if field.type == float | None else 0 for field in fields)
 
 
 def test_the_documentation_lists_every_field(golden: Golden) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.rates import rates
-from nfstuned.core.samples.top import NAME, SORTS, List, TopEntry, TopState, arranged, frame, press
+from nfstuned.core.samples.top import NAME, SORTS, List, TopEntry, TopState, arrange, frame, press
 from nfstuned.model.samples import SuperblockKey
 from tests.core.tops import first_frame, looks, second_frame, snapshot
 
@@ -28,7 +28,7 @@ def after(*keys: str, state: TopState | None = None) -> TopState:
 
 
 def order(state: TopState, entries: Iterable[TopEntry] = FRAME.entries) -> list[SuperblockKey]:
-    return [entry.counted.key for entry in arranged(entries, state)]
+    return [entry.counted.key for entry in arrange(entries, state)]
 
 
 class TestFrame:

@@ -185,7 +185,7 @@ class Elsewhere(NamedTuple):
 NOTHING_ELSEWHERE = Elsewhere()
 
 
-def unused(stanza: Stanza) -> Stanza:
+def zeroed(stanza: Stanza) -> Stanza:
     """Return the superblock as it was before anything was counted."""
     zeros = None if stanza.totals is None else b" ".join([b"0"] * len(stanza.totals.split()))
     events = None if stanza.events is None else b" ".join([b"0"] * len(stanza.events.split()))

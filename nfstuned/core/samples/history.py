@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.core.readahead.evidence import ReadAheadVerdict, Tally
-from nfstuned.core.samples.sample import ALL_KINDS, kinds, label, rtt_ms, stalled_percent, together
+from nfstuned.core.samples.sample import ALL_KINDS, combine, kinds, label, rtt_ms, stalled_percent
 from nfstuned.model.samples import OpRate, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -256,7 +256,7 @@ class MountSeries:
 def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
     """Return the known figures of a sample, by their place in NAMES; `of_kind` are its operations."""
     # Of the kinds instead of all operations: rates are sums, and there are at most four.
-    every = together(list(of_kind.values()))
+    every = combine(list(of_kind.values()))
     values = [
         *(getattr(sample, name) for name in _OF_SAMPLE.values()),
         stalled_percent(sample),

@@ -87,7 +87,7 @@ def kinds(sample: Sample) -> dict[str, OpRate]:
     Rates are sums, times are means over all operations of the kind with a known time.
     """
     ops = sample.ops
-    return {kind: together([ops[name] for name in names]) for kind, names in _by_kind(ops).items()}
+    return {kind: combine([ops[name] for name in names]) for kind, names in _by_kind(ops).items()}
 
 
 def _by_kind(ops: Iterable[str]) -> dict[str, list[str]]:
@@ -101,11 +101,11 @@ def _by_kind(ops: Iterable[str]) -> dict[str, list[str]]:
 def rtt_ms(sample: Sample, kind: str) -> float | None:
     """Return the mean round trip of the operations of a kind; None where none ended."""
     ops = [op for name in KINDS[kind] if (op := sample.ops.get(name)) is not None]
-    return together(ops).rtt_ms if ops else None
+    return combine(ops).rtt_ms if ops else None
 
 
-def together(ops: list[OpRate]) -> OpRate:
-    """Return several operations as one: rates are sums, times are means over all that have one."""
+def combine(ops: list[OpRate]) -> OpRate:
+    """Return several operations as a single one: rates are sums, times are means over all with a time."""
     if len(ops) == 1:
         return ops[0]
     columns = list(zip(*ops, strict=False)) or [()] * len(_TOGETHER)
@@ -184,7 +184,7 @@ def to_fields(sample: Sample) -> dict[str, object]:
     # For json.dumps each operation would have to be a dictionary; it takes twice the time.
     texts = {name: _as_json(op) for name, op in ops.items()}
     of_kind = {
-        kind: texts[names[0]] if len(names) == 1 else _as_json(together([ops[name] for name in names]))
+        kind: texts[names[0]] if len(names) == 1 else _as_json(combine([ops[name] for name in names]))
         for kind, names in _by_kind(ops).items()
     }
     return {
@@ -220,8 +220,8 @@ def one_line(sample: Sample) -> str:
     The server's part is left out where it is the programs' own figure. The times are round trips.
     """
     parts = [
-        "read " + both(sample.read_bytes_per_s, sample.server_read_bytes_per_s),
-        "write " + both(sample.write_bytes_per_s, sample.server_write_bytes_per_s),
+        "read " + throughput(sample.read_bytes_per_s, sample.server_read_bytes_per_s),
+        "write " + throughput(sample.write_bytes_per_s, sample.server_write_bytes_per_s),
         *_latencies(sample),
     ]
     retrans = sum([op.retrans_per_s for op in sample.ops.values()])
@@ -258,7 +258,7 @@ def _latencies(sample: Sample) -> list[str]:
     return [often if op.rtt_ms is None else f"{often} of {figure(op.rtt_ms)} ms"]
 
 
-def both(programs: float, server: float) -> str:
+def throughput(programs: float, server: float) -> str:
     """Return a throughput as programs saw it, with the server's part where that differs."""
     asked = speed(programs)
     moved = asked if server == programs else speed(server)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from nfstuned.core.policy.endpoint import split_source
-from nfstuned.core.samples.delta import unused
+from nfstuned.core.samples.delta import zeroed
 from nfstuned.core.samples.rates import rates, sends_between, transport_group
-from nfstuned.core.samples.sample import is_idle, label, rtt_ms, together
+from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.mounts import Snapshot
@@ -91,16 +91,16 @@ def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled |
 
 def rdma_of(counted: Counted) -> Mapping[str, int]:
     """Return the RDMA counters of the group's connections since they were made, as sums."""
-    together: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     with suppress(ParseError):
         for transport in parse_transports(counted.stats.transports):
-            together.update(transport.rdma)
-    return together
+            sums.update(transport.rdma)
+    return sums
 
 
 def figures_of(sample: Sample) -> Mapping[str, float]:
     """Return the figures that rows show and are sorted by."""
-    every = together(list(sample.ops.values()))
+    every = combine(list(sample.ops.values()))
     known = {
         TOTAL: sample.read_bytes_per_s + sample.write_bytes_per_s,
         "read": sample.read_bytes_per_s,
@@ -136,7 +136,7 @@ class TopState:
     done: bool = False
 
 
-def arranged(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ...]:
+def arrange(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ...]:
     """Return the entries that the state shows, as it sorts them; unknown figures come last either way.
 
     Of equal ones the busier comes first, then names decide: a row does not jump without a reason.
@@ -240,22 +240,22 @@ class Saved:
         return cls(name, stanzas, {(mount.source, mount.point): mount.options for mount in mounts})
 
 
-def since_mounted(saved: Saved) -> Frame:
+def frame_since_mounted(saved: Saved) -> Frame:
     """Return the mean rates of each superblock since it was mounted.
 
-    Operations of the transport group, which the kernel counts for all mounts of a server together, are in it.
+    Operations of the transport group, which the kernel counts for all mounts of a server, are in it.
     """
     counted, silent = _superblocks(saved)
     entries = []
     for now in counted:
         age_s = float(now.stats.age_s or 0)
-        before = replace(now, stats=unused(now.stats)._replace(age_s=0))
+        before = replace(now, stats=zeroed(now.stats)._replace(age_s=0))
         samples = rates(Look(0.0, 0.0, (before,)), Look(0.0, age_s, (now,)))
         entries.append(_entry(now, samples[0] if samples else None))
     return Frame(0.0, None, tuple(entries), silent, saved.name, since_mounted=True)
 
 
-def between(earlier: Saved, later: Saved) -> Frame:
+def frame_between(earlier: Saved, later: Saved) -> Frame:
     """Return the rates of each superblock of the later copy since the earlier was made.
 
     The time between them is the number of seconds by which most mounts are older. Raises ValueError where

@@ -24,7 +24,7 @@ from nfstuned.core.samples.delta import (
     continues,
     delta,
     grown,
-    unused,
+    zeroed,
 )
 from nfstuned.core.samples.sample import kind_of
 from nfstuned.errors import ParseError
@@ -66,8 +66,8 @@ def _with_ops(known: Mapping[str, OpTotals], ops: Mapping[str, OpDelta]) -> Mapp
     return MappingProxyType(kinds)
 
 
-def connected(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> GroupTotals:
-    """Return the group with the growth of its connections since its last look, by their order.
+def add_connections(had: GroupTotals, lines: tuple[Transport, ...], now_s: float) -> GroupTotals:
+    """Add the growth of a group's connections since its last look, by their order.
 
     A connection with smaller numbers than before is another, and counted from its own zero, as is a
     connection more than there ever were. When there are fewer, nobody can say which went: nothing is counted
@@ -211,7 +211,7 @@ def _added(
     born = fresh and last_s is not None and age_s is not None and age_s <= 1.1 * span.seconds + 2
     grew = NO_GROWTH
     if born:
-        grew = _delta(counting, now, unused(now.stats), UNBOUNDED, None)
+        grew = _delta(counting, now, zeroed(now.stats), UNBOUNDED, None)
     elif last is not None and not fresh and continues(last.counted.stats, now.stats, span.seconds):
         grew = _delta(counting, now, last.counted.stats, span, last.looked_s)
     ops = grew.ops or NO_OPS
@@ -219,7 +219,7 @@ def _added(
     group = counting.groups.get(now.group, new)
     if now.group not in counting.connected:
         counting.connected.add(now.group)
-        group = connected(group, lines, counting.look.monotonic_s)
+        group = add_connections(group, lines, counting.look.monotonic_s)
     upkeep = sum(op.ops for name, op in ops.items() if name in GROUP_OPS)
     counting.groups[now.group] = replace(group, upkeep=group.upkeep + upkeep)
     seen = 0 if last is None else last.contests_seen
