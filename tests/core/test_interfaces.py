@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from nfstuned.core.rules.catalogue import RULES
-from nfstuned.core.rules.nfs5_host import egress, is_old
+from nfstuned.core.rules.nfs5_host import egress, has_old_chipset
 from nfstuned.model.facts import Facts, Fault, Measured, Need, Target, Traffic
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Endpoint, Snapshot
@@ -270,7 +270,7 @@ class TestSizes:
 
     @pytest.mark.parametrize("size", OTHERS_OF_AZURE.split())
     def test_others_are_not(self, size: str) -> None:
-        assert not is_old(size)
+        assert not has_old_chipset(size)
 
     def test_without_a_mount_the_size_does_not_matter(self) -> None:
         assert not Host(targets=(), size="Standard_E16s_v3").faults("NFS511")

@@ -22,14 +22,15 @@ _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)
 _EL84, _EL86 = 305, 372
 """The builds of RHEL 8.4's and 8.6's kernel 4.18.0."""
-_DEEP = (5, 0, 0)
+_IO_DEPTH_SINCE = (5, 0, 0)
+"""The first kernel on which the vendor supports an I/O depth above one."""
 _MANY_INODES = 1_000_000
-"""The files of the one directory that the vendor's page measures."""
+"""The number of files in the directory that the vendor's page measures."""
 _PACKAGES = {
     "mount.nfs": "nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE)",
     "mount.aznfs": "aznfs from packages.microsoft.com",
 }
-_RUNNING = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
+_IDMAPPING_FILE = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 
@@ -76,14 +77,14 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS503", "idmapping-enabled", WARNING, source=sources.TROUBLE)
 def id_mapping(facts: Facts) -> Iterator[Fault]:
-    """Yield an NFS module that maps ids to names, where an Azure file share is used."""
+    """Yield the NFS module's parameter that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
-    known = parameter(facts, name)
-    if known is None or _maps_nothing(known[0]) or not facts.azure_files:
+    setting = parameter(facts, name)
+    if setting is None or _maps_nothing(setting[0]) or not facts.azure_files:
         return
-    value, place = known
+    value, place = setting
     wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
-    live = "" if facts.image else f"for now: echo Y | sudo tee {_RUNNING}, then umount and mount again"
+    live = "" if facts.image else f"for now: echo Y | sudo tee {_IDMAPPING_FILE}, then umount and mount again"
     yield Fault(
         name,
         f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "
@@ -106,15 +107,15 @@ def _maps_nothing(value: str) -> bool:
     source="https://learn.microsoft.com/en-us/azure/storage/files/nfs-large-directories",
 )
 def inode_hash(facts: Facts) -> Iterator[Fault]:
-    """Yield a kernel with a million inodes of NFS in a table of the default size."""
-    held = facts.system.nfs_inodes
-    if held is None or held < _MANY_INODES or not facts.azure_files:
+    """Yield a kernel with a million inodes of NFS and an inode table of the default size."""
+    inodes = facts.system.nfs_inodes
+    if inodes is None or inodes < _MANY_INODES or not facts.azure_files:
         return
     if not any(word.startswith("ihash_entries=") for word in facts.system.cmdline.words):
         yield Fault(
             "ihash_entries",
-            f"the kernel holds {held} inodes of NFS, as with very large directories, in an inode table whose "
-            "size only follows the memory; for such directories the vendor asks for a larger one",
+            f"the kernel holds {inodes} inodes of NFS, as with very large directories, in an inode table "
+            "whose size only follows the memory; for such directories the vendor asks for a larger one",
             observed="the kernel's default",
             expected="ihash_entries=16777216",
             remedy="add ihash_entries=16777216 (128 MiB) to the kernel's command line in /etc/default/grub, "
@@ -126,7 +127,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
 def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel that is too old for I/O depth on Azure Files."""
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version >= _DEEP or not facts.azure_files:
+    if kernel is None or kernel.version >= _IO_DEPTH_SINCE or not facts.azure_files:
         return
     build = el8_build(kernel)
     if build is None or build < _EL86:
@@ -149,7 +150,7 @@ class Egress:
 
 
 # D16s_v3, D2_v3, E64-16s_v3 (fewer CPUs), E64i_v3 (isolated), L8s_v2; not DC2s_v3, which is another family.
-_OLD = re.compile(r"standard_(?:[de]\d+(?:-\d+)?i?s?_v3|l\d+s_v2)", re.IGNORECASE)
+_OLD_SIZES = re.compile(r"standard_(?:[de]\d+(?:-\d+)?i?s?_v3|l\d+s_v2)", re.IGNORECASE)
 
 
 def egress(size: str) -> Egress | None:
@@ -161,9 +162,9 @@ def egress(size: str) -> Egress | None:
     return None
 
 
-def is_old(size: str) -> bool:
-    """Whether a size is of E_v3, D_v3 or Lv2: the chipsets of these families need the right NUMA node."""
-    return _OLD.fullmatch(size) is not None
+def has_old_chipset(size: str) -> bool:
+    """Whether a VM size is of D_v3, E_v3 or Lsv2: their chipsets need interrupts on the right NUMA node."""
+    return _OLD_SIZES.fullmatch(size) is not None
 
 
 NETVSC = "hv_netvsc"
@@ -171,9 +172,11 @@ VF_DRIVERS = ("mlx4", "mlx5", "mana")
 """How the drivers of an Azure VM's virtual functions begin: mlx4_core, mlx5_core, mana."""
 MTU = 1500
 TRAFFIC_BYTES = 1 << 20
-"""The traffic of an interface from which an idle VF counts. See docs/rules/NFS507.md."""
-NEAR, MAINLY = 0.9, 0.5
-"""The part of a VM's limit, and of its sent bytes. See docs/rules/NFS510.md."""
+"""The least traffic of an interface that shows that the VF under it is idle. See docs/rules/NFS507.md."""
+NEAR_LIMIT = 0.9
+"""The share of a VM's limit from which the VM is at its limit. See docs/rules/NFS510.md."""
+MAINLY_WRITES = 0.5
+"""The share of writes to NFS in the sent bytes from which they are the main part."""
 _RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
 
 
@@ -195,13 +198,13 @@ class _Uplink:
 
 @rule("NFS506", "accelerated-networking-off", WARNING, needs=(LIVE,), source=sources.ACCELERATED)
 def without_vf(facts: Facts) -> Iterator[Fault]:
-    """Yield an Azure VM's interfaces that carry a mount without a virtual function."""
-    for way in _uplinks(facts):
-        hyper_v = facts.snapshot.azure and way.interface.driver == NETVSC
-        if hyper_v and not _virtual_functions(facts, way.interface):
+    """Yield an Azure VM's interfaces that carry mounts and have no virtual function."""
+    for uplink in _uplinks(facts):
+        hyper_v = facts.snapshot.azure and uplink.interface.driver == NETVSC
+        if hyper_v and not _virtual_functions(facts, uplink.interface):
             yield Fault(
-                way.name,
-                f"{way.name} carries {some(way.subjects)} without Accelerated Networking: every packet "
+                uplink.name,
+                f"{uplink.name} carries {some(uplink.subjects)} without Accelerated Networking: every packet "
                 "goes through the host's virtual switch, which costs latency, throughput and CPU time",
                 observed=f"{NETVSC} alone",
                 expected="an mlx4, mlx5 or mana interface under it",
@@ -213,21 +216,21 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS507", "vf-not-carrying", WARNING, needs=(LIVE, SAMPLE), source=sources.ACCELERATED)
 def idle_vf(facts: Facts) -> Iterator[Fault]:
-    """Yield virtual functions that stood still while the interface above them carried traffic."""
+    """Yield virtual functions that were idle while the interface above them carried traffic."""
     measured = facts.measured
     if measured is None or measured.seconds < 1:
         return
     carried = {traffic.interface: traffic.received + traffic.sent for traffic in measured.traffic}
-    for way in _uplinks(facts):
-        total = carried.get(way.name, 0)
-        for function in _virtual_functions(facts, way.interface):
+    for uplink in _uplinks(facts):
+        total = carried.get(uplink.name, 0)
+        for function in _virtual_functions(facts, uplink.interface):
             if total >= TRAFFIC_BYTES and carried.get(function.name) == 0:
                 yield Fault(
                     function.name,
-                    f"{function.name} stood still for {measured.seconds:.0f} s while {way.name} carried "
+                    f"{function.name} stood still for {measured.seconds:.0f} s while {uplink.name} carried "
                     f"{total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
                     observed="0 bytes",
-                    expected=f"nearly all traffic of {way.name}",
+                    expected=f"nearly all traffic of {uplink.name}",
                     remedy=f"sudo ip link set {quote(function.name)} up; then look at dmesg, and at the VM's "
                     "maintenance",
                 )
@@ -241,28 +244,28 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
     source="https://learn.microsoft.com/azure/virtual-network/how-to-virtual-machine-mtu",
 )
 def other_mtu(facts: Facts) -> Iterator[Fault]:
-    """Yield interfaces and routes with another MTU than Azure's storage."""
-    for way in _uplinks(facts):
+    """Yield interfaces and routes with an MTU that is wrong for Azure's storage."""
+    for uplink in _uplinks(facts):
         wrong: dict[int | None, list[tuple[Target, Route]]] = {}
-        for target, route in way.mounts:
-            if _has_wrong_mtu(facts, way.interface, target, route):
+        for target, route in uplink.mounts:
+            if _has_wrong_mtu(facts, uplink.interface, target, route):
                 wrong.setdefault(route.mtu, []).append((target, route))
-        for named, mounts in wrong.items():
+        for route_mtu, mounts in wrong.items():
             address = mounts[0][1].address
-            if named is None:
-                owner, mtu = way.name, way.interface.mtu
+            if route_mtu is None:
+                owner, mtu = uplink.name, uplink.interface.mtu
                 remedy = (
-                    f"sudo ip link set {quote(way.name)} mtu {MTU}, and the same where the network is "
+                    f"sudo ip link set {quote(uplink.name)} mtu {MTU}, and the same where the network is "
                     f"configured; or a route to the storage with mtu {MTU}"
                 )
             else:
-                owner, mtu = f"the route to {address} through {way.name}", named
+                owner, mtu = f"the route to {address} through {uplink.name}", route_mtu
                 remedy = (
                     f"give the route that ip route get {address} shows mtu {MTU} (sudo ip route change), and "
                     "the same where the network is configured"
                 )
             yield Fault(
-                way.name,
+                uplink.name,
                 f"{owner} has an MTU of {mtu} and carries {some([target.subject for target, _ in mounts])}: "
                 f"Azure's storage is reached with {MTU}, and packets of other sizes are lost, split or "
                 "wasted on the way",
@@ -275,16 +278,16 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
 def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Route) -> bool:
     """Whether the MTU is wrong for Azure's storage.
 
-    More than 1500 always is, even for a bond, a bridge or a VLAN. Less is wrong only for a device of an Azure
-    VM without an MTU of the route: tunnels and other clouds have reasons. A route's MTU precedes the
+    More than 1500 is always wrong, also on a bond, a bridge or a VLAN. Less is wrong only on a device of an
+    Azure VM, where the route sets no MTU: tunnels and other clouds need less. A route's MTU overrides the
     interface's.
     """
     mtu = route.mtu or interface.mtu
     of_azure = target.endpoint.provider == AZURE_FILES or target.is_netapp
     if mtu is None or interface.mtu is None or not of_azure:
         return False
-    meant = route.mtu is not None or interface.driver is None or not facts.snapshot.azure
-    return mtu > MTU or (mtu < MTU and not meant)
+    may_be_less = route.mtu is not None or interface.driver is None or not facts.snapshot.azure
+    return mtu > MTU or (mtu < MTU and not may_be_less)
 
 
 @rule(
@@ -295,16 +298,16 @@ def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Ro
     source="https://docs.kernel.org/networking/scaling.html",
 )
 def single_queue(facts: Facts) -> Iterator[Fault]:
-    """Yield devices that receive for several CPUs on one queue."""
+    """Yield devices with one receive queue on a host with several CPUs."""
     cpus = facts.system.cpus
     if cpus is None or cpus < 2:  # noqa: PLR2004 - "more than one"
         return
-    for way in _uplinks(facts):
-        for device in _virtual_functions(facts, way.interface) or (way.interface,):
+    for uplink in _uplinks(facts):
+        for device in _virtual_functions(facts, uplink.interface) or (uplink.interface,):
             if device.driver is not None and device.rx_queues == 1 and not device.spread:
                 yield Fault(
                     device.name,
-                    f"{device.name} receives for {some(way.subjects)} on one queue: one of {cpus} CPUs "
+                    f"{device.name} receives for {some(uplink.subjects)} on one queue: one of {cpus} CPUs "
                     "takes every packet, and is full before the network is",
                     observed="1 RX queue",
                     expected=f"one a CPU, up to {cpus}",
@@ -323,24 +326,24 @@ def single_queue(facts: Facts) -> Iterator[Fault]:
     source="https://learn.microsoft.com/azure/virtual-network/virtual-machine-network-throughput",
 )
 def near_egress(facts: Facts) -> Iterator[Fault]:
-    """Yield the interface that sends most where the VM, mainly by writes to NFS, is at its limit."""
+    """Yield the interface that sends most, where writes to NFS bring the VM to its limit."""
     measured, size = facts.measured, facts.network.vm_size
     limit = egress(size) if size else None
     if measured is None or limit is None or measured.seconds <= 0:
         return
     # The bytes of a VF are counted in the interface above it; the limit is for all interfaces together.
-    uplinks = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
-    sent = {traffic.interface: traffic.sent for traffic in measured.traffic if traffic.interface in uplinks}
+    synthetic = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
+    sent = {traffic.interface: traffic.sent for traffic in measured.traffic if traffic.interface in synthetic}
     rate = _mbit(sum(sent.values()) / measured.seconds)
     writes = _mbit(sum(sample.server_write_bytes_per_s for sample in measured.samples))
-    ways = [way.name for way in _uplinks(facts) if way.name in sent]
-    if ways and rate >= NEAR * limit.mbit_per_s and writes >= MAINLY * rate:
+    uplinks = [uplink.name for uplink in _uplinks(facts) if uplink.name in sent]
+    if uplinks and rate >= NEAR_LIMIT * limit.mbit_per_s and writes >= MAINLY_WRITES * rate:
         yield Fault(
-            max(ways, key=lambda name: sent[name]),
+            max(uplinks, key=lambda name: sent[name]),
             f"the VM sends {rate:,.0f} Mbit/s, {writes:,.0f} of them writes to NFS, and a {size} may send "
             f"{limit.mbit_per_s:,}: writes wait for the VM, not for the storage",
             observed=f"{rate:,.0f} Mbit/s",
-            expected=f"below {NEAR * limit.mbit_per_s:,.0f} Mbit/s",
+            expected=f"below {NEAR_LIMIT * limit.mbit_per_s:,.0f} Mbit/s",
             remedy=f"{_RESIZE}, with a larger size; or the writers on several VMs; reads do not count",
             source=limit.page,
         )
@@ -360,7 +363,7 @@ def _mbit(bytes_per_s: float) -> float:
 def old_size(facts: Facts) -> Iterator[Fault]:
     """Yield a VM size with chipsets on which the NUMA node of the interface limits NFS reads."""
     size = facts.network.vm_size
-    if size and is_old(size) and facts.nfs:
+    if size and has_old_chipset(size) and facts.nfs:
         where = "every host of its family has" if "_L" in size.upper() else "some hosts of its family have"
         yield Fault(
             size,
@@ -400,17 +403,17 @@ def _addresses(facts: Facts, target: Target) -> tuple[str, ...]:
     return answer.addresses if answer else ()
 
 
-def _virtual_functions(facts: Facts, above: Interface) -> tuple[Interface, ...]:
-    """Return the virtual functions under an interface of Hyper-V.
+def _virtual_functions(facts: Facts, uplink: Interface) -> tuple[Interface, ...]:
+    """Return the virtual functions under a synthetic interface of Hyper-V (hv_netvsc).
 
-    Elsewhere cards of the same drivers are ports of bonds and bridges, where an idle port is normal.
+    Under a bond or a bridge, cards with the same drivers are ports, and an idle port is normal.
     """
-    if above.driver != NETVSC:
+    if uplink.driver != NETVSC:
         return ()
     return tuple(
         interface
         for interface in facts.network.interfaces
-        if interface.master == above.name
+        if interface.master == uplink.name
         and interface.driver is not None
         and interface.driver.startswith(VF_DRIVERS)
     )
