@@ -9,7 +9,7 @@ from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import awaited, is_missing, server_name, targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
-from nfstuned.host.local import follow_local
+from nfstuned.host.local import resolve_links
 from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas
 from nfstuned.host.root import Root
@@ -109,7 +109,7 @@ def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) ->
         if request is not None and request.maker is Maker.MOUNT:
             # systemd follows the links of fstab's lines, not of units.
             try:
-                place = follow_local(root, request.point, root.view)
+                place = resolve_links(root, request.point, root.view)
             except OSError:
                 place = request.point
         wanted.setdefault(unit_name(place), (target, place))

@@ -1,4 +1,4 @@
-"""Whether a path is on a file system that always answers: the daemon touches no other."""
+"""Paths on local file systems, which always answer: the daemon touches no other path."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from nfstuned.parse.proc.mountinfo import follow_path, parse_mount_types, remote
 
 
 def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
-    """Raise OSError for a path below a network's file system, or through a link, which may lead there.
+    """Raise OSError for a path on a network file system, or through a symbolic link, which may lead there.
 
-    Each part is looked at before it is entered: not even its type may be asked of a server.
-    `view` is the folder of a process; its mounts count.
+    Each component is checked before the next is looked up, because even an lstat(2) hangs at a dead server.
+    `view` is the folder in /proc of the process with the mounts that count.
     """
     mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
     parts = path.split("/")[1:]
@@ -24,11 +24,11 @@ def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
             raise OSError(errno.ELOOP, f"{part} is a symbolic link; name its target")
 
 
-def follow_local(root: Root, path: str, view: str = "proc/self") -> str:
-    """Return the target of a path, past links, as systemd-fstab-generator has it; it need not exist.
+def resolve_links(root: Root, path: str, view: str = "proc/self") -> str:
+    """Return a path with its links resolved, as systemd-fstab-generator does; the target need not exist.
 
-    A path on a network's file system, or behind too many links, stays as it is written. Raises OSError
-    without mountinfo.
+    A path on a network file system, or behind too many links, is returned as it is written. Raises OSError
+    where mountinfo cannot be read.
     """
     mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
-    return follow_path(mounts, path, lambda there: root.link(there[1:]))[0]
+    return follow_path(mounts, path, lambda link: root.link(link[1:]))[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.local import follow_local
+from nfstuned.host.local import resolve_links
 from nfstuned.host.root import Root
 from tests.tree import put
 
@@ -51,12 +51,12 @@ def root(tmp_path: Path) -> Root:
     ],
 )
 def test_links_are_followed_as_far_as_no_server_is_asked(root: Root, path: str, leads_to: str) -> None:
-    assert follow_local(root, path) == leads_to
+    assert resolve_links(root, path) == leads_to
 
 
 def test_without_mountinfo_nobody_knows(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        follow_local(Root(str(tmp_path)), "/mnt")
+        resolve_links(Root(str(tmp_path)), "/mnt")
 
 
 @pytest.mark.parametrize(
