@@ -1,4 +1,4 @@
-"""A superblock as the daemon remembers it, under the device number that it has now."""
+"""The daemon's memory of a device number: its superblock, and udev's backlog for it."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from dataclasses import dataclass, field, replace
 from nfstuned.core.readahead.plan import WINDOW_S, Contest
 from nfstuned.model.mounts import Decision, Outcome, Result, Superblock
 
-MOST = 20
-"""How many of a device number's latest superblocks are remembered."""
+MOST_SUPERBLOCKS = 20
+"""The number of a device number's latest superblocks that are remembered."""
 
 
 class UdevBacklog:
-    """How far udev is behind for a device number.
+    """The superblocks of a device number for which udev has yet to run its rules.
 
-    The kernel gives a number away again at once, and the rules that udev runs for a superblock then write to
-    the next that has its number. Times are monotonic seconds.
+    The kernel reuses a device number at once. Rules that udev runs for a superblock that has gone write to the
+    superblock that has its number now. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
-        self._waiting = deque[float](maxlen=MOST)
-        """The kernel's events of superblocks for which udev has yet to run its rules."""
-        self._late = deque[float](maxlen=MOST)
-        """When udev ran its rules for a superblock after the next had its number."""
+        self._waiting = deque[float](maxlen=MOST_SUPERBLOCKS)
+        """The times of the kernel's events, one for each of these superblocks."""
+        self._late = deque[float](maxlen=MOST_SUPERBLOCKS)
+        """The times at which udev ran its rules for a superblock that no longer had the number."""
 
-    def added(self, now: float) -> None:
+    def add(self, now: float) -> None:
         """Note the kernel's event of a new superblock."""
         self._waiting.append(now)
 
-    def handled(self, now: float) -> None:
+    def remove_oldest(self, now: float) -> None:
         """Note that udev has run its rules for the oldest superblock that waits for them."""
         if self._waiting:
             self._waiting.popleft()
             if self._waiting:
                 self._late.append(now)
 
-    def late(self, now: float) -> int:
-        """Return how often rules for earlier superblocks wrote to the latest in the last 60 s, or will."""
+    def late_rules(self, now: float) -> int:
+        """Return how often rules for earlier superblocks ran in the last 60 s, or will run, on the latest."""
         return max(0, _recent(self._waiting, now) - 1) + _recent(self._late, now)
 
     def is_over(self, now: float) -> bool:
-        """Return whether nothing of it counts any more."""
+        """Return whether all of this is more than 60 s ago."""
         return not _recent((*self._waiting, *self._late), now)
 
 
@@ -51,10 +51,10 @@ def _recent(times: Iterable[float], now: float) -> int:
 
 
 @dataclass(slots=True)
-class Watched:
-    """A device number, the superblock that has it, and the state of all that is done about its read-ahead.
+class WatchedDevice:
+    """A device number, the superblock that has it, and the state of its read-ahead.
 
-    Another bdi is another superblock: only the backlog goes on.
+    Another bdi is another superblock: of the old state only the backlog stays (`successor`).
     """
 
     device: str
@@ -62,28 +62,28 @@ class Watched:
     """The superblock's identity; None where no superblock is known to have the number."""
     backlog: UdevBacklog = field(default_factory=UdevBacklog)
     had_event: bool = False
-    """The kernel announced or removed a superblock since the present look began: the look may be older."""
+    """The kernel announced or removed a superblock after the present look began: the look may not show it."""
     decided: tuple[Superblock, Decision] | None = None
-    """The last decision: to set a value again takes no look."""
+    """The last decision, so that a value is set again without another look."""
     contest: Contest = field(default_factory=Contest)
     contested: list[Outcome] = field(default_factory=list)
-    """Values of other writers that are not reported yet; an outcome that is only planned was given up."""
+    """Values of other writers that are not reported yet. PLANNED stands for a value that stays as it is."""
     change: Outcome | None = None
     """A change that is not reported yet: a superblock has no name before its mount shows."""
     conflict: str = ""
-    """The conflict of policies that was reported."""
+    """The reported conflict between the profiles of its mounts."""
     is_searched: bool | None = None
     """Whether other namespaces were searched for its mounts; None where they are known."""
-    nameless_s: float | None = None
-    """Since when it has a change to report and no mount in any namespace (monotonic seconds)."""
+    unnamed_since_s: float | None = None
+    """The time since which a change waits for a mount in any namespace to be reported by."""
 
-    def successor(self, bdi: int | None) -> Watched:
-        """Return the state once a bdi has the number, or once no bdi has it (None)."""
+    def successor(self, bdi: int | None) -> WatchedDevice:
+        """Return the state for the bdi that has the number now, None for no bdi."""
         if self.bdi is None:
             self.bdi = bdi
         if bdi == self.bdi:
             return self
-        return Watched(self.device, bdi, self.backlog, self.had_event)
+        return WatchedDevice(self.device, bdi, self.backlog, self.had_event)
 
     def add_change(self, outcome: Outcome) -> None:
         """Remember a change until it is reported. Two changes become one."""
@@ -95,5 +95,5 @@ class Watched:
         self.change = outcome
 
     def is_forgettable(self, now: float) -> bool:
-        """Return whether neither a superblock nor udev's backlog is left of the number."""
+        """Return whether the number has neither a superblock nor a backlog."""
         return self.bdi is None and self.backlog.is_over(now)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
 from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock
 from nfstuned.core.udev.writers import find_culprit, find_writers
+from nfstuned.daemon.device import WatchedDevice
 from nfstuned.daemon.reporter import Reporter
-from nfstuned.daemon.watched import Watched
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi as bdis
 from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
@@ -51,7 +51,7 @@ class Tuner:
         self._state = State(root)
         self._reporter = reporter
         self._clock = clock
-        self._devices: dict[str, Watched] = {}
+        self._devices: dict[str, WatchedDevice] = {}
 
     def added(self, device: str) -> None:
         """Tune a new superblock before its mount(2) returns.
@@ -60,7 +60,7 @@ class Tuner:
         waits for mountinfo.
         """
         watched = self._watched(device)
-        watched.backlog.added(self._clock())
+        watched.backlog.add(self._clock())
         watched.had_event = True
         if self.policy is not None:
             self._with_bdi(device, self._tune_early)
@@ -86,7 +86,7 @@ class Tuner:
     def handled(self, device: str, action: str) -> None:
         """Check a superblock for which udev has run its rules."""
         if action == "add":
-            self._watched(device).backlog.handled(self._clock())
+            self._watched(device).backlog.remove_oldest(self._clock())
         self.settled(device)
 
     def settled(self, device: str) -> None:
@@ -135,7 +135,7 @@ class Tuner:
         """In how many seconds to search other namespaces for the mounts of superblocks; None: not at all."""
         if any(watched.is_searched is False for watched in self._devices.values()):
             return DEEP_DELAY_S
-        return UNNAMED_S if any(each.nameless_s is not None for each in self._devices.values()) else None
+        return UNNAMED_S if any(each.unnamed_since_s is not None for each in self._devices.values()) else None
 
     @property
     def contests(self) -> Mapping[str, Contest]:
@@ -174,13 +174,13 @@ class Tuner:
             if outcome.result is Result.DONE:
                 self._reporter.restored(outcome)
 
-    def _watched(self, device: str) -> Watched:
+    def _watched(self, device: str) -> WatchedDevice:
         watched = self._devices.get(device)
         if watched is None:
-            watched = self._devices[device] = Watched(device)
+            watched = self._devices[device] = WatchedDevice(device)
         return watched
 
-    def _at(self, device: str, bdi: int) -> Watched:
+    def _at(self, device: str, bdi: int) -> WatchedDevice:
         watched = self._devices[device] = self._watched(device).successor(bdi)
         return watched
 
@@ -246,7 +246,7 @@ class Tuner:
             self.must_look = True
             self._settle(watched, superblock, decision)
 
-    def _take(self, watched: Watched, superblock: Superblock, policy: Policy, *, deep: bool) -> None:
+    def _take(self, watched: WatchedDevice, superblock: Superblock, policy: Policy, *, deep: bool) -> None:
         """Decide about a superblock that a look has seen, set its value and report that."""
         if superblock.mounts:
             watched.is_searched = None
@@ -262,11 +262,11 @@ class Tuner:
         watched.decided = (superblock, decision)
         self._watch_writes(watched)
         self._settle(watched, superblock, decision)
-        waited_s = 0.0 if watched.nameless_s is None else self._clock() - watched.nameless_s
+        waited_s = 0.0 if watched.unnamed_since_s is None else self._clock() - watched.unnamed_since_s
         if superblock.mounts or (deep and waited_s >= UNNAMED_S):
             self._report_change(watched)
 
-    def _watch_writes(self, watched: Watched) -> None:
+    def _watch_writes(self, watched: WatchedDevice) -> None:
         if self.writes is None or watched.bdi is None:
             return
         try:
@@ -274,7 +274,7 @@ class Tuner:
         except OSError as error:
             self._reporter.unwatched(error)
 
-    def _settle(self, watched: Watched, superblock: Superblock, decision: Decision) -> None:
+    def _settle(self, watched: WatchedDevice, superblock: Superblock, decision: Decision) -> None:
         if decision.conflict and watched.conflict != decision.why:
             watched.conflict = decision.why
             self._reporter.conflict(superblock, decision)
@@ -290,7 +290,7 @@ class Tuner:
             watched.add_change(apply_action(self._root, self._state, planned.action))
             return
         now, before = self._clock(), watched.contest
-        watched.contest = before.continued(now, watched.backlog.late(now))
+        watched.contest = before.continued(now, watched.backlog.late_rules(now))
         if not watched.contest.left:
             watched.contested.append(apply_action(self._root, self._state, planned.action))
         elif not before.left:
@@ -301,13 +301,13 @@ class Tuner:
         now = self._clock()
         for watched in self._devices.values():
             if watched.is_searched is None or watched.change is None:
-                watched.nameless_s = None
-            elif watched.nameless_s is None:
-                watched.nameless_s = now
+                watched.unnamed_since_s = None
+            elif watched.unnamed_since_s is None:
+                watched.unnamed_since_s = now
             if watched.is_searched is False:
                 watched.is_searched = True
 
-    def _report_change(self, watched: Watched) -> None:
+    def _report_change(self, watched: WatchedDevice) -> None:
         if watched.change is not None and watched.decided is not None:
             self._reporter.changed(*watched.decided, watched.change)
             watched.change = None
