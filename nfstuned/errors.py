@@ -1,4 +1,4 @@
-"""The two ways in which a text can be wrong: what the kernel wrote, and what a person wrote."""
+"""Errors in a text: the kernel's, or an administrator's."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Values to values: whose server it is, what it should have, what to do, what came of it."""
+"""The pure decisions: the server of a mount, its policy, the plan, the findings of the rules, the rates."""

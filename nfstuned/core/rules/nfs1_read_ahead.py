@@ -24,9 +24,9 @@ _FIXED_DEFAULT_SINCE = (5, 4, 0)
 def low_read_ahead(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with less read-ahead than their profile's, but for less than a page (`below_page`).
 
-    NFS104 or NFS107 reports a mount that has another program's value, NFS105 a broken rule and NFS112 an
-    unread file for lack of which it has no more. A distribution's default that equals the kernel's is
-    reported here.
+    Other rules report a value that another program wrote (NFS104, NFS107), and a value that is too low for
+    want of a working udev rule (NFS105) or a readable file (NFS112). A distribution's default that equals
+    the kernel's is reported here.
     """
     page, first = facts.snapshot.page_kb, unmask(facts.system.daemon, SERVICE)
     reported = {target.identity for contest in contested_values(facts) for target in contest.lost}

@@ -47,7 +47,7 @@ def choose_masks(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tupl
 
 
 def set_by_administrator(settings: Iterable[Setting]) -> Setting | None:
-    """Return the last line below [nfsrahead] that is not a vendor's; None where there is none."""
+    """Return the last line below [nfsrahead] that is not a vendor's, or None."""
     lines = [
         setting
         for setting in settings

@@ -45,8 +45,8 @@ def version() -> str:
 def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> list[str]:
     """Return fio's arguments for a job; jobs of one shape find the same files.
 
-    A job that comes to the end of its files begins again at their start and has the page cache forget them
-    (fio's loop_cache_invalidate), so that nothing is read from the client's memory for having been read once.
+    A job that has read all of its files begins again at their start and drops them from the page cache
+    (fio's loop_cache_invalidate), so that nothing is read from the client's memory the second time.
     The kernel gets no advice: by itself fio gives POSIX_FADV_SEQUENTIAL, which doubles the read-ahead of a
     file, and POSIX_FADV_RANDOM, which ends it (mm/fadvise.c), and programs do neither.
     """

@@ -1,1 +1,1 @@
-"""What is recorded, and read back: the journal, the file of samples, metrics."""
+"""Records, written and read back: the journal, the file of samples, metrics."""

@@ -1,4 +1,4 @@
-"""How this host turns names into addresses: hosts(5) and the `hosts` line of nsswitch.conf(5)."""
+"""Name resolution of this host: hosts(5) and the `hosts` line of nsswitch.conf(5)."""
 
 from __future__ import annotations
 
