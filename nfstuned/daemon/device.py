@@ -16,8 +16,8 @@ MOST_SUPERBLOCKS = 20
 class UdevBacklog:
     """The superblocks of a device number for which udev has yet to run its rules.
 
-    The kernel reuses a device number at once. Rules that udev runs for a superblock that has gone write to the
-    superblock that has its number now. Times are monotonic seconds.
+    The kernel reuses a device number at once. Rules that udev runs for a superblock that has gone write to
+    the superblock that has its number now. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
