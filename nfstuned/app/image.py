@@ -40,7 +40,7 @@ from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
-from nfstuned.model.change import IDENTITY, RULE, ImageUnit, Step, Wanted, Work, settled
+from nfstuned.model.change import IDENTITY, RULE, FileStep, ImageUnit, Wanted, Work, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
@@ -146,7 +146,7 @@ class BakeWay(_ImageWay):
             results(wanted, steps),
             Work(steps, wanted.contents, digests, replaced),
             "Nothing to do: the image is prepared.",
-            todo=any(step.step in {Step.WRITE, Step.REMOVE} for step in steps),
+            todo=any(step.step in {FileStep.WRITE, FileStep.REMOVE} for step in steps),
             refusal=refusal,
         )
 

@@ -15,7 +15,7 @@ from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.installed import contents, own_command
 from nfstuned.host.root import Root
-from nfstuned.model.change import Placement, Step, Work
+from nfstuned.model.change import FileStep, Placement, Work
 from nfstuned.view.words import printable
 
 COMMAND = "install-files"
@@ -52,7 +52,7 @@ def _show(steps: Sequence[Placement]) -> int:
         sys.stdout.write(f"{placement.step.value:{width}}  /{printable(placement.path)}{reason}\n")
     if not steps:
         sys.stdout.write("Nothing to do: no file of install-files is here.\n")
-    left = any(step.step in {Step.REFUSE, Step.KEEP} for step in steps)
+    left = any(step.step in {FileStep.REFUSE, FileStep.KEEP} for step in steps)
     return REFUSED if left else ALL_DONE
 
 
@@ -105,11 +105,11 @@ def install_files_command(root: Root, /, *, folder: str | None, dry_run: bool, r
         note(f"{error.filename}: {error.strerror}")
         return COULD_NOT_TRY
     steps = plan_files(texts, found, ledger.known, COMMAND)
-    if any(step.step is Step.REFUSE for step in steps):
+    if any(step.step is FileStep.REFUSE for step in steps):
         _show(steps)
         note("nothing was changed")
         return REFUSED
-    todo = any(step.step in {Step.WRITE, Step.REMOVE} for step in steps)
+    todo = any(step.step in {FileStep.WRITE, FileStep.REMOVE} for step in steps)
     if not dry_run and (todo or (removal and place.exists(LIST))):
         try:
             ledger.carry_out(Work(steps, texts, found))
@@ -121,5 +121,5 @@ def install_files_command(root: Root, /, *, folder: str | None, dry_run: bool, r
     if removal:
         sys.stdout.write(_AFTERWARDS if steps else "")
         return max(status, _unmask()) if place.prefix == "/" else status
-    sys.stdout.write(_NEXT if any(step.step is Step.WRITE for step in steps) else "")
+    sys.stdout.write(_NEXT if any(step.step is FileStep.WRITE for step in steps) else "")
     return status

@@ -87,7 +87,7 @@ class Link:
 Content = bytes | Link
 
 
-class Step(Enum):
+class FileStep(Enum):
     """The step for a file; the values are for people."""
 
     WRITE = "write"
@@ -105,7 +105,7 @@ class Placement:
 
     path: str
     """Below the root, without a leading slash."""
-    step: Step
+    step: FileStep
     reason: str = ""
 
 

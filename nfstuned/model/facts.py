@@ -172,6 +172,8 @@ class Target:
 
     Azure Files has 4.1 only, so that negotiation ends there.
     """
+    most_connections: int | None = field(init=False, repr=False, compare=False)
+    """The most connections that its profile allows with its version; None: no bound."""
     protocol: str = field(init=False, repr=False, compare=False)
     """"tcp", "udp" or "rdma", for IPv6 as for IPv4."""
     is_azure_files: bool = field(init=False, repr=False, compare=False)
@@ -208,7 +210,9 @@ class Target:
         if named in {None, (4, None)} and self.endpoint.provider == AZURE_FILES:
             named = (4, 1)
         object.__setattr__(self, "asked_nconnect", asked)
-        object.__setattr__(self, "version", version_text(named) if named is not None else None)
+        version = version_text(named) if named is not None else None
+        object.__setattr__(self, "version", version)
+        object.__setattr__(self, "most_connections", self.profile.most_connections(version))
         object.__setattr__(self, "protocol", nfs_protocol(self.options))
 
     @property

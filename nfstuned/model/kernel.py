@@ -7,7 +7,7 @@ Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -51,6 +51,12 @@ class Options:
     def number(self, name: str) -> int | None:
         """Return the value of `name` as an integer; None when it is absent or no decimal number."""
         return decimal(self.get(name))
+
+    def numbers(self, names: Iterable[str]) -> dict[str, int]:
+        """Return the decimal numbers of these options, in the order of `names`."""
+        values = dict(self.pairs)  # the last of a name counts
+        numbers = ((name, decimal(values.get(name))) for name in names)
+        return {name: number for name, number in numbers if number is not None}
 
     def __contains__(self, name: str) -> bool:
         return any(key == name for key, _ in self.pairs)

@@ -86,6 +86,13 @@ class Profile:
         """The profile that vendors' rules mean: the built-in profile that this inherits from, else itself."""
         return self.inherits or self.name
 
+    def most_connections(self, version: str | None) -> int | None:
+        """Return the most connections that it allows with a version of NFS, "3" or "4.1"; None: no bound.
+
+        nconnect counts as recommended for an unknown version.
+        """
+        return 1 if version in self.nconnect_not_for else self.nconnect_max
+
     def working(self, workload: Workload) -> Profile:
         """Return the profile with a workload's changes, named after both with WITH between them.
 

@@ -16,7 +16,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import Change, ChangeKind, ImageUnit, Link, Placement, Step, Wanted, settled
+from nfstuned.model.change import Change, ChangeKind, FileStep, ImageUnit, Link, Placement, Wanted, settled
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.nfsmount import PERSISTED
@@ -113,7 +113,7 @@ def test_sections_are_compared_with_the_images_own() -> None:
 
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
     wanted = wanted_sections((), {}, {"a": 8}, None)
-    steps = (Placement(PERSISTED[1:], Step.REMOVE),)
+    steps = (Placement(PERSISTED[1:], FileStep.REMOVE),)
     assert summary(results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
 
 
@@ -124,11 +124,11 @@ def test_a_change_has_the_result_of_its_file() -> None:
     names = ("written", "same", "refused")
     wanted = joined(Wanted((change(name),), {name: b""}) for name in names)
     steps = (
-        Placement("written", Step.WRITE),
-        Placement("same", Step.SAME),
-        Placement("refused", Step.REFUSE, "foreign"),
-        Placement("gone", Step.REMOVE),
-        Placement("kept", Step.KEEP, "edited"),
+        Placement("written", FileStep.WRITE),
+        Placement("same", FileStep.SAME),
+        Placement("refused", FileStep.REFUSE, "foreign"),
+        Placement("gone", FileStep.REMOVE),
+        Placement("kept", FileStep.KEEP, "edited"),
     )
     changes = settled(results(wanted, steps), Result.DONE)
     assert [(one.place, one.result, one.reason) for one in changes] == [
@@ -145,7 +145,11 @@ def test_a_change_has_the_result_of_its_file() -> None:
 
 
 def test_a_removal_and_a_restored_text_differ() -> None:
-    steps = (Placement("a", Step.REMOVE), Placement("b", Step.REMOVE), Placement("c", Step.KEEP, "edited"))
+    steps = (
+        Placement("a", FileStep.REMOVE),
+        Placement("b", FileStep.REMOVE),
+        Placement("c", FileStep.KEEP, "edited"),
+    )
     changes = taken_back(steps, {"b"})
     assert [(one.new, one.result) for one in changes] == [
         ("removed", Result.PLANNED),

@@ -9,7 +9,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.files.ledger import Ledger, digest_at, missing_folders, put, take, take_folders
 from nfstuned.host.files.write import NEW
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.model.change import Content, Installed, Link, Placement, Step, Work
+from nfstuned.model.change import Content, FileStep, Installed, Link, Placement, Work
 from nfstuned.parse.etc.installed import digest, render_installed
 
 LIST = "etc/list.json"
@@ -29,7 +29,7 @@ def write(root: ImageRoot, replaced: dict[str, str] | None = None, **contents: C
     wanted = {f"etc/a/{name}": content for name, content in contents.items()}
     found = ledger.digests(wanted)
     steps = (
-        tuple(Placement(path, Step.WRITE) for path in wanted)
+        tuple(Placement(path, FileStep.WRITE) for path in wanted)
         if replaced
         else plan_files(wanted, found, ledger.known, "it")
     )
@@ -60,7 +60,7 @@ def test_a_text_that_was_replaced_is_put_back(root: ImageRoot, tmp_path: Path) -
     write(root, {"etc/a/one": "old"}, one=b"new")
     assert (tmp_path / "etc/a/one").read_text() == "new"
     ledger = Ledger(root, LIST)
-    work = Work((Placement("etc/a/one", Step.REMOVE),), {}, ledger.digests())
+    work = Work((Placement("etc/a/one", FileStep.REMOVE),), {}, ledger.digests())
     assert ledger.finished(work) == set()
     ledger.carry_out(work)
     assert ledger.finished(work) == {"etc/a/one"}

@@ -11,7 +11,7 @@ from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crow
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.remedies import new_file, permanent_setting
 from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import Change, ChangeKind, Content, ImageUnit, Link, Placement, Step, Wanted
+from nfstuned.model.change import Change, ChangeKind, Content, FileStep, ImageUnit, Link, Placement, Wanted
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
@@ -241,8 +241,16 @@ def results(wanted: Wanted, steps: Sequence[Placement]) -> tuple[Change, ...]:
     others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in failed]
     return (
         *_of_wishes(wanted, by_path),
-        *(_gone(other, _REMOVED, Result.PLANNED, _PASSED) for other in others if other.step is Step.REMOVE),
-        *(_gone(other, None, Result.SKIPPED, other.reason) for other in others if other.step is Step.KEEP),
+        *(
+            _gone(other, _REMOVED, Result.PLANNED, _PASSED)
+            for other in others
+            if other.step is FileStep.REMOVE
+        ),
+        *(
+            _gone(other, None, Result.SKIPPED, other.reason)
+            for other in others
+            if other.step is FileStep.KEEP
+        ),
     )
 
 
@@ -250,7 +258,7 @@ def taken_back(steps: Iterable[Placement], before: Container[str]) -> tuple[Chan
     """Return the change of each file that bake wrote; `before` names those that replaced another text."""
     return tuple(
         _gone(step, None, Result.FAILED, step.reason)
-        if step.step is Step.KEEP
+        if step.step is FileStep.KEEP
         else _gone(step, _RESTORED if step.path in before else _REMOVED, Result.PLANNED, "bake wrote it")
         for step in steps
     )
@@ -272,9 +280,9 @@ def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement]) -> Iterator[Cha
             yield change
             continue
         placement = by_path[change.place]
-        if placement.step is Step.REFUSE:
+        if placement.step is FileStep.REFUSE:
             yield replace(change, result=Result.FAILED, reason=placement.reason)
-        elif placement.step is Step.WRITE:
+        elif placement.step is FileStep.WRITE:
             yield change
 
 

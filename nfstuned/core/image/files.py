@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nfstuned.model.change import Content, Installed, Placement, Step
+from nfstuned.model.change import Content, FileStep, Installed, Placement
 from nfstuned.parse.etc.installed import digest, encoded
 
 _FOREIGN = "it was not written by {}: move it away, or remove the package that has it"
@@ -23,12 +23,12 @@ def plan_files(
     for path, content in wanted.items():
         now, ours = digests.get(path), known.digests.get(path, ())
         if now == digest(content):
-            steps.append(Placement(path, Step.SAME))
+            steps.append(Placement(path, FileStep.SAME))
         elif now is None or now in ours:
-            steps.append(Placement(path, Step.WRITE))
+            steps.append(Placement(path, FileStep.WRITE))
         else:
             reason = _EDITED if ours else _FOREIGN
-            steps.append(Placement(path, Step.REFUSE, reason.format(command)))
+            steps.append(Placement(path, FileStep.REFUSE, reason.format(command)))
     return (
         *steps,
         *(placement for placement in plan_removal(digests, known, command) if placement.path not in wanted),
@@ -44,7 +44,7 @@ def plan_removal(present: Mapping[str, str | None], known: Installed, command: s
     before = {path: digest(encoded(text)) for path, text in known.before.items()}
     left = _LEFT.format(command)
     return tuple(
-        Placement(path, Step.REMOVE) if present[path] in digests else Placement(path, Step.KEEP, left)
+        Placement(path, FileStep.REMOVE) if present[path] in digests else Placement(path, FileStep.KEEP, left)
         for path, digests in known.digests.items()
         if present.get(path) not in {None, before.get(path)}
     )

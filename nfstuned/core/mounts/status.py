@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
-from nfstuned.core.policy.decision import decide, most_connections, wanted_connections
+from nfstuned.core.policy.decision import decide, wanted_connections
 from nfstuned.core.udev.writers import file_writers, last_words
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -139,7 +139,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_carrying=carried(mount.options, stats),
         connections=None if stats is None else len(stats.transports) or None,
         nconnect_depends=profile.nconnect_depends,
-        nconnect_max=most_connections(profile, named),
+        nconnect_max=profile.most_connections(named),
         lower=decision.lower,
         nconnect_coming=_coming(mount, look) if now < (target or 0) else None,
         undone=superblock.record is not None and superblock.record.undone,

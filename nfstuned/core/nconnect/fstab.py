@@ -27,7 +27,7 @@ from nfstuned.core.nconnect.server import (
     with_answers,
     with_provider,
 )
-from nfstuned.core.nconnect.transport import allowed, profile_limit
+from nfstuned.core.nconnect.transport import allowed
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import NFS_TYPES, Facts, Target
 from nfstuned.model.kernel import parse_options
@@ -246,7 +246,7 @@ def _objection_to_other(target: Target, count: int, facts: Facts) -> Objection |
 
 
 def _reason(entry: FstabEntry, server: Server[Member]) -> str:
-    most = profile_limit(entry.target)
+    most = entry.target.most_connections
     if entry.asked is not None and most is not None and entry.asked > most:
         return f"{entry.target.profile.name} allows at most {most}"
     return server.reason([entry])

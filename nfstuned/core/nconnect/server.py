@@ -23,7 +23,6 @@ from nfstuned.core.nconnect.transport import (
     has_private_endpoint,
     is_private,
     live_group,
-    profile_limit,
     transport_groups,
     usable,
 )
@@ -145,7 +144,7 @@ def united(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
 def objection(target: Target, facts: Facts) -> Objection | None:
     """Return why a mount should not have several connections, or no other number; None where it may."""
     profile = target.profile
-    if profile_limit(target) == 1:
+    if target.most_connections == 1:
         number = f" with NFS {target.version}" if profile.nconnect_max != 1 else ""
         return Objection(f"its profile {profile.name} allows one connection{number}")
     if profile.nconnect is not None:
@@ -169,6 +168,7 @@ def unfit(target: Target, facts: Facts) -> Objection | None:
 
 
 def _old_kernel(target: Target, facts: Facts) -> str:
+    """Return why the kernel has no nconnect for a mount, "" where it has; an unknown kernel is new."""
     release, asked = facts.snapshot.kernel, target.version
     if release is None:
         return "NFS 4.0 has nconnect only since Linux 5.8" if asked == "4.0" else ""
@@ -245,7 +245,10 @@ def disagreeing_servers(facts: Facts) -> tuple[Server[Line], ...]:
     counting = (
         line
         for line in lines(facts).values()
-        if line.ids and 1 <= (line.asked or 0) <= MOST and _takes_nconnect(line.target, facts)
+        if line.ids
+        and 1 <= (line.asked or 0) <= MOST
+        and line.target.protocol == "tcp"
+        and not _old_kernel(line.target, facts)
     )
     found = []
     for alike in united((line.ids, line) for line in counting):
@@ -316,17 +319,6 @@ def _replicas(facts: Facts) -> frozenset[tuple[str, str]]:
         if target.request is not None and target.request.maker is Maker.AUTOFS:
             sources.setdefault((target.origin, target.point), set()).add(target.request.source)
     return frozenset(entry for entry, named in sources.items() if len(named) > 1)
-
-
-def _takes_nconnect(line: Target, facts: Facts) -> bool:
-    """Whether the kernel counts the option for a mount; an unknown kernel counts as a present one."""
-    release, number = facts.snapshot.kernel, line.version
-    if line.protocol != "tcp":
-        return False
-    if release is None:
-        return number != "4.0"
-    old = number == "4.0" and release.version < V4_0_SINCE
-    return not old and knows_nconnect(release, facts.snapshot.distribution, number)
 
 
 @dataclass(frozen=True, slots=True)

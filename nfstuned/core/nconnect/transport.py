@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from nfstuned.core.mounts import options as nfsoptions
 from nfstuned.core.mounts.requests import wants_tunnel
-from nfstuned.core.policy.decision import most_connections
 from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, kind, split_source
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import NfsClient, Options
@@ -175,12 +174,7 @@ def effective_nconnect(target: Target, facts: Facts) -> int | None:
 
 def allowed(target: Target) -> int:
     """Return the most connections that a mount's profile and the kernel allow."""
-    return profile_limit(target) or MOST
-
-
-def profile_limit(target: Target) -> int | None:
-    """Return the most connections that a mount's profile allows with the mount's version; None: no bound."""
-    return most_connections(target.profile, target.version)
+    return target.most_connections or MOST
 
 
 def usable(target: Target) -> int:

@@ -72,17 +72,9 @@ def depends_on_implementation(policy: Policy) -> bool:
     )
 
 
-def most_connections(profile: Profile, version: str | None) -> int | None:
-    """Return the most connections that a profile allows with a version of NFS, "3" or "4.1"; None: no bound.
-
-    nconnect counts as recommended for an unknown version.
-    """
-    return 1 if version in profile.nconnect_not_for else profile.nconnect_max
-
-
 def wanted_connections(profile: Profile, version: str | None) -> int | None:
     """Return a profile's number of connections with a version of NFS; None where it names none."""
-    most = most_connections(profile, version)
+    most = profile.most_connections(version)
     return profile.nconnect if profile.nconnect is None or most is None else min(profile.nconnect, most)
 
 

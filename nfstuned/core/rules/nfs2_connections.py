@@ -253,8 +253,10 @@ def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab and of units that remount with an option that a mount keeps for its life."""
     for request in facts.snapshot.requests:
         options = parse_options(request.options)
+        if request.file == UTAB or request.fstype not in NFS_TYPES or "remount" not in options:
+            continue
         fixed = list(dict.fromkeys(name for name, _ in options.pairs if name in _FIXED or is_version(name)))
-        if request.file == UTAB or request.fstype not in NFS_TYPES or not fixed or "remount" not in options:
+        if not fixed:
             continue
         yield Fault(
             f"{request.file}:{request.line}",

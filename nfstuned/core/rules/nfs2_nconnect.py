@@ -19,7 +19,6 @@ from nfstuned.core.nconnect.transport import (
     effective_nconnect,
     has_private_endpoint,
     is_private,
-    profile_limit,
     replaced,
     rivals,
     share,
@@ -132,7 +131,7 @@ def _too_many(target: Target, most: int, got: int | None) -> str:
 
 
 def _is_above(target: Target, facts: Facts) -> bool:
-    most, got = profile_limit(target), effective_nconnect(target, facts)
+    most, got = target.most_connections, effective_nconnect(target, facts)
     if most is None or got is None or got <= most:
         return False
     return not (overruled(target, facts) and (target.asked_nconnect or 0) <= most)

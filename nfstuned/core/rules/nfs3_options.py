@@ -147,13 +147,14 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     for target, others in _once_a_superblock(facts):
         if not target.is_azure_files:
             continue
-        asked, mounts = _sizes(target.wanted), members(target, facts)
+        asked, mounts = target.wanted.numbers(_SIZES), members(target, facts)
         given = {
-            name: max((_sizes(mount.options).get(name, 0) for mount in mounts), default=0) for name in _SIZES
+            name: max((mount.options.numbers(_SIZES).get(name, 0) for mount in mounts), default=0)
+            for name in _SIZES
         }
         low = {
             name: size
-            for name, size in _sizes(target.options).items()
+            for name, size in target.options.numbers(_SIZES).items()
             if 0 < size < _AZURE_TRANSFER and (0 < asked.get(name, 0) < _AZURE_TRANSFER or given[name] > size)
         }
         if low:
@@ -174,7 +175,9 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         most = target.profile.rsize_max
         high = {
-            name: size for name, size in _sizes(target.options).items() if most is not None and size > most
+            name: size
+            for name, size in target.options.numbers(_SIZES).items()
+            if most is not None and size > most
         }
         if high:
             yield Fault(
@@ -349,11 +352,6 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
                 remedy=f"take nolock out of the options in {place_to_change(target)}; keep it where "
                 "this host alone writes, or the server has no lock service",
             )
-
-
-def _sizes(options: Options) -> dict[str, int]:
-    sizes = {name: options.number(name) for name in _SIZES}
-    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def _listed(values: dict[str, int]) -> str:

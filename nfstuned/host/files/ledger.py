@@ -22,7 +22,7 @@ from nfstuned.host.files.write import (
 )
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
-from nfstuned.model.change import Content, Installed, Link, Step, Work
+from nfstuned.model.change import Content, FileStep, Installed, Link, Work
 from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
 
 
@@ -61,7 +61,7 @@ class Ledger:
             take_folders(self._root, self.known.folders)
             return
         known, contents = self.known, work.contents
-        written = [step.path for step in work.steps if step.step is Step.WRITE]
+        written = [step.path for step in work.steps if step.step is FileStep.WRITE]
         after = {path: values for path, values in known.digests.items() if path in contents}
         after |= {path: (digest(contents[path]),) for path in written}
         during = {path: (*values, *known.digests.get(path, ())) for path, values in after.items()}
@@ -78,7 +78,7 @@ class Ledger:
         """Return the files with a step that is carried out; a file that cannot be read has none."""
         paths = set()
         for step in work.steps:
-            if step.step not in {Step.WRITE, Step.REMOVE}:
+            if step.step not in {FileStep.WRITE, FileStep.REMOVE}:
                 continue
             content = work.contents.get(step.path, self._replaced(step.path))
             with suppress(OSError):
@@ -97,7 +97,7 @@ class Ledger:
                 remove_leftovers(fd)
 
     def _withdraw(self, work: Work) -> None:
-        for path in (step.path for step in work.steps if step.step is Step.REMOVE):
+        for path in (step.path for step in work.steps if step.step is FileStep.REMOVE):
             text = self._replaced(path)
             if text is None:
                 take(self._root, path)
