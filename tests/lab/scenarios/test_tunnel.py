@@ -65,4 +65,4 @@ def test_a_tunnel_of_which_a_thread_has_all_of_a_processor(mount: Mounts) -> Non
     print(f"\n  {found}")
     (only,) = found
     assert only.startswith(f"advice NFS421 {tls.CONFIGURATION}: in 5 s a thread of the tunnel had ")
-    assert f"it is the limit of what {first.point}, {second.point} get together" in only
+    assert f"it is the limit for {first.point}, {second.point} together" in only
