@@ -123,6 +123,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     numbers = nfs_version(mount.fstype, mount.options)
     named = None if numbers is None else version_text(numbers)
     target = wanted_connections(profile, named)
+    coming = last_asked(look.intents.coming(mount), "nconnect") if now < (target or 0) else None
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -132,7 +133,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         profile=decision.profile if look.valid else None,
         read_ahead_kb=superblock.read_ahead_kb,
         read_ahead_target_kb=None if decision.kb is None else whole_pages(decision.kb, look.snapshot.page_kb),
-        nconnect_requested=None if asked is None else asked_options([asked]).number("nconnect"),
+        nconnect_requested=asked_options([asked]).number("nconnect") if asked else None,
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
         nconnect_target=target,
@@ -141,7 +142,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_depends=profile.nconnect_depends,
         nconnect_max=profile.most_connections(named),
         lower=decision.lower,
-        nconnect_coming=_coming(mount, look) if now < (target or 0) else None,
+        nconnect_coming=asked_options([coming]).number("nconnect") if coming else None,
         undone=superblock.record is not None and superblock.record.undone,
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,
@@ -154,8 +155,3 @@ def _profile(policy: Policy, name: str) -> Profile:
         return policy.profile(name)
     except KeyError:
         return Profile(name)
-
-
-def _coming(mount: Mount, look: _Look) -> int | None:
-    asked = last_asked(look.intents.coming(mount), "nconnect")
-    return None if asked is None else asked_options([asked]).number("nconnect")

@@ -45,14 +45,14 @@ def targets(
         *(_live_target(mount, place(policy, mount, None, snapshot), policy, intents) for mount in others),
     ]
     known = {target.request for target in live}
-    planned = (
-        request
-        for request in snapshot.requests
-        if request.file != UTAB and (request not in known or request.file == proposal)
-    )
+    planned: dict[tuple[str, str], Request] = {}
+    """The first request of each mount, which is the request that counts."""
+    for request in snapshot.requests:
+        if request.file != UTAB and (request not in known or request.file == proposal):
+            planned.setdefault((request.source, request.point), request)
     return (
         *sorted(live, key=lambda target: target.point),
-        *(_planned_target(snapshot, policy, request, intents) for request in _first_of_each_mount(planned)),
+        *(_planned_target(snapshot, policy, request, intents) for request in planned.values()),
     )
 
 
@@ -95,16 +95,6 @@ def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
 def _mount_key(request: Request) -> tuple[str, str]:
     """Return source and mount point without trailing slashes: people write them, the kernel does not."""
     return request.source.rstrip("/"), request.point.rstrip("/")
-
-
-def _first_of_each_mount(requests: Iterable[Request]) -> Iterator[Request]:
-    """Yield the first request of each mount, which is the request that counts."""
-    seen: set[tuple[str, str]] = set()
-    for request in requests:
-        key = (request.source, request.point)
-        if key not in seen:
-            seen.add(key)
-            yield request
 
 
 def _targets_of(

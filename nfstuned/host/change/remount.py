@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -21,7 +21,6 @@ from nfstuned.host.root import Root
 from nfstuned.host.systemd import SYSTEMCTL_S, observe_states
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import Mount, MountNode, Volume
-from nfstuned.model.mounts import UnitState
 from nfstuned.model.remount import RELOAD, Connections, Hands, Part, RemountPlan, Sight
 from nfstuned.model.system import Reachable
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
@@ -82,8 +81,7 @@ class MountGround:
 def foreign_namespace(root: Root) -> str:
     """Return which namespace keeps mounts and connections of the host out of reach; "" where none does."""
     for name, content in (("mnt", "mounts"), ("net", "connections")):
-        own, inits = (_number(root, f"proc/{pid}/ns/{name}") for pid in ("self", "1"))
-        if own != inits:
+        if root.inode(f"proc/self/ns/{name}") != root.inode(f"proc/1/ns/{name}"):
             return f"process 1 has other {content} than this one (a container?): run it on the host itself"
     return ""
 
@@ -96,13 +94,6 @@ def mount_nodes(root: Root) -> tuple[MountNode, ...]:
 def interruption(signals: Sequence[int]) -> str:
     """Return which of the signals came first, as a reason to end; "" without any."""
     return f"interrupted by {signal.Signals(signals[0]).name}" if signals else ""
-
-
-def _number(root: Root, name: str) -> int:
-    try:
-        return os.stat(root.path(name)).st_ino
-    except OSError:
-        return 0
 
 
 @contextmanager
@@ -122,13 +113,6 @@ def uninterrupted() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _unusable(name: str, states: Mapping[str, UnitState]) -> str:
-    state = states.get(name)
-    if state is None or not state.fragment:
-        return f"{name}: systemd makes no unit of the line that asks for it"
-    return f"{name} {state.objection}" if state.objection else ""
-
-
 class MountHands:
     """The tools of this host. They do nothing while the server does not answer.
 
@@ -146,9 +130,15 @@ class MountHands:
         """Let systemd read its files, and look at the units afterwards."""
         if problem := run_tool(RELOAD.argv, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
-        states = observe_states([part.unit for part in plan.going if part.unit])
-        reasons = (_unusable(part.unit, states) for part in plan.going if part.unit)
-        return next((why for why in reasons if why), "")
+        names = [part.unit for part in plan.going if part.unit]
+        states = observe_states(names)
+        for name in names:
+            state = states.get(name)
+            if state is None or not state.fragment:
+                return f"{name}: systemd makes no unit of the line that asks for it"
+            if state.objection:
+                return f"{name} {state.objection}"
+        return ""
 
     def unmount(self, part: Part) -> str:
         """Unmount it, unless a signal came or the server no longer answers."""

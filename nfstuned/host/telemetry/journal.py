@@ -143,7 +143,8 @@ class Journal:
                     (clear if isinstance(value, Clear) else entry).append(f"{_field(name)}={value}")
             # Nearly no entry has anything that looks like a secret: all of its fields are looked at together.
             if not is_clear("\n".join(entry)):
-                entry = list(map(_masked, entry))
+                pairs = (line.partition("=") for line in entry)
+                entry = [f"{name}{sign}{mask_secrets(value)}" for name, sign, value in pairs]
             self._write(*_encoded(entry + clear))
         except (OSError, ValueError) as error:
             _to_stderr(*_encoded([f"MESSAGE={mask_secrets(text)} (not in the journal: {error})"]))
@@ -152,11 +153,6 @@ class Journal:
 @lru_cache(_MOST_FIELDS)
 def _field(name: str) -> str:
     return f"NFSTUNED_{name.upper()}"
-
-
-def _masked(line: str) -> str:
-    name, is_, value = line.partition("=")
-    return f"{name}{is_}{mask_secrets(value)}"
 
 
 def _encoded(texts: list[str]) -> list[bytes]:
@@ -191,7 +187,12 @@ def send_by_socket(*entry: bytes) -> None:
 
     A datagram, or a sealed memfd for a larger entry: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
     """
-    data = b"".join(map(_native, entry))
+    data = b""
+    for field in entry:
+        name, _, value = field.partition(b"=")
+        # A value with line breaks comes behind its length.
+        counted = b"%s\n%s%s" % (name, len(value).to_bytes(8, "little"), value)
+        data += (counted if b"\n" in value else field) + b"\n"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
         try:
             sock.sendto(data, SOCKET)
@@ -205,14 +206,6 @@ def send_by_socket(*entry: bytes) -> None:
                 fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
                 sock.sendmsg([], [rights], 0, SOCKET)
-
-
-def _native(field: bytes) -> bytes:
-    """Return a field as journald reads it: a value with line breaks comes behind its length."""
-    name, _, value = field.partition(b"=")
-    if b"\n" not in value:
-        return field + b"\n"
-    return name + b"\n" + len(value).to_bytes(8, "little") + value + b"\n"
 
 
 def _to_stderr(*entry: bytes) -> None:

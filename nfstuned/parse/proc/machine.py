@@ -147,11 +147,13 @@ def newest_last(releases: list[str]) -> list[str]:
     As rpm and dpkg see them: 5.10.0-9 is before 5.10.0-10, 5.14.0-362.el9 before 5.14.0-362.8.1.el9, and a
     release candidate before its release.
     """
-    return sorted(releases, key=_release_key)
 
+    def key(release: str) -> list[tuple[int, int, str]]:
+        # Candidates, then the end, then words, then numbers.
+        parts = re.findall(r"[0-9]+|[A-Za-z]+", release)
+        keys = [
+            (3, int(part), "") if part.isdigit() else (0 if part == "rc" else 2, 0, part) for part in parts
+        ]
+        return [*keys, (1, 0, "")]
 
-def _release_key(release: str) -> list[tuple[int, int, str]]:
-    """Return a key that sorts: candidates, then the end, then words, then numbers."""
-    parts = re.findall(r"[0-9]+|[A-Za-z]+", release)
-    key = [(3, int(part), "") if part.isdigit() else (0 if part == "rc" else 2, 0, part) for part in parts]
-    return [*key, (1, 0, "")]
+    return sorted(releases, key=key)

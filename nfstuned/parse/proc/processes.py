@@ -135,22 +135,16 @@ def tunnel_shares(
     before: Mapping[str, TunnelThreads], after: Mapping[str, TunnelThreads]
 ) -> dict[str, tuple[float, ...]]:
     """Return how much of a processor each thread of the tunnels had in between, the most first."""
-    return {
-        file: _shares(before[file], later)
-        for file, later in after.items()
-        if file in before and later.uptime_s > before[file].uptime_s
-    }
-
-
-def _shares(before: TunnelThreads, after: TunnelThreads) -> tuple[float, ...]:
-    seconds = after.uptime_s - before.uptime_s
-    taken_s = (
-        after.taken_s[thread] - earlier
-        for thread, earlier in before.taken_s.items()
-        if thread in after.taken_s
-    )
-    # The clock and a thread's time are not read at the same moment.
-    return tuple(sorted((min(1.0, each_s / seconds) for each_s in taken_s), reverse=True))
+    shares: dict[str, tuple[float, ...]] = {}
+    for file, later in after.items():
+        earlier = before.get(file)
+        seconds = later.uptime_s - earlier.uptime_s if earlier is not None else 0
+        if earlier is not None and seconds > 0:
+            stayed = later.taken_s.keys() & earlier.taken_s
+            taken_s = (later.taken_s[thread] - earlier.taken_s[thread] for thread in stayed)
+            # The clock and a thread's time are not read at the same moment.
+            shares[file] = tuple(sorted((min(1.0, each_s / seconds) for each_s in taken_s), reverse=True))
+    return shares
 
 
 _UNINTERRUPTIBLE = "D"
