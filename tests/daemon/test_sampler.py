@@ -118,8 +118,7 @@ def test_looks_between_two_samples_cost_as_well(tmp_path: Path, monkeypatch: pyt
 def test_an_entry_of_the_journal_is_a_line_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    put(tmp_path / "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     (entry,) = two_looks(tmp_path, monkeypatch, replace(POLICY, sample_file="/samples.jsonl"))
     (line,) = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
     sample = parse_line(line, "samples.jsonl", 1)

@@ -632,8 +632,7 @@ def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Hos
 def test_an_unreadable_file_of_one_process_holds_up_no_mount(tmp_path: Path) -> None:
     host = Host(tmp_path)
     host.show()
-    (tmp_path / "proc/77/net").mkdir(parents=True)
-    (tmp_path / "proc/77/mountinfo").symlink_to("mountinfo")
+    link(tmp_path / "proc/77/mountinfo", "mountinfo")
     host.look(deep=True)
     assert not host.tuner.blind
     assert host.value("0:43") == 15360

@@ -21,6 +21,7 @@ from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, send_by_socket
 from nfstuned.model.samples import Sample
 from nfstuned.parse.samples import parse_line
+from tests.tree import put
 from tests.users import NOBODY
 
 ROOT = Path(__file__).parents[2]
@@ -68,8 +69,7 @@ def record(
 def _main(folder: Path) -> None:
     run = Path(tempfile.mkdtemp(prefix="nfstuned-journal-"))
     (run / "log/journal").mkdir(parents=True)
-    (run / "systemd/journald.conf.d").mkdir(parents=True)
-    (run / "systemd/journald.conf.d/test.conf").write_text(CONFIG)
+    put(run / "systemd/journald.conf.d/test.conf", CONFIG)
     for command in (["mount", "--make-rprivate", "/"], ["mount", "--bind", str(run), "/run"]):
         subprocess.run(command, check=True)
     journald = subprocess.Popen([JOURNALD])

@@ -4,16 +4,15 @@ from pathlib import Path
 
 from nfstuned.host.observe import other_views
 from nfstuned.host.root import Root
+from tests.tree import link, put
 
 
 def process(proc: Path, pid: int, mount_id: int, network: Path | None) -> None:
     folder = proc / str(pid)
-    folder.mkdir(parents=True)
-    (folder / "mountinfo").write_text(f"{mount_id} 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    put(folder / "mountinfo", f"{mount_id} 1 254:0 / / rw - ext4 /dev/vda rw\n")
     if network is not None:
         network.mkdir(exist_ok=True)
-        (folder / "net").mkdir()
-        (folder / "net/nfsfs").symlink_to(network)
+        link(folder / "net/nfsfs", network)
 
 
 def test_each_pair_of_namespaces_is_seen_through_one_process(tmp_path: Path) -> None:
@@ -50,6 +49,5 @@ def test_processes_that_show_nothing_are_passed_over(tmp_path: Path) -> None:
     process(proc, 1, 24, None)
     (proc / "20").mkdir()
     process(proc, 21, 24, None)
-    (proc / "22").mkdir()
-    (proc / "22/mountinfo").write_text("")
+    put(proc / "22/mountinfo", "")
     assert list(other_views(Root(str(tmp_path)), lambda: None)) == []

@@ -12,6 +12,7 @@ from nfstuned.host.network.outside import LiveOutside, Questions, vm_size
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network, Reach, Reachable, Route
 from tests.host.servers import Zone, dns_server, http_server, silent_port
+from tests.tree import put
 
 ZONE: Zone = {
     "sa1.file.core.windows.net": (("CNAME", "sa1.privatelink.file.core.windows.net"),),
@@ -21,8 +22,7 @@ ZONE: Zone = {
 
 
 def root(tmp_path: Path) -> Root:
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
+    put(tmp_path / "etc/resolv.conf", "nameserver 127.0.0.1\n")
     return Root(str(tmp_path))
 
 

@@ -29,6 +29,7 @@ from nfstuned.host.telemetry.sample_file import append
 from nfstuned.model.samples import Sample, SampleFile
 from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
+from tests.tree import put
 from tests.users import ROOT, rights_of
 
 DATA = Path(__file__).parents[1] / "parse/data"
@@ -60,8 +61,7 @@ def file(tmp_path: Path) -> Path:
 
 class TestFiles:
     def test_what_the_daemon_wrote_and_put_aside_comes_back_in_its_order(self, tmp_path: Path) -> None:
-        (tmp_path / "proc/self").mkdir(parents=True)
-        (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+        put(tmp_path / "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
         samples = numbered(*range(1000, 1030))
         target = SampleFile("/samples.jsonl", 3 * len(to_line(samples[0])), 10)
         assert append(Root(str(tmp_path)), target, [to_line(sample) for sample in samples]).lines == 30
