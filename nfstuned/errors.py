@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class ParseError(Exception):
-    """A kernel file holds something that its parser does not understand; its other entries still count.
+    """A part of a file that its parser does not understand; the other entries still count.
 
-    `file` is the name a person would use (`/proc/self/mountinfo`), `line` counts from 1; 0 is the whole file.
+    `file` is the path for people (`/proc/self/mountinfo`), `line` counts from 1; 0 is the whole file.
     """
 
     def __init__(self, file: str, line: int, message: str) -> None:
@@ -19,7 +19,7 @@ class ParseError(Exception):
 class ConfigError(Exception):
     """The administrator's configuration cannot be used: every problem, each on one line.
 
-    Each problem names the file, the key, the value and what is allowed instead.
+    Each problem names the file, the key, the value and the allowed values.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
