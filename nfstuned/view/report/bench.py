@@ -78,7 +78,7 @@ LATENCY = Quantity(
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class PlotPoint:
     """A job under a setting: a bar, or a point of a curve."""
 
     job: str
@@ -94,7 +94,7 @@ class _Chart:
 
     title: str
     quantity: Quantity
-    points: tuple[Point, ...]
+    points: tuple[PlotPoint, ...]
     width: ClassVar[int] = WIDTH
 
     @property
@@ -115,9 +115,9 @@ class BarChart(_Chart):
     left: ClassVar[int] = 150
 
     @property
-    def rows(self) -> tuple[tuple[int, str, Point | None], ...]:
+    def rows(self) -> tuple[tuple[int, str, PlotPoint | None], ...]:
         """The names of jobs with their upper edges, and of bars with their middles."""
-        rows: list[tuple[int, str, Point | None]] = []
+        rows: list[tuple[int, str, PlotPoint | None]] = []
         y, job = 2, ""
         for bar in self.points:
             if self._has_headings and bar.job != job:
@@ -211,12 +211,12 @@ def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
                 yield BarChart(title, quantity, bars)
 
 
-def _points(bench: Bench, job: Job, quantity: Quantity) -> Iterator[Point]:
+def _points(bench: Bench, job: Job, quantity: Quantity) -> Iterator[PlotPoint]:
     for number, setting in enumerate(bench.settings):
         middle = spread_of(bench, job.name, setting, quantity.key)
         if middle is not None:
             description = f"{job.name}, {short_name(setting)}: {quantity.text(middle)}"
-            yield Point(job.name, setting, colour(number), middle, description)
+            yield PlotPoint(job.name, setting, colour(number), middle, description)
 
 
 def colour(number: int) -> str:
