@@ -291,7 +291,7 @@ def _wrapped(line: str) -> str:
 )
 @click.pass_obj
 def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - Wish has the types
-    """Measure what a mount delivers, with fio.
+    """Measure the throughput and latency of a mount with fio.
 
     MOUNT is a mount point, or a folder on the mount that you may write to. Files are made in a folder of
     their own and removed at the end, also after Ctrl-C and kill -9. Settings are compared by turns, on the

@@ -49,7 +49,7 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
         f"In a folder of its own in {folder}, it makes files of {suite.bytes_on_disk >> 20} MiB in all "
         f"({free_bytes >> 20} MiB are free) and removes them at its end."
     )
-    yield f"It takes about {duration(seconds)}, and uses what the server and the network give."
+    yield f"It takes about {duration(seconds)}, and uses all that the server and the network give."
 
 
 def cost_lines(
@@ -65,7 +65,7 @@ def cost_lines(
         yield "The number of bytes and requests depends on the server; --rate sets a bound."
     else:
         size, blocks = bounds(suite, compared or (BenchSetting(""),) * MOST_TRIED, rate)
-        beyond = "" if all(job.direct for job in suite.jobs) else ", and what the read-ahead fetches beyond"
+        beyond = "" if all(job.direct for job in suite.jobs) else ", without the excess of the read-ahead"
         yield (
             f"At {speed(rate)} the jobs move at most {amount(size)} in all, in "
             f"about {blocks:,} blocks{beyond}; their files are written once before, "
@@ -178,7 +178,7 @@ def _number_lines(number: int, measured: MeasuredMount) -> Iterator[str]:
         yield f"The mount has the better number of connections: {number}."
     elif number == 1:
         yield (
-            "To have that, take nconnect from what asks for it (nfstuned status says who), unmount all "
+            "To have that, remove nconnect from its origin (nfstuned status names it), unmount all "
             "mounts of the server, and mount them again."
         )
     else:

@@ -247,7 +247,7 @@ def test_what_bench_and_guard_left_goes_at_the_next_start(here: Host, place: Pat
 
 
 Accident = Callable[[Guard], None]
-KILLED = "the guard has ended, and the next bench of the same folder puts it back"
+KILLED = "the guard has ended, and the next bench of the same folder puts them back"
 
 
 def kill(keeper: Guard) -> None:
@@ -321,7 +321,7 @@ def test_an_interrupt_that_leaves_something_says_what_is_left(
     befall(monkeypatch, kill_and_interrupt, run=1)
     run = bench(here, place, "--compare")
     (record,) = records(here, place)
-    assert f"interrupted; not put back: what {record} names: {KILLED}" in run.err
+    assert f"interrupted; not put back: the changes in {record}: {KILLED}" in run.err
     assert run.status == 2
 
 

@@ -93,7 +93,7 @@ def test_what_was_measured_before_gets_another_key_and_no_second_table() -> None
 def test_where_fewer_connections_win_it_says_that_too() -> None:
     """A profile would not take away what a mount asks for: the larger number of both counts."""
     (line,) = policy_lines(numbers({"read-4k": 0.5}, connections=4))
-    assert line.startswith("To have that, take nconnect from what asks for it")
+    assert line.startswith("To have that, remove nconnect from its origin")
     assert bench_document(numbers({"read-4k": 0.5}, connections=4))["proposed_nconnect"] == 1
 
 

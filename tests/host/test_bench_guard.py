@@ -76,7 +76,8 @@ def test_a_guard_that_was_killed_has_put_nothing_back(keeper: guard.Guard, tmp_p
     kill(keeper)
     (left,) = keeper.end()
     assert left == (
-        f"what {keeper.record} names: the guard has ended, and the next bench of the same folder puts it back"
+        f"the changes in {keeper.record}: the guard has ended, "
+        "and the next bench of the same folder puts them back"
     )
     assert Path(keeper.path).exists()
     lines = Path(keeper.record).read_text().splitlines()
@@ -97,7 +98,7 @@ def test_the_read_ahead_is_back_before_anything_that_a_dead_server_can_delay(
     def wait(item: Mapping[str, object]) -> None:
         values[item["kind"]] = file.read_text().split()[0]
 
-    for kind in guard_child.PUT_BACK.keys() - {"owner", "read-ahead"}:
+    for kind in guard_child.PUT_BACK.keys() - {"read-ahead"}:
         monkeypatch.setitem(guard_child.PUT_BACK, kind, wait)
     lines: list[dict[str, object]] = [{"kind": kind} for kind in guard_child.PUT_BACK if kind != "read-ahead"]
     lines.append({"kind": "read-ahead", "file": str(file), "inode": file.stat().st_ino, "kb": 128})
@@ -134,6 +135,7 @@ def test_where_the_mount_is_gone_the_next_bench_of_the_folder_is_named(tmp_path:
 
 def test_what_a_guard_still_puts_back_is_left_to_it(keeper: guard.Guard) -> None:
     left = guard.clean_up(keeper.record)
-    assert left.startswith(f"its guard still puts back what {keeper.record} names (process ")
+    assert left.startswith("its guard (process ")
+    assert left.endswith(f"still puts back the changes in {keeper.record}: try again later")
     assert Path(keeper.path).exists()
     assert keeper.end() == ()

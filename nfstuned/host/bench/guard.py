@@ -114,8 +114,8 @@ class Guard:
         # After ^C there may be an answer that nobody read.
         left = tuple(line for line in answers.splitlines() if line != _DONE)
         if self._process.returncode and not left:
-            later = "the next bench of the same folder puts it back"
-            return (f"what {self.record} names: the guard has ended, and {later}",)
+            later = "the next bench of the same folder puts them back"
+            return (f"the changes in {self.record}: the guard has ended, and {later}",)
         return left
 
 
@@ -188,7 +188,8 @@ def clean_up(record: str) -> str:
     with open(record, encoding="utf-8") as file:
         owner = json.loads(file.readline())
     if "guard" in owner and guard_child.start_of(int(owner["guard"])) == owner["guard_began"]:
-        return f"its guard still puts back what {record} names (process {owner['guard']}): try again later"
+        process = f"its guard (process {owner['guard']})"
+        return f"{process} still puts back the changes in {record}: try again later"
     done = run_tool([*_child("sweep"), record], END_S)
     return done.problem or done.output.strip()
 

@@ -23,7 +23,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 GONE_S = 5.0
 """How long a killed program has to end."""
@@ -112,19 +112,15 @@ def _mount(wanted: _Item) -> None:
 def _unmount(point: str) -> None:
     """Unmount, never lazily nor by force, once killed programs have closed their files. Raises OSError."""
     deadline = time.monotonic() + BUSY_S
-    while not _is_unmounted(point, is_last=time.monotonic() > deadline):
+    while True:
+        try:
+            _call("umount2", os.fsencode(point), _UMOUNT_NOFOLLOW)
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
         time.sleep(_STEP_S)
-
-
-def _is_unmounted(point: str, *, is_last: bool) -> bool:
-    """Try to unmount; return whether it worked, or raise OSError where waiting does not help."""
-    try:
-        _call("umount2", os.fsencode(point), _UMOUNT_NOFOLLOW)
-    except OSError as error:
-        if error.errno != errno.EBUSY or is_last:
-            raise
-        return False
-    return True
 
 
 def undo_record(record: str) -> str:
@@ -139,11 +135,12 @@ def _finish(lines: list[str], record: str, mounted: str = "") -> str:
     The read-ahead comes first: everything after it can wait for a server. Programs end before their files
     are removed, or they would go on with them.
     """
-    items: list[_Item] = [json.loads(line) for line in lines]
+    # The first line names the owner, for the next start.
+    items: list[_Item] = [item for item in map(json.loads, lines) if item["kind"] != "owner"]
     if mounted:
         items.append({"kind": "mounted", "point": mounted})
-    order = tuple(PUT_BACK)
-    ordered = sorted(items, key=lambda item: order.index(item["kind"]))
+    order = list(PUT_BACK)
+    ordered = sorted(items, key=lambda item: order.index(str(item["kind"])))
     problems = [problem for item in ordered if (problem := _put_back(item))]
     if not problems:
         with contextlib.suppress(FileNotFoundError):
@@ -179,11 +176,6 @@ def start_of(pid: int) -> str:
     except OSError:
         return ""
     return "" if fields[0] in {"Z", "X"} else fields[19]
-
-
-def _unmount_own(item: _Item) -> None:
-    """Unmount bench's own mount: no other process has it, and its users have ended before."""
-    _unmount(str(item["point"]))
 
 
 def _remove_point(item: _Item) -> None:
@@ -243,15 +235,10 @@ def _empty(path: str, inode: object) -> None:
         os.close(folder)
 
 
-def _leave(item: _Item) -> None:
-    """Do nothing: the next start needs the process that began the record."""
-
-
-PUT_BACK = {
-    "owner": _leave,
+PUT_BACK: dict[str, Callable[[_Item], None]] = {
     "read-ahead": _set_back,
     "program": _end,
-    "mounted": _unmount_own,
+    "mounted": lambda item: _unmount(str(item["point"])),  # its users have ended before
     "point": _remove_point,
     "files": _remove_files,
     "empty-folder": _remove_folder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import groupby
@@ -239,14 +239,6 @@ def _curve(bench: Bench, job: Job, quantity: Quantity) -> Curve:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Sentences, or the lines of a configuration."""
-
-    is_configuration: bool
-    lines: Sequence[str]
-
-
 def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
     began = bench.time.astimezone(zone)
@@ -258,7 +250,8 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         title=f"{bench.mount.mount_point} measured",
         bench=bench,
         began=f"{began:{TIME_FORM}} {pages.zone_name(began.timestamp(), began.timestamp(), zone)}",
-        verdicts=[_Part(is_toml, [line.removeprefix(_INDENT) for line in lines]) for is_toml, lines in parts],
+        # Sentences, and the lines of a configuration.
+        verdicts=[(is_toml, [line.removeprefix(_INDENT) for line in lines]) for is_toml, lines in parts],
         shortcomings=list(shortcomings(bench)),
         since=list(against_lines(against)) if against is not None else [],
         how_to_read=HOW_TO_READ,
