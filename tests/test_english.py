@@ -1,0 +1,82 @@
+"""The plain English of the program's docstrings and comments, by a small table of patterns."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "nfstuned"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PATTERNS = {
+    r"(?:^|[.;:,] |\()[Ww]hat\b(?! if)": "name the thing: `the administrators' settings`",
+    r"\bthat of\b": "repeat the noun",
+    r"\bof which\b": "begin another sentence",
+    r"\bwhose\b": "`with`, or another sentence",
+    r"\banew\b": "`again`",
+    r"\bbeside\b": "`next to`, `with`",
+    r"\bis none\b": "`is not`",
+    r"\bcom(?:es?|ing) to\b(?! an end)": "`resolves to`, `means`, `is`",
+    r"\b(?:tells?|telling|told)\b": "`reports`, `shows`, `names`",
+    r"\banother one's\b": "name its owner",
+    r"\bin the place of\b": "`instead of`",
+}
+"""Each pattern with the words to use instead."""
+MOST_WHAT = 3
+"""For each thousand lines of the program."""
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings and comments of a module, each with its first line."""
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.lineno, " ".join(node.value.value.split())
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("# ")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_docstrings_and_comments_are_plain(pattern: str) -> None:
+    places = [
+        f"{path.relative_to(PACKAGE.parent)}:{line}: {text}"
+        for path in MODULES
+        for line, text in prose(path.read_text())
+        if re.search(pattern, text)
+    ]
+    assert not places, f"{PATTERNS[pattern]}:\n" + "\n".join(places)
+
+
+def test_what_is_rare() -> None:
+    texts = [path.read_text() for path in MODULES]
+    lines = sum(len(text.splitlines()) for text in texts)
+    count = sum(len(re.findall(r"\bwhat\b", text, re.IGNORECASE)) for text in texts)
+    assert count <= MOST_WHAT * lines / 1000
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_docstring_begins_as_its_kind_does(path: Path) -> None:
+    """A module's first line is a noun phrase, a function's an imperative: neither begins with these words."""
+    tree = ast.parse(path.read_text())
+    named = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for node in named:
+        first = (ast.get_docstring(node) or "").split("\n")[0]
+        assert not re.match(r"(?:What|The|A|An|How|Why|It|This)\b", first) or _is_value(node), (
+            f"{node.name}: {first}"
+        )
+    module = ast.get_docstring(tree) or ""
+    assert re.match(r"(?!What\b|How\b|Who\b|Whether\b)", module), module
+
+
+def _is_value(node: ast.FunctionDef) -> bool:
+    """Whether a property, or a fixture, is described by its value."""
+    return any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
