@@ -199,16 +199,16 @@ REACHED: dict[str, Reached] = {
         folder, fstab="x\n" * 1001
     ),
     "assignments of nfsmount.conf": lambda folder: intent_problems(folder, nfsmount_conf=sections(1001)),
-    "those of a section": lambda folder: intent_problems(
+    "assignments of a section of nfsmount.conf": lambda folder: intent_problems(
         folder, nfsmount_conf="[ NFSMount_Global_Options ]\n" + assignments(101)
     ),
     "files that nfsmount.conf includes": includes,
-    "how deep they include each other": deep_includes,
+    "nesting of these includes": deep_includes,
     "files of the automounter's maps": maps,
-    "how deep maps are mounted in each other": lambda folder: intent_problems(
+    "nesting of maps that are mounted in each other": lambda folder: intent_problems(
         folder, auto_master="/a auto.x\n", auto_x="k -fstype=autofs auto.x\n"
     ),
-    "maps that are no files, and are named": lambda folder: intent_problems(
+    "maps that are not files": lambda folder: intent_problems(
         folder, auto_master="".join(f"/a{step} yp:x\n" for step in range(1001))
     ),
     "an entry of a map, with its key and variables put in": lambda folder: intent_problems(
@@ -226,9 +226,11 @@ REACHED: dict[str, Reached] = {
     "a file of cloud-init's configuration, in an image": lambda _: refused(
         lambda: parse_cloud("#" * 131_073, "f")
     ),
-    "the aliases in it": lambda _: refused(lambda: parse_cloud(f"a: &x 1\nb: [{'*x, ' * 101}]\n", "f")),
-    "how deep its lists and mappings are nested": lambda _: refused(lambda: parse_cloud("[" * 33, "f")),
-    "certificates in such a file": lambda _: str(
+    "the aliases in such a file": lambda _: refused(
+        lambda: parse_cloud(f"a: &x 1\nb: [{'*x, ' * 101}]\n", "f")
+    ),
+    "nesting of its lists and mappings": lambda _: refused(lambda: parse_cloud("[" * 33, "f")),
+    "certificates in such a CA file": lambda _: str(
         parse_certificates("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n" * 1001, "f")[-1]
     ),
     "such a certificate, in base64": lambda _: str(
@@ -237,14 +239,14 @@ REACHED: dict[str, Reached] = {
     "a line of a udev rules file": lambda _: str(parse_udev_rules("#" + "x" * 16_383).defects),
     "a file of nfstuned's configuration": lambda _: refused(lambda: parse_toml("f", "#" * 262_145)),
     "a key with dots in it": lambda _: refused(lambda: parse_toml("f", ".".join("a" * 17) + " = 1\n")),
-    "the time that it takes to validate it": late_child,
+    "the time of its validation": late_child,
     "a line of a file of samples": samples,
     "the findings that `nfstuned-check.timer` leaves": lambda _: refused(
         lambda: findings_lines("x" * 65_537)
     ),
-    "the time that the name servers take": names,
-    "the time that a server's port takes to open": port,
-    "the time of the VM's metadata service": metadata,
+    "the answers of name servers": names,
+    "the connection to a server's port": port,
+    "the answer of the VM's metadata service": metadata,
 }
 """By input: a way to reach its bound."""
 
