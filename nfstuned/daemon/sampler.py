@@ -12,14 +12,14 @@ from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.core.samples.stalls import (
     FOLLOW_S,
     RequestWatch,
+    active_samples,
     follow,
     has_answered,
-    has_moved,
+    has_completed,
     has_succeeded,
     is_pending,
     may_wait,
     stalls,
-    used_of,
 )
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
@@ -45,22 +45,21 @@ from nfstuned.model.samples import (
 )
 from nfstuned.parse.proc.sunrpc import read_requests
 
-RECOVERY_S = 30.0
-"""A stall is over after so long without a request: in a server's grace the client asks at least every 15 s
-(fs/nfs/nfs4proc.c, NFS4_POLL_RETRY_MAX)."""
-RECOVERED_S = 300.0
-"""No server's grace is longer: behind a server that answers for so long, though with errors alone, nobody
-waits."""
+NO_RETRY_S = 30.0
+"""A stall is over after so long without a request: in the server's grace period the client retries at least
+every 15 s (fs/nfs/nfs4proc.c, NFS4_POLL_RETRY_MAX)."""
+LONGEST_GRACE_S = 300.0
+"""No grace period is longer: a server that has answered for so long, if only with errors, works."""
 
 
 class SampleSink:
-    """Appends samples to the policy's file, where it names a file. Never raises for want of a disk."""
+    """Appends samples to the policy's file, if it names one. A disk that is full or absent raises nothing."""
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
         self._journal = journal
         self._failure: tuple[str, str] | None = None
-        """The file and the reason of the failure that lasts."""
+        """The file that cannot be written at present, and the reason."""
         self._lost = 0
 
     def write(self, samples: Sequence[Sample], policy: Policy) -> None:
@@ -91,14 +90,14 @@ class SampleSink:
 class _Reported(NamedTuple):
     stall: Stall
     superblock: Counted
-    moved_s: float
-    """When an operation of the superblock was last seen to end or to wait, of CLOCK_MONOTONIC."""
+    active_s: float
+    """The last look at which an operation of the superblock had ended or waited, of CLOCK_MONOTONIC."""
     waited_s: float
-    """When a request of it was last seen to wait."""
+    """The last look at which a request of it waited."""
 
 
 class StallWatch:
-    """Follows the requests from look to look. Never raises for want of a file."""
+    """Follows the requests from look to look. A file that cannot be read or written raises nothing."""
 
     def __init__(self, root: Root, reporter: Reporter) -> None:
         self._root = root
@@ -106,27 +105,27 @@ class StallWatch:
         self._watch = RequestWatch()
         self._reported: dict[SuperblockKey, _Reported] = {}
         self._unreadable = False
-        """That the requests are not understood was reported."""
-        self.seen_s = 0.0
-        """When the last look was, of CLOCK_MONOTONIC."""
+        """Whether the unreadable requests were reported."""
+        self.looked_s = 0.0
+        """The time of the last look, of CLOCK_MONOTONIC."""
         self.due_s = math.inf
-        """When to look before the next sample, of CLOCK_MONOTONIC; infinite where nothing waits."""
+        """The time of a look before the next sample, of CLOCK_MONOTONIC; infinite where nothing waits."""
         self._fresh_until_s = -math.inf
-        """Until when the file without a stalled superblock is fresh."""
+        """The time until which the written file, without a stalled superblock, is fresh."""
 
     def stalled(self, now_s: float) -> Stalled:
         """Return the superblocks that wait, as of the last look."""
         return Stalled(now_s, {identity: each.stall for identity, each in self._reported.items()})
 
-    def see(self, look: Look, next_s: float) -> None:
-        """Take a look in; `next_s` is when the next comes at the latest, of CLOCK_MONOTONIC."""
-        now_s = self.seen_s = look.monotonic_s
+    def add_look(self, look: Look, next_s: float) -> None:
+        """Report the stalls that a look shows, and the ends of others; the next look is due at `next_s`."""
+        now_s = self.looked_s = look.monotonic_s
         before, self._watch = self._watch, follow(self._watch, look, self._requests(look))
-        found = stalls(self._watch)
+        stalled = stalls(self._watch)
         superblocks = {superblock.key: superblock for superblock in look.superblocks}
-        for identity in self._reported.keys() - found.keys():
-            self._settle(identity, superblocks.get(identity), before, look)
-        for identity, stall in found.items():
+        for identity in self._reported.keys() - stalled.keys():
+            self._check_end(identity, superblocks.get(identity), before, look)
+        for identity, stall in stalled.items():
             known = self._reported.get(identity)
             if known is None:
                 self._reporter.stalled(superblocks[identity], stall, look)
@@ -136,9 +135,11 @@ class StallWatch:
         self.due_s = now_s + FOLLOW_S if self._reported or is_pending(self._watch) else math.inf
         self._write(look, min(next_s, self.due_s))
 
-    def _settle(self, identity: SuperblockKey, now: Counted | None, before: RequestWatch, look: Look) -> None:
-        """See whether a superblock without waiting requests is well, or its server is in its grace."""
-        stall, known, moved_s, waited_s = self._reported[identity]
+    def _check_end(
+        self, identity: SuperblockKey, now: Counted | None, before: RequestWatch, look: Look
+    ) -> None:
+        """Report the end of a stall without waiting requests, unless the server is in its grace period."""
+        stall, known, active_s, waited_s = self._reported[identity]
         if now is None:
             why = "unmounted"
         elif not stall.recovering and not has_answered(now.group, before, look):
@@ -147,10 +148,10 @@ class StallWatch:
             why = "answered"
             if not has_succeeded(known.stats, now.stats):
                 now_s = look.monotonic_s
-                moved_s = now_s if has_moved(known.stats, now.stats) else moved_s
-                if now_s - moved_s < RECOVERY_S and now_s - waited_s < RECOVERED_S:
+                active_s = now_s if has_completed(known.stats, now.stats) else active_s
+                if now_s - active_s < NO_RETRY_S and now_s - waited_s < LONGEST_GRACE_S:
                     self._reported[identity] = _Reported(
-                        stall._replace(recovering=True), now, moved_s, waited_s
+                        stall._replace(recovering=True), now, active_s, waited_s
                     )
                     return
         del self._reported[identity]
@@ -168,7 +169,7 @@ class StallWatch:
             return None
 
     def _write(self, look: Look, next_s: float) -> None:
-        """Write the stalled superblocks for other commands; a fresh file without any stays."""
+        """Write the stalled superblocks for other commands; an empty list only when the old file gets stale."""
         stalled = self.stalled(look.monotonic_s)
         if not stalled.stalls and next_s <= self._fresh_until_s:
             return
@@ -181,7 +182,7 @@ class StallWatch:
 
 
 class Sampler:
-    """Looks at mountstats and sends what happened since the look before; idle mounts are silent."""
+    """Looks at mountstats and sends the rates since the look before, without idle mounts."""
 
     def __init__(self, root: Root, journal: Journal, reporter: Reporter) -> None:
         self._root = root
@@ -193,11 +194,11 @@ class Sampler:
         self._sampled_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
         self._damaged = frozenset[str]()
-        """Why mounts had no sample last."""
+        """The errors in the last look at mountstats, which left mounts without a sample."""
         self.cost_s = 0.0
-        """CPU time of the last sample's look and its rates, for all mounts together."""
+        """The CPU time of the last look and its rates, for all mounts."""
         self.all_cost_s = 0.0
-        """The same of all looks since the start, those between two samples among them."""
+        """The CPU time of all looks since the start, with those between two samples."""
 
     def due_at(self, interval_s: float) -> float:
         """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
@@ -206,7 +207,7 @@ class Sampler:
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
         """Look at mountstats now; `snapshot` has the superblock of each stanza.
 
-        Where it cannot be read, the look before stays: the next rates are of all the time since.
+        Where it cannot be read, the look before stays, and the next rates are since that look.
         """
         started = time.thread_time()
         damaged: list[ParseError] = []
@@ -215,7 +216,7 @@ class Sampler:
             self._sampled_s = now.monotonic_s if now is not None else time.monotonic()
             if now is None:
                 return
-            self.stalls.see(now, self.due_at(policy.sample_interval_s))
+            self.stalls.add_look(now, self.due_at(policy.sample_interval_s))
             samples = rates(self.last, now, damaged.append) if self.last is not None else ()
         self.last = now
         self.cost_s = time.thread_time() - started
@@ -224,25 +225,25 @@ class Sampler:
             if str(error) not in self._damaged:
                 self._reporter.unreadable(error)
         self._damaged = frozenset(map(str, damaged))
-        used = used_of(samples, self.stalled_s)
-        for sample in used:
+        active = active_samples(samples, self.stalled_s)
+        for sample in active:
             self._send(sample)
-        self._file.write(used, policy)
+        self._file.write(active, policy)
 
     @property
     def stalled_s(self) -> dict[str, float]:
-        """By device: for how long a superblock has been stalled, at the last look."""
-        stalled = self.stalls.stalled(self.stalls.seen_s)
+        """The seconds since the beginning of each stall, at the last look, by device."""
+        stalled = self.stalls.stalled(self.stalls.looked_s)
         return {device: stalled.now_s - stall.since_s for (device, _), stall in stalled.stalls.items()}
 
     def follow_requests(self, snapshot: Snapshot, policy: Policy) -> bool:
-        """Look at requests that wait, between two samples; return whether there is news."""
+        """Look at waiting requests between two samples; return whether other superblocks are stalled now."""
         started = time.thread_time()
         before = self.stalled_s.keys()
         with collector_paused():
             now = self._look(snapshot)
             if now is not None:
-                self.stalls.see(now, self.due_at(policy.sample_interval_s))
+                self.stalls.add_look(now, self.due_at(policy.sample_interval_s))
         self.all_cost_s += time.thread_time() - started
         return self.stalled_s.keys() != before
 

@@ -14,6 +14,7 @@ from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.core.samples.sample import stalled_percent
 from nfstuned.core.samples.stalls import (
     RequestWatch,
+    active_samples,
     follow,
     group_peer,
     group_server,
@@ -21,7 +22,6 @@ from nfstuned.core.samples.stalls import (
     is_pending,
     may_wait,
     stalls,
-    used_of,
 )
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
@@ -465,11 +465,11 @@ def sample(device: str, *, reads: int = 0, interval_s: float = 60.0) -> Sample:
 class TestSamples:
     def test_who_waits_has_a_sample_though_nothing_ended(self) -> None:
         samples = [sample("0:43"), sample("0:44"), sample("0:45", reads=600)]
-        used = used_of(samples, {"0:43": 75.0})
+        used = active_samples(samples, {"0:43": 75.0})
         assert [(one.device, one.stalled_s) for one in used] == [("0:43", 75.0), ("0:45", 0.0)]
 
     def test_it_says_how_much_of_the_interval_that_is(self) -> None:
-        (waits,) = used_of([sample("0:43")], {"0:43": 15.0})
+        (waits,) = active_samples([sample("0:43")], {"0:43": 15.0})
         assert stalled_percent(waits) == 25.0
         assert stalled_percent(replace(waits, stalled_s=600.0)) == 100.0
         assert stalled_percent(replace(waits, stalled_s=0.0)) == 0.0
@@ -478,7 +478,7 @@ class TestSamples:
     def test_it_is_drawn_as_a_stall(self) -> None:
         history = History()
         for number in range(4):
-            (waits,) = used_of([sample("0:43", reads=600)], {"0:43": 60.0} if number == 2 else {})
+            (waits,) = active_samples([sample("0:43", reads=600)], {"0:43": 60.0} if number == 2 else {})
             history.add(replace(waits, time=60.0 * (1 + number)))
         axis = history.axis()
         assert axis is not None
@@ -488,7 +488,7 @@ class TestSamples:
 
     def test_a_mount_that_never_stalled_has_no_row_of_it(self) -> None:
         history = History()
-        history.add(*used_of([sample("0:43", reads=600)], {}))
+        history.add(*active_samples([sample("0:43", reads=600)], {}))
         axis = history.axis()
         assert axis is not None
         assert not [line for line in history_lines(axis, history.mounts(axis), ".#") if "stalled" in line]
@@ -496,15 +496,15 @@ class TestSamples:
     def test_a_point_of_many_samples_says_in_how_much_of_its_time_users_waited(self) -> None:
         series = Series(2)
         for number in range(8):
-            (one,) = used_of([sample("0:43", reads=600)], {"0:43": 60.0} if number == 1 else {})
+            (one,) = active_samples([sample("0:43", reads=600)], {"0:43": 60.0} if number == 1 else {})
             series.add(replace(one, time=60.0 * (1 + number)))
         (mount,) = series.mounts()
         assert mount.lines["stalled"] == (20.0, 0.0)
         assert (mount.means["stalled"], mount.most["stalled"]) == (12.5, 100.0)
 
     def test_a_report_has_a_chart_of_it(self) -> None:
-        (waits,) = used_of([sample("0:43")], {"0:43": 60.0})
-        (serves,) = used_of([sample("0:43", reads=600)], {})
+        (waits,) = active_samples([sample("0:43")], {"0:43": 60.0})
+        (serves,) = active_samples([sample("0:43", reads=600)], {})
         for samples, titles in (([waits], ["Stalled"]), ([serves], []), ([sample("0:43", reads=600)], [])):
             series = Series()
             for one in samples:

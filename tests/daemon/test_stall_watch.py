@@ -43,7 +43,7 @@ class Host:
         look = at(seconds, shown)
         if gone:
             look = type(look)(look.time, seconds)
-        self.watch.see(look, seconds + 60)
+        self.watch.add_look(look, seconds + 60)
 
     def told(self) -> list[tuple[str, str]]:
         return [(name, entry["MESSAGE"]) for name, entry in zip(self.sent.names(), self.sent, strict=True)]
@@ -162,7 +162,7 @@ def test_unreadable_tasks_are_reported_once_and_the_connections_are_followed(hos
     for seconds in (0, 15, 30):
         (host.tree / TASKS).write_text(f"new format {seconds}\n")
         silent = superblock("0:43", "v3 tcp 10.10.10.10:2049", transports=xprt(sends=20 + (seconds > 0)))
-        host.watch.see(at(seconds, silent), seconds + 60)
+        host.watch.add_look(at(seconds, silent), seconds + 60)
     assert host.sent.names() == ["UNREADABLE", "STALLED"]
     assert host.sent[1]["NFSTUNED_REQUESTS"] == "unknown"
 

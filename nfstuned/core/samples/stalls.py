@@ -1,11 +1,15 @@
-"""Superblocks that stall: a request waits for its answer far longer than a server that works takes.
+"""Stalled superblocks: a request waits for its answer far longer than a server that works takes.
 
-The counters of operations do not show it, because they grow when a request ends. The requests do (Requests):
-a request that is seen twice has waited. Before Linux 6.5 it names its server and not its superblock. These
-superblocks are taken to wait then: one with operations before the request was seen, and with none since; the
-only one on a connection that answers nothing; and each one where as many clients wait as there are
-superblocks. Where requests cannot be read, the connections' counters are left (net/sunrpc/xprt.c): a
-connection that sends and receives nothing, or is made again and again.
+The counters of operations do not show a stall, because they grow when a request ends. The requests do
+(Requests): a request that two looks show has waited. Before Linux 6.5 a request names its server and not its
+superblock. These superblocks of the server then count as waiting:
+
+- a superblock with operations before the first look that showed the request, and without any since;
+- the only superblock on a connection that answers nothing;
+- every superblock, where as many clients wait as there are superblocks.
+
+Where requests cannot be read, only the connections' counters are left (net/sunrpc/xprt.c): a connection that
+sends and receives nothing, or that is made again and again.
 """
 
 from __future__ import annotations
@@ -25,91 +29,93 @@ from nfstuned.model.samples import Counted, Look, Requests, RpcRequest, Sample, 
 from nfstuned.parse.proc.mountstats import parse_transports
 
 STALLED_S = 15.0
-"""A server that works answers within this time, however slow it is: three times the limit of slow."""
+"""Even a slow server answers within this time, which is three times the limit for slow ones."""
 FOLLOW_S = 5.0
-"""How soon to look at a request that waits."""
+"""The time between two looks while a request waits."""
 LEASE_S = 75.0
-"""An NFSv4.1 connection also sends replies to the server's own calls, which have no answer. There the renewal
-of the lease counts, after two thirds of its time; Linux' own server has 90 s."""
+"""The limit for NFSv4.1, where a connection also sends replies to the server's calls, which get no answer.
+
+The client renews its lease after two thirds of the lease time, which is 90 s with Linux' own server."""
 _GIVEN_UP_S = 300.0
-"""Where nobody waits any more, nothing is sent and no connection is tried; TCP's own limit is 180 s."""
+"""After so long without a request or a new connection nobody waits any more; TCP's own limit is 180 s."""
 _MOST_OPERATIONS = 5
+"""The number of operations that a stall names, the most frequent first."""
 _LOOKS = 5
-"""The looks that count for the least number without an answer: at each a request may have been under way."""
-_NOT_OF_A_USER = GROUP_OPS | {
+"""The length of Connection.recent. Its least number counts, since at each look a request may be under way."""
+_KERNEL_OPS = GROUP_OPS | {
     "LOOKUP_ROOT", "SERVER_CAPS", "FSINFO", "PATHCONF", "FS_LOCATIONS", "SECINFO", "SECINFO_NO_NAME",
     "GETACL", "SETACL",
 }  # fmt: skip
-"""Also sent for a mount that is not complete, which has a client and no superblock yet (fs/nfs/nfs4proc.c),
-and by the client that an NFSv3 superblock has for ACLs next to its own (fs/nfs/nfs3acl.c)."""
-_CALLED_BACK = ("v4.1 ", "v4.2 ")
-"""In these versions the server calls the client on the connections that the client made."""
+"""Operations that need no user of a superblock. They are also sent for an incomplete mount, with a client and no
+superblock yet (fs/nfs/nfs4proc.c), and by an NFSv3 superblock's second client, for ACLs (fs/nfs/nfs3acl.c)."""
+_WITH_CALLBACKS = ("v4.1 ", "v4.2 ")
+"""The versions in which the server calls the client on the client's own connections (RFC 8881, 2.10.3)."""
 
 
 class Wait(NamedTuple):
-    """A request that was seen again and again since a moment of CLOCK_MONOTONIC."""
+    """A request that every look has shown since a time of CLOCK_MONOTONIC."""
 
     since_s: float
     superblocks: Mapping[SuperblockKey, Stanza]
-    """Those that wait for it, as they were when it was first seen."""
+    """The superblocks that wait for it, with their counters at the first of these looks."""
 
 
 class Connection(NamedTuple):
-    """A connection as the looks saw it; the times are of CLOCK_MONOTONIC."""
+    """The history of a connection over the looks; the times are of CLOCK_MONOTONIC."""
 
     counters: Transport
     answered_s: float
-    """When it was last seen to answer, or first seen."""
+    """The last look with a new answer, else the first look."""
     asked_s: float = math.inf
-    """When something was first seen to be asked of it that nothing answered; infinite where nothing was."""
-    moved_s: float = -math.inf
-    """When something was last seen to be asked of it."""
-    lately: tuple[int, ...] = ()
-    """How much had no answer at the last looks."""
+    """The first look with a request that was not answered since; infinite without such a request."""
+    last_asked_s: float = -math.inf
+    """The last look with a new request."""
+    recent: tuple[int, ...] = ()
+    """The numbers of unanswered requests at the last looks."""
     at_rest: int | None = None
-    """How much has no answer while no request waits: replies to the server's own calls, and losses of a
+    """The number of unanswered requests while none waits: replies to the server's own calls, and losses of a
     broken connection. None where it is not known."""
 
     def silent_s(self, now_s: float) -> float:
-        """Return for how long it has been asked without an answer; 0 where it is not."""
-        return max(0.0, now_s - self.asked_s) if now_s - self.moved_s < _GIVEN_UP_S else 0.0
+        """Return the time for which it has not answered a request; 0 where no request is open."""
+        return max(0.0, now_s - self.asked_s) if now_s - self.last_asked_s < _GIVEN_UP_S else 0.0
 
     def is_held(self, now_s: float) -> bool:
-        """Return whether it answers nothing, and has left something unanswered.
+        """Return whether it answers nothing and has an open request.
 
-        It need not be silent: on a connection that was always in use, a request just before the last answer
-        looks like a reply to the server's own calls.
+        `silent_s` may be 0 all the same: on a connection that was always in use, a request just before the
+        last answer looks like a reply to the server's own calls.
         """
         return _unanswered(self.counters) > (self.at_rest or 0) and now_s - self.answered_s >= STALLED_S
 
 
 @dataclass(frozen=True, slots=True)
 class RequestWatch:
-    """The memory from look to look."""
+    """The requests and connections that are followed from look to look."""
 
     look: Look | None = None
     waits: Mapping[RpcRequest, Wait] = field(default_factory=lambda: MappingProxyType({}))
     connections: Mapping[str, tuple[Connection, ...]] = field(default_factory=lambda: MappingProxyType({}))
     """By transport group."""
     blind: bool = False
-    """The requests are not to be seen."""
+    """The requests cannot be read."""
     seen_s: float = -math.inf
-    """When they were seen last, of CLOCK_MONOTONIC."""
+    """The last look at which they could be read, of CLOCK_MONOTONIC."""
 
 
 def connections_by_group(look: Look) -> dict[str, tuple[Transport, ...]]:
     """Return the connections of each transport group, without groups with damaged lines."""
-    found: dict[str, tuple[Transport, ...]] = {}
+    groups: dict[str, tuple[Transport, ...]] = {}
     for counted in look.superblocks:
-        if counted.group not in found and (lines := _parsed(counted.stats.transports)):
-            found[counted.group] = lines
-    return found
+        if counted.group not in groups and (lines := _parsed(counted.stats.transports)):
+            groups[counted.group] = lines
+    return groups
 
 
 def may_wait(watch: RequestWatch, look: Look) -> bool:
-    """Return whether a request may be under way: only then it is worth to look for requests.
+    """Return whether a request may be under way: otherwise the requests need not be read.
 
-    Connections of one group's name in different network namespaces are not the same: each superblock counts.
+    Groups in different network namespaces can have one name and other connections: each superblock counts.
     """
     lines = {(counted.group, counted.stats.transports) for counted in look.superblocks}
     return bool(watch.waits) or any(
@@ -125,7 +131,7 @@ def _parsed(text: bytes) -> tuple[Transport, ...]:
 
 
 def _rests(known: Sequence[Connection], lines: Sequence[Transport]) -> bool:
-    """Return whether none of a group's requests waits; False also where its counters do not show it."""
+    """Return whether the counters show that none of a group's requests waits."""
     return 0 < len(known) == len(lines) and all(
         before.counters.connects == now.connects and before.at_rest == _unanswered(now)
         for before, now in zip(known, lines, strict=True)
@@ -142,57 +148,57 @@ def _unanswered(line: Transport) -> int:
 
 
 def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> RequestWatch:
-    """Return the watch after a look; `requests` are those under way then, None where they are not to be seen.
+    """Return the watch after a look; `requests` are those under way then, None where they cannot be read.
 
-    They need not be looked for where `may_wait` says so: then none waits. The waits of the look before stay
-    for a single look in which the requests are not to be seen: a fault in reading is no answer.
+    Where `may_wait` is False, NOTHING_UNDER_WAY stands for them. The waits of the look before stay for a
+    single look at which the requests cannot be read: a failed read is not an answer.
     """
     waiting = {request.peer for request in requests.waiting} if requests is not None else {""}
     connections = {}
     for group, lines in connections_by_group(look).items():
         known = watch.connections.get(group, ())
         rests = not {"", group_peer(group)} & waiting
-        # Where the requests are not to be seen, a reply to the server must not look like one for long.
-        looks = 1 if requests is None and group.startswith(_CALLED_BACK) else _LOOKS
+        # Without the requests, a reply to the server's call must not count as an open request for long.
+        looks = 1 if requests is None and group.startswith(_WITH_CALLBACKS) else _LOOKS
         connections[group] = _connections(known, lines, look.monotonic_s, looks, rests=rests)
     if requests is None:
         if not watch.waits or watch.look is None or watch.look.monotonic_s != watch.seen_s:
             return RequestWatch(look, connections=connections, blind=True)
-        mounted = {one.key for one in look.superblocks}
+        mounted = {counted.key for counted in look.superblocks}
         waits = {
             request: Wait(since_s, {key: stats for key, stats in superblocks.items() if key in mounted})
             for request, (since_s, superblocks) in watch.waits.items()
         }
         return RequestWatch(look, waits, connections, seen_s=watch.seen_s)
-    overfull = _overfull(look, (*requests.waiting, *requests.queued))
+    full = _full_servers(look, (*requests.waiting, *requests.queued))
     late = (request for request in requests.waiting if _is_late(watch.waits.get(request), look.monotonic_s))
-    seen = _Seen(watch.look, look, requests, connections, overfull, _overfull(look, late) - look.hidden)
+    seen = _Evidence(watch.look, look, requests, connections, full, _full_servers(look, late) - look.hidden)
     waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
     return RequestWatch(look, waits, connections, seen_s=look.monotonic_s)
 
 
-class _Seen(NamedTuple):
-    """The grounds on which a request is judged."""
+class _Evidence(NamedTuple):
+    """The facts by which the superblocks of a request are chosen."""
 
     earlier: Look | None
     look: Look
     requests: Requests
     connections: Mapping[str, tuple[Connection, ...]]
-    overfull: frozenset[str]
+    full: frozenset[str]
     """The servers with as many waiting clients as superblocks."""
-    late: frozenset[str]
-    """The servers with as many clients that wait for longer than `STALLED_S`."""
+    full_and_late: frozenset[str]
+    """The same, counting only clients that wait for longer than `STALLED_S`."""
 
 
 def _is_late(wait: Wait | None, now_s: float) -> bool:
     return wait is not None and now_s - wait.since_s >= STALLED_S
 
 
-def _overfull(look: Look, requests: Iterable[RpcRequest]) -> frozenset[str]:
-    """Return the servers for which each superblock waits: every superblock has a client of its own."""
+def _full_servers(look: Look, requests: Iterable[RpcRequest]) -> frozenset[str]:
+    """Return the servers with as many waiting clients as superblocks: each superblock has its own client."""
     clients: defaultdict[str, set[int]] = defaultdict(set)
     for request in requests:
-        if request.operation not in _NOT_OF_A_USER:
+        if request.operation not in _KERNEL_OPS:
             clients[request.peer].add(request.client)
     if not clients:
         return frozenset()
@@ -200,7 +206,7 @@ def _overfull(look: Look, requests: Iterable[RpcRequest]) -> frozenset[str]:
     return frozenset(name for name, number in superblocks.items() if len(clients[name]) >= number)
 
 
-def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
+def _wait(known: Wait | None, request: RpcRequest, seen: _Evidence) -> Wait:
     since_s = known.since_s if known else seen.look.monotonic_s
     clients = seen.requests.clients
     if clients is not None:
@@ -208,14 +214,10 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
         return Wait(since_s, {one.key: one.stats for one in of_client})
     of_server = {one.key: one for one in seen.look.superblocks if group_peer(one.group) == request.peer}
     if request.operation in GROUP_OPS:
-        asked = (one for one in of_server.values() if _is_asked(seen.connections.get(one.group, ())))
-        return Wait(since_s, {one.key: one.stats for one in asked})
+        open_ = (one for one in of_server.values() if _has_open_request(seen.connections.get(one.group, ())))
+        return Wait(since_s, {one.key: one.stats for one in open_})
     # It may also be of a mount that is not complete, or of a superblock that nobody sees (`umount -l`).
-    if (
-        len(of_server) == 1
-        and request.operation not in _NOT_OF_A_USER
-        and request.peer not in seen.look.hidden
-    ):
+    if len(of_server) == 1 and request.operation not in _KERNEL_OPS and request.peer not in seen.look.hidden:
         ((key, only),) = of_server.items()
         if known is None:
             return Wait(since_s, {key: only.stats})
@@ -234,22 +236,22 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Seen) -> Wait:
     still = {
         key: stats
         for key, stats in known.superblocks.items()
-        if key in of_server and not has_moved(stats, of_server[key].stats)
+        if key in of_server and not has_completed(stats, of_server[key].stats)
     }
     return Wait(since_s, still | by_number)
 
 
-def _waits_by_number(counted: Counted, server: str, seen: _Seen, *, alone: bool) -> bool:
-    """Return whether a superblock waits, by its connections and by how many clients of its server do."""
+def _waits_by_number(counted: Counted, server: str, seen: _Evidence, *, alone: bool) -> bool:
+    """Return whether a superblock waits, by its connections and its server's number of waiting clients."""
     connections, now_s = seen.connections.get(counted.group, ()), seen.look.monotonic_s
     is_silent = any(connection.silent_s(now_s) >= STALLED_S for connection in connections)
-    if is_silent and (alone or server in seen.overfull):
+    if is_silent and (alone or server in seen.full):
         return True
-    return server in seen.late and any(connection.is_held(now_s) for connection in connections)
+    return server in seen.full_and_late and any(connection.is_held(now_s) for connection in connections)
 
 
 def _ops(before: Stanza, now: Stanza) -> Mapping[str, OpDelta] | None:
-    """Return the growth of the operations with changed counters; None for damage, or where one went."""
+    """Return the growth of the operations with changed counters; None for damage, or where a counter fell."""
     try:
         return delta(before, now, UNBOUNDED).ops
     except ParseError:
@@ -265,18 +267,18 @@ def _active(earlier: Look | None, now: Mapping[SuperblockKey, Counted]) -> dict[
         if key in before
         and (
             (before[key].totals, before[key].events) != (one.stats.totals, one.stats.events)
-            or has_moved(before[key], one.stats)
+            or has_completed(before[key], one.stats)
         )
     }
 
 
-def has_moved(before: Stanza, now: Stanza) -> bool:
-    """Return whether an operation of the superblock itself ended, well or not; also where damage hides it."""
+def has_completed(before: Stanza, now: Stanza) -> bool:
+    """Return whether an operation of the superblock itself ended, or damaged counters may hide one."""
     ops = _ops(before, now)
     return ops is None or not ops.keys() <= GROUP_OPS
 
 
-def _is_asked(connections: Sequence[Connection]) -> bool:
+def _has_open_request(connections: Sequence[Connection]) -> bool:
     return any(connection.asked_s < math.inf for connection in connections)
 
 
@@ -297,18 +299,18 @@ def stalls(watch: RequestWatch) -> dict[SuperblockKey, Stall]:
         if _is_late(wait, watch.seen_s):
             for superblock in wait.superblocks:
                 late[superblock].append((wait.since_s, request.operation))
-    found = {}
+    stalled = {}
     for superblock, waits in late.items():
         often = Counter(operation for _, operation in waits).most_common(_MOST_OPERATIONS)
-        found[superblock] = Stall(min(waits)[0], len(waits), tuple(operation for operation, _ in often))
-    return found
+        stalled[superblock] = Stall(min(waits)[0], len(waits), tuple(operation for operation, _ in often))
+    return stalled
 
 
 def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -> float | None:
-    """Return since when a group is asked in vain; None where it is not, or not for long enough."""
-    if group.startswith(_CALLED_BACK):
+    """Return the time since which a group's requests are not answered; None without a stall."""
+    if group.startswith(_WITH_CALLBACKS):
         answered_s = max((connection.answered_s for connection in connections), default=now_s)
-        waited = _is_asked(connections) and now_s - answered_s >= LEASE_S
+        waited = _has_open_request(connections) and now_s - answered_s >= LEASE_S
         return answered_s if waited else None
     asked = [one.asked_s for one in connections if one.silent_s(now_s) >= STALLED_S]
     return min(asked, default=None)
@@ -317,9 +319,9 @@ def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -
 def _connections(
     before: Sequence[Connection], lines: Sequence[Transport], now_s: float, looks: int, *, rests: bool
 ) -> tuple[Connection, ...]:
-    """Return a group's connections as of now; where their number changed, nothing is known of them.
+    """Return a group's connections as of now; where their number changed, all of them are new.
 
-    `looks` is how many of the last are remembered. `rests`: none of the server's requests waits.
+    `looks` is the length of Connection.recent. `rests`: none of the server's requests waits.
     """
     if len(before) == len(lines):
         now = [_connection(known, line, now_s, looks) for known, line in zip(before, lines, strict=True)]
@@ -330,20 +332,21 @@ def _connections(
 
 
 def _new(line: Transport, now_s: float) -> Connection:
-    return Connection(line, now_s, lately=(_unanswered(line),))
+    return Connection(line, now_s, recent=(_unanswered(line),))
 
 
 def _rested(before: Connection, now: Connection) -> Connection:
-    """Return a connection to a server without waiting requests, a moment after its counters were read.
+    """Return a connection to a server without waiting requests, with its unanswered requests at rest.
 
-    A request may have ended in that moment, unless the connection was not in use then.
+    The requests are read just after the counters. A request may have ended in between: the count is taken only
+    where the connection was not in use then.
     """
     line, was = now.counters, before.counters
     still = before is not now and (line.sends, _answers(line)) == (was.sends, _answers(was))
     if not still and not line.idle_s:
         return now
     unanswered = _unanswered(line)
-    return Connection(line, now.answered_s, lately=(unanswered,), at_rest=unanswered)
+    return Connection(line, now.answered_s, recent=(unanswered,), at_rest=unanswered)
 
 
 def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> Connection:
@@ -355,31 +358,31 @@ def _connection(known: Connection, now: Transport, now_s: float, looks: int) -> 
     if made and _answers(now) != _answers(was):
         # Requests that a connection lost are sent once more, and counted twice: none is left to wait for.
         return _new(now, now_s)
-    lately = (_unanswered(was),) if made else known.lately
+    recent = (_unanswered(was),) if made else known.recent
     at_rest = None if made or known.at_rest is None or unanswered < known.at_rest else known.at_rest
     if _answers(now) != _answers(was):
-        asked = unanswered > min(lately)
-        asked_s, moved_s = (now_s, now_s) if asked else (math.inf, -math.inf)
-        return Connection(now, now_s, asked_s, moved_s, (*lately, unanswered)[-looks:], at_rest)
+        asked = unanswered > min(recent)
+        asked_s, last_asked_s = (now_s, now_s) if asked else (math.inf, -math.inf)
+        return Connection(now, now_s, asked_s, last_asked_s, (*recent, unanswered)[-looks:], at_rest)
     if now.sends == was.sends and not made:
         return known._replace(counters=now)
-    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s, lately, at_rest)
+    return Connection(now, known.answered_s, min(known.asked_s, now_s), now_s, recent, at_rest)
 
 
 def is_pending(watch: RequestWatch) -> bool:
-    """Return whether a request waits, or may, for a time that is not known yet: look in `FOLLOW_S`."""
+    """Return whether a request waits or may wait, so that the next look is due in `FOLLOW_S`."""
     if watch.look is None or not watch.blind:
         return bool(watch.waits)
     now_s = watch.look.monotonic_s
     return any(
         one.asked_s <= now_s < one.asked_s + STALLED_S + FOLLOW_S
         for group, connections in watch.connections.items()
-        if not group.startswith(_CALLED_BACK)
+        if not group.startswith(_WITH_CALLBACKS)
         for one in connections
     )
 
 
-def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[Sample]:
+def active_samples(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[Sample]:
     """Return the samples of superblocks that are in use or stalled; `stalled_s` is by device."""
     return [
         replace(sample, stalled_s=stalled_s.get(sample.device, 0.0))
@@ -389,13 +392,13 @@ def used_of(samples: Iterable[Sample], stalled_s: Mapping[str, float]) -> list[S
 
 
 def has_answered(group: str, before: RequestWatch, look: Look) -> bool:
-    """Return whether a group's server has answered anything between the watch's look and this one."""
+    """Return whether a group's server has sent an answer between the watch's look and `look`."""
     was, now = before.connections.get(group, ()), connections_by_group(look).get(group, ())
     return sum(one.receives for one in now) > sum(one.counters.receives for one in was)
 
 
 def has_succeeded(before: Stanza, now: Stanza) -> bool:
-    """Return whether an operation of the superblock itself ended well; also where damage hides it."""
+    """Return whether an operation of the superblock itself succeeded, or damaged counters may hide one."""
     ops = _ops(before, now)
     return ops is None or any(name not in GROUP_OPS and op.ops > (op.errors or 0) for name, op in ops.items())
 
