@@ -116,16 +116,16 @@ BEFORE = utc("200101000000Z")
         (utc("491331235959Z"), "month must be in 1..12"),
         (der(0x18, b"491231235959Z"), "not a time"),
         (der(0x18, b"00001231235959Z"), "year"),
-        (der(0x04, b"491231235959Z"), "tag 0x04 in the place of a time"),
-        (b"", "tag 0x00 in the place of a time"),
+        (der(0x04, b"491231235959Z"), "tag 0x04 instead of a time"),
+        (b"", "tag 0x00 instead of a time"),
         (b"\x17", "it ends too soon"),
-        (b"\x17\x80", "a length that is none"),
-        (b"\x17\x85\0\0\0\0\1", "a length that is none"),
-        (b"\x17\x82\1", "a length that is none"),
+        (b"\x17\x80", "an invalid length"),
+        (b"\x17\x85\0\0\0\0\1", "an invalid length"),
+        (b"\x17\x82\1", "an invalid length"),
         (b"\x17\x84\xff\xff\xff\xff", "it ends too soon"),
     ],
 )
-def test_a_time_that_is_none_is_told(end: bytes, said: str) -> None:
+def test_an_invalid_time_is_reported(end: bytes, said: str) -> None:
     assert said in why(certificate(BEFORE, end))
 
 
@@ -138,7 +138,7 @@ def test_years_of_two_digits_are_those_from_1950_to_2049() -> None:
 def test_a_version_is_no_serial_number_and_need_not_be_there() -> None:
     end = utc("491231235959Z")
     assert parse_certificates(certificate(BEFORE, end, version=der(0xA0, b"\2\1\2")), "f") == (ENDS["root"],)
-    assert "tag 0xa1 in the place of 0x02" in why(certificate(BEFORE, end, version=der(0xA1, b"\2\1\2")))
+    assert "tag 0xa1 instead of 0x02" in why(certificate(BEFORE, end, version=der(0xA1, b"\2\1\2")))
 
 
 def test_what_follows_a_certificate_in_its_der_is_told() -> None:

@@ -1,7 +1,6 @@
-"""Certificates in PEM (RFC 7468): when each one ends, by its DER (RFC 5280, section 4.1; X.690).
+"""The expiry of certificates in PEM (RFC 7468), from their DER (RFC 5280, section 4.1; X.690).
 
-Only the way to the end of the validity is read, and nothing is verified: whether a certificate is good is for
-OpenSSL to say, of the connection that it is presented on.
+Only the fields up to notAfter are read, and nothing is verified: OpenSSL does that for each connection.
 """
 
 from __future__ import annotations
@@ -16,39 +15,39 @@ from nfstuned.parse.fields import quoted
 MOST_CERTIFICATES = 1000
 """A system's bundle has about 150."""
 MOST_CHARACTERS = 65_536
-"""Of a certificate in base64: those of CAs have 1,000 to 3,000."""
+"""The limit for one certificate in base64; a CA's has 1,000 to 3,000."""
 _DASHES, _BEGINS, _ENDS, _KIND = "-----", "-----BEGIN ", "-----END ", "CERTIFICATE-----"
 _PLAIN = "-----BEGIN CERTIFICATE-----"
 _SEQUENCE, _INTEGER, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0x02, 0xA0, 0x17, 0x18
-_LONG, _MOST_LENGTH_BYTES = 0x80, 4
+_LONG_FORM, _MOST_LENGTH_BYTES = 0x80, 4
 _TIMES = {_UTC_TIME: 12, _GENERALIZED_TIME: 14}
-"""How many digits stand before the Z, which RFC 5280 demands of both."""
+"""The number of digits before the Z, by the tag; RFC 5280 demands the Z."""
 _PIVOT = 50
-"""Years of two digits: from here on they are of the 20th century."""
+"""The first year of two digits that is in the 20th century (RFC 5280, 4.1.2.5.1)."""
 
 
 def parse_certificates(text: str, file: str) -> tuple[int | ParseError, ...]:
-    """Return the last second in which each certificate is valid, in Unix time, in the file's order.
+    """Return the last valid second of each certificate, in Unix time, in the file's order.
 
-    Text between certificates is a comment. A certificate with OpenSSL's own additions (TRUSTED) is an
-    error: not every program takes it.
+    Text between certificates is a comment. A certificate with OpenSSL's own additions (BEGIN TRUSTED
+    CERTIFICATE) is an error: not every program accepts it.
     """
     rows: list[int | ParseError] = []
-    for number, mark, content in _blocks(text):
+    for number, header, content in _blocks(text):
         if len(rows) == MOST_CERTIFICATES:
             message = f"more than {MOST_CERTIFICATES} certificates: this and all later ones were not read"
             rows.append(ParseError(file, number, message))
             break
         try:
-            rows.append(_end(mark, content))
+            rows.append(_expiry(header, content))
         except ValueError as error:
             rows.append(ParseError(file, number, str(error)))
     return tuple(rows)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, str | None]]:
-    """Yield each certificate: the number and text of its first line, and its content; None without an end."""
-    began, mark = 0, ""
+    """Yield the line number, BEGIN line and base64 of each certificate; no END line makes the base64 None."""
+    began, header = 0, ""
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         word = line.strip()
@@ -56,17 +55,17 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str | None]]:
             lines.append(word)
             continue
         if began:
-            yield began, mark, "".join(lines) if word.startswith(_ENDS) else None
+            yield began, header, "".join(lines) if word.startswith(_ENDS) else None
         begins = word.startswith(_BEGINS) and word.endswith(_KIND)
-        began, mark, lines = number if begins else 0, word, []
+        began, header, lines = number if begins else 0, word, []
     if began:
-        yield began, mark, None
+        yield began, header, None
 
 
-def _end(mark: str, content: str | None) -> int:
-    """Return when a certificate ends. Raises ValueError."""
-    if mark != _PLAIN:
-        raise ValueError(f"not a plain certificate: {quoted(mark)}")
+def _expiry(header: str, content: str | None) -> int:
+    """Return the last valid second of a certificate. Raises ValueError."""
+    if header != _PLAIN:
+        raise ValueError(f"not a plain certificate: {quoted(header)}")
     if content is None:
         raise ValueError("a certificate that does not end")
     if len(content) > MOST_CHARACTERS:
@@ -94,30 +93,30 @@ def _not_after(data: bytes) -> int:
 
 
 def _element(data: bytes, at: int, stop: int, tag: int) -> tuple[int, int]:
-    """Return where the content of an element begins and ends. Raises ValueError."""
+    """Return the start and the end of the content of the element at `at`. Raises ValueError."""
     start = at + 2
     if start > stop:
         raise ValueError("it ends too soon")
     if data[at] != tag:
-        raise ValueError(f"tag {data[at]:#04x} in the place of {tag:#04x}")
+        raise ValueError(f"tag {data[at]:#04x} instead of {tag:#04x}")
     length = data[at + 1]
-    if length & _LONG:
-        more = length - _LONG
-        if not 0 < more <= _MOST_LENGTH_BYTES or start + more > stop:
-            raise ValueError("a length that is none")
-        length = int.from_bytes(data[start : start + more], "big")
-        start += more
+    if length & _LONG_FORM:
+        size = length - _LONG_FORM
+        if not 0 < size <= _MOST_LENGTH_BYTES or start + size > stop:
+            raise ValueError("an invalid length")
+        length = int.from_bytes(data[start : start + size], "big")
+        start += size
     if start + length > stop:
         raise ValueError("it ends too soon")
     return start, start + length
 
 
 def _time(data: bytes, at: int, stop: int) -> tuple[int, int]:
-    """Return a time, and where it ends. Raises ValueError."""
+    """Return the time at `at`, in Unix time, and its end in the data. Raises ValueError."""
     tag = data[at] if at < stop else 0
     digits = _TIMES.get(tag)
     if digits is None:
-        raise ValueError(f"tag {tag:#04x} in the place of a time")
+        raise ValueError(f"tag {tag:#04x} instead of a time")
     start, end = _element(data, at, stop, tag)
     text = data[start:end].decode("ascii", "replace")
     number = text[:-1]
@@ -126,5 +125,5 @@ def _time(data: bytes, at: int, stop: int) -> tuple[int, int]:
     year, rest = int(number[:-10]), number[-10:]
     if tag == _UTC_TIME:
         year += 1900 if year >= _PIVOT else 2000
-    month, day, hour, minute, second = (int(rest[place : place + 2]) for place in range(0, 10, 2))
+    month, day, hour, minute, second = (int(rest[start : start + 2]) for start in range(0, 10, 2))
     return int(datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()), end
