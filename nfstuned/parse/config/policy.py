@@ -1,7 +1,7 @@
-"""`/etc/nfstuned/nfstuned.toml` and its drop-ins to a Policy (nfstuned.toml(5)).
+"""The Policy of `/etc/nfstuned/nfstuned.toml` and its drop-ins (nfstuned.toml(5)).
 
-A later file counts more than an earlier one, the main file least: its scalar keys replace theirs, its
-[[policy]] entries are asked before theirs. Within a file the first [[policy]] entry that matches wins.
+The main file is the first. The scalar keys of a later file replace those of earlier files, and its [[policy]]
+entries are tried before theirs. Within a file the first [[policy]] entry that matches wins.
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ from nfstuned.model.policy import (
 from nfstuned.parse.config.tables import BuiltinFile, ConfigFile, PolicyTable
 from nfstuned.parse.config.toml import Document, Path, parse_toml, suggestion
 
-Text = tuple[str, str]
+NamedText = tuple[str, str]
 """A file's name and its content."""
 Keys = dict[str, tuple[Any, Document]]
-"""The keys of a profile's own tables: the value, and the file that set it last."""
+"""The keys that a profile's own tables set: the value of each, and the last file that sets it."""
 
-_SERVED = (
+_LISTEN_REMEDY = (
     "the service itself listens nowhere any more: take the line out, and let nfstuned-exporter.service serve "
     "the metrics (systemctl enable --now nfstuned-exporter, see METRICS in nfstuned(8))"
 )
-_REMOVED: Mapping[Path, str] = {("prometheus", "listen"): _SERVED, ("prometheus", "allow_remote"): _SERVED}
-"""Keys that were there once, and the remedy of each."""
+_REMOVED_KEYS: Mapping[Path, str] = {
+    ("prometheus", "listen"): _LISTEN_REMEDY,
+    ("prometheus", "allow_remote"): _LISTEN_REMEDY,
+}
+"""Keys of earlier releases, and the remedy for each."""
 _NO_SAMPLES = (
     'metrics are counted when a sample is taken, and daemon.sample_interval is "0"; allowed: "1s" to "24h"'
 )
-_SETTINGS = {
+_SCALARS = {
     ("daemon", "sample_interval"): "sample_interval_s",
     ("daemon", "restore_on_stop"): "restore_on_stop",
     ("samples", "file"): "sample_file",
@@ -51,21 +54,23 @@ _SETTINGS = {
     ("samples", "keep"): "sample_files_kept",
     ("nconnect", "mode"): "nconnect_mode",
 }
-"""The names that Policy gives to keys."""
+"""Scalar keys, and the field of Policy that each sets."""
 _NAMED = frozenset({"profile", "workload", "provider"})
-"""The tables of tables, each with a name."""
-_TOP = {
+"""Tables of named tables, such as [profile.NAME]."""
+_TABLE_FORMS = {
     "policy": "[[policy]] entries",
     "profile": "[profile.NAME] tables",
     "workload": "[workload.NAME] tables",
 }
+"""The form of these tables, for an error about anything else under their names."""
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
-_INSTEAD = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
+"""Keys of a profile, and the key that limits each."""
+_EXCLUSIVE = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
 """Keys that exclude each other: a profile that sets one of them does not inherit the other."""
 
 
-def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
-    """Return the policy of the built-in profiles and the administrator's files, the later counting more.
+def parse_config(builtin: Iterable[NamedText], files: Iterable[NamedText]) -> Policy:
+    """Return the policy of the built-in profiles and the administrator's files, the main file first.
 
     Raises ConfigError with every problem of every file, a line for each.
     """
@@ -80,10 +85,10 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
     settings = {
         name: value
         for file in own
-        for (table, key), name in _SETTINGS.items()
-        if (value := _keys(getattr(file.tables, table)).get(key)) is not None
+        for (table, key), name in _SCALARS.items()
+        if (value := _set_keys(getattr(file.tables, table)).get(key)) is not None
     }
-    metrics = [(file.document, _keys(file.tables.prometheus)) for file in own]
+    metrics = [(file.document, _set_keys(file.tables.prometheus)) for file in own]
     prometheus = Prometheus(**{key: value for _, table in metrics for key, value in table.items()})
     if prometheus.textfile and not settings.get("sample_interval_s", SAMPLE_INTERVAL_S):
         document, path = next((d, table["textfile"]) for d, table in reversed(metrics) if "textfile" in table)
@@ -97,7 +102,7 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
         files=tuple(file.document.file for file in own),
         workloads=tuple(workloads.values()),
         providers=tuple(
-            Provider(name, **_keys(table))
+            Provider(name, **_set_keys(table))
             for file in base
             if isinstance(file.tables, BuiltinFile)
             for name, table in file.tables.provider.items()
@@ -106,8 +111,8 @@ def parse_config(builtin: Iterable[Text], files: Iterable[Text]) -> Policy:
     )
 
 
-def _keys(table: BaseModel) -> dict[str, Any]:
-    """Return the keys that a table sets, with the sources as the policy has them."""
+def _set_keys(table: BaseModel) -> dict[str, Any]:
+    """Return the keys that a table sets, with its sources as values of the model."""
     values = {key: getattr(table, key) for key in table.model_fields_set}
     if "sources" in values:
         values["sources"] = tuple(Source(s.url, s.read, s.keys, s.title) for s in values["sources"])
@@ -123,7 +128,7 @@ class _File:
 
     @classmethod
     def read(cls, name: str, text: str, model: type[ConfigFile], problems: list[str]) -> _File:
-        """Return a file; the problems of its wrong tables go to `problems`."""
+        """Return a file with its valid tables; the problems of the others go to `problems`."""
         try:
             document = parse_toml(name, text)
         except ConfigError as error:
@@ -139,7 +144,7 @@ class _File:
         return cls(document, model.model_validate(_without(values, wrong)))
 
     def assignments(self) -> Iterable[Assignment]:
-        """Yield the [[policy]] entries. Only for a file without problems: they are numbered."""
+        """Yield the [[policy]] entries of a file without problems: their numbers are the file's."""
         for number, entry in enumerate(self.tables.policy, 1):
             match = Match(entry.match.server, entry.match.export, entry.match.mount_point)
             origin = f"policy {number} of {self.document.file}"
@@ -165,21 +170,21 @@ class _File:
 
 def _without(values: Mapping[str, Any], wrong: set[tuple[str | int, ...]]) -> dict[str, Any]:
     """Return a file's values without the wrong tables."""
-    left: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for key, value in values.items():
         if (key,) in wrong:
             continue
         if key in _NAMED:
-            left[key] = {name: table for name, table in value.items() if (key, name) not in wrong}
+            valid[key] = {name: table for name, table in value.items() if (key, name) not in wrong}
         elif key == "policy":
-            left[key] = [entry for number, entry in enumerate(value) if (key, number) not in wrong]
+            valid[key] = [entry for number, entry in enumerate(value) if (key, number) not in wrong]
         else:
-            left[key] = value
-    return left
+            valid[key] = value
+    return valid
 
 
 def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
-    """Return the problem that pydantic saw in a file, with the allowed values."""
+    """Return the line for an error of pydantic, with the allowed values."""
     path, value = tuple(detail["loc"]), detail["input"]
     if path[-1] == "[key]":
         allowed = f"allowed in a {path[0]}'s name: letters, digits, _ and -"
@@ -192,9 +197,9 @@ def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, An
     if detail["type"] == "extra_forbidden":
         known = sorted(model.model_fields)
         unknown = f"unknown key; {suggestion(names[-1], known)}allowed: {', '.join(known)}"
-        allowed = _REMOVED.get(path, unknown)
+        allowed = _REMOVED_KEYS.get(path, unknown)
     elif len(names) == 1:
-        allowed = f"allowed: {_TOP.get(names[0], 'a table') if len(path) == 1 else 'a table'}"
+        allowed = f"allowed: {_TABLE_FORMS.get(names[0], 'a table') if len(path) == 1 else 'a table'}"
     elif detail["type"] == "missing":
         value, allowed = "", f"missing; {_allowed(model, names[-1])}"
     else:
@@ -208,14 +213,14 @@ def _allowed(model: type[BaseModel], key: str) -> str:
 
 
 def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
-    """Return the workloads by name: a later table changes the keys that it sets, an earlier one keeps others.
+    """Return the workloads by name. A later table replaces the keys that it sets, and keeps the others.
 
-    The sources of numbers that it changes go.
+    A new read-ahead drops the sources of the old one.
     """
     known: dict[str, Workload] = {}
     for file in files:
         for name, table in file.tables.workload.items():
-            values = _keys(table)
+            values = _set_keys(table)
             before = known.get(name, Workload(name))
             sources = before.sources if "read_ahead_kb" not in values else ()
             known[name] = replace(before, **{"sources": sources, **values})
@@ -223,16 +228,16 @@ def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
 
 
 def _profile_keys(files: Iterable[_File]) -> dict[str, Keys]:
-    """Return the keys of each profile; of several files that set a key, the last counts.
+    """Return the keys of each profile; where several files set a key, the last file counts.
 
-    Of a wrong table only the parent counts: so the profile is not unknown as well.
+    A wrong table only gives its parent: entries for its profile are then not reported as well.
     """
     profiles: dict[str, Keys] = {}
     for file in files:
         tables = file.document.values.get("profile")
         for name, values in tables.items() if isinstance(tables, dict) else ():
             if (table := file.tables.profile.get(name)) is not None:
-                keys = _keys(table)
+                keys = _set_keys(table)
             else:
                 parent = values.get("inherits") if isinstance(values, dict) else None
                 keys = {"inherits": parent} if isinstance(parent, str) else {}
@@ -242,11 +247,11 @@ def _profile_keys(files: Iterable[_File]) -> dict[str, Keys]:
 
 
 class _Inheritance:
-    """All profiles of a configuration.
+    """The profiles of a configuration, completed by inheritance.
 
-    A table of the administrator's with the name of a built-in profile changes that profile: keys that it does
-    not set stay as they were, unless it inherits from another. A built-in profile inherits from another as
-    that is after the administrator's changes.
+    An administrator's table with the name of a built-in profile changes this profile: it keeps the keys that
+    the table does not set, unless the table inherits from another profile. A built-in profile inherits the
+    administrator's changes of its parent.
     """
 
     def __init__(self, builtin: dict[str, Keys], own: dict[str, Keys], problems: list[str]) -> None:
@@ -255,49 +260,49 @@ class _Inheritance:
         self._builtin = builtin
         self._own = own
         self._problems = problems
-        self._done: dict[str, Profile] = {}
+        self._resolved: dict[str, Profile] = {}
 
     def profiles(self) -> tuple[Profile, ...]:
         """Return every profile, complete."""
-        return tuple(self._settle(name, ()) for name in self.names)
+        return tuple(self._resolve(name, ()) for name in self.names)
 
-    def _settle(self, name: str, trail: tuple[str, ...]) -> Profile:
-        if name not in self._done:
-            base = self._base(name, trail)
+    def _resolve(self, name: str, trail: tuple[str, ...]) -> Profile:
+        if name not in self._resolved:
+            base = self._parent(name, trail)
             own = self._own[name] if name in self._own else self._builtin[name]
-            self._done[name] = self._complete(name, own, base)
-        return self._done[name]
+            self._resolved[name] = self._inherit(name, own, base)
+        return self._resolved[name]
 
-    def _base(self, name: str, trail: tuple[str, ...]) -> Profile:
-        """Return the start of a profile: an empty profile where it inherits nothing or a wrong name."""
+    def _parent(self, name: str, trail: tuple[str, ...]) -> Profile:
+        """Return the parent, an empty profile where there is no valid parent; `trail` are the heirs so far."""
         if name not in self._own:
-            return self._builtin_base(name, trail)
+            return self._builtin_parent(name, trail)
         parent, document = self._own[name].get("inherits", (name, None))
         if parent == name and name in self._builtin:
-            return self._complete(name, self._builtin[name], self._builtin_base(name, trail))
+            return self._inherit(name, self._builtin[name], self._builtin_parent(name, trail))
         if document is None:
             return Profile(name)
         trail = (*trail, name)
         if parent not in self.names:
             allowed = f"unknown profile; {suggestion(parent, self.names)}allowed: {', '.join(self.names)}"
         elif parent in trail:
-            way = " -> ".join((*trail[trail.index(parent) :], parent))
-            allowed = f"a cycle ({way}); allowed: a profile outside it"
+            cycle = " -> ".join((*trail[trail.index(parent) :], parent))
+            allowed = f"a cycle ({cycle}); allowed: a profile outside it"
         else:
-            return self._settle(parent, trail)
+            return self._resolve(parent, trail)
         self._problems.append(document.problem(("profile", name, "inherits"), parent, allowed))
         return Profile(name)
 
-    def _builtin_base(self, name: str, trail: tuple[str, ...]) -> Profile:
+    def _builtin_parent(self, name: str, trail: tuple[str, ...]) -> Profile:
         parent, _ = self._builtin[name].get("inherits", (None, None))
-        return Profile(name) if parent is None else self._settle(parent, (*trail, name))
+        return Profile(name) if parent is None else self._resolve(parent, (*trail, name))
 
-    def _complete(self, name: str, own: Keys, base: Profile) -> Profile:
+    def _inherit(self, name: str, own: Keys, base: Profile) -> Profile:
         values = {key: value for key, (value, _) in own.items() if key != "inherits"}
-        dropped = {_INSTEAD[key]: None for key in _INSTEAD if key in values}
+        dropped = {_EXCLUSIVE[key]: None for key in _EXCLUSIVE if key in values}
         values = dropped | values
         read_ahead = values.pop("read_ahead_kb", None)
-        # The sources of the base do not stand for the keys that this profile changes.
+        # The sources of the base are not the sources of the keys that this profile changes.
         changed = (own.keys() | dropped.keys()) - {"sources"}
         kept = (
             replace(source, keys=tuple(key for key in source.keys if key not in changed))
@@ -315,23 +320,23 @@ class _Inheritance:
         return profile
 
     def _check_limits(self, own: Keys, profile: Profile) -> None:
-        """Compare the keys that this profile sets; inherited ones were compared where they were set."""
+        """Compare the keys that this profile sets with their limits; the parent has compared its own keys."""
         if (
             profile.nconnect is not None
             and profile.nconnect_depends is not None
             and "nconnect_depends" in own
         ):
             allowed = f"there is nconnect = {profile.nconnect}, too; allowed: one of the two"
-            self._add(profile.name, "nconnect_depends", own, allowed)
+            self._add_problem(profile.name, "nconnect_depends", own, allowed)
         kb = profile.read_ahead.kb if profile.read_ahead else None
         for (key, limit), value in zip(_LIMITS, (kb, profile.nconnect), strict=True):
             most = getattr(profile, limit)
-            setter = next((one for one in (key, limit) if one in own), None)
+            setter = next((name for name in (key, limit) if name in own), None)
             if setter is None or value is None or most is None or value <= most:
                 continue
             allowed = f"{key} = {value} is above {limit} = {most}; allowed: at most that, or a larger {limit}"
-            self._add(profile.name, setter, own, allowed)
+            self._add_problem(profile.name, setter, own, allowed)
 
-    def _add(self, name: str, key: str, own: Keys, allowed: str) -> None:
+    def _add_problem(self, name: str, key: str, own: Keys, allowed: str) -> None:
         value, document = own[key]
         self._problems.append(document.problem(("profile", name, key), value, allowed))
