@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.smb import credentials
-from nfstuned.core.mounts.targets import awaited, is_missing, server_name, targets, with_proposal
+from nfstuned.core.mounts.targets import is_missing, server_name, targets, unmounted_targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
 from nfstuned.host.local import resolve_links
@@ -104,7 +104,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
 def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
     """Return the mounts that are absent at two looks, some seconds apart: others come and go."""
     wanted: dict[str, tuple[Target, str]] = {}
-    for target in awaited(mounts):
+    for target in unmounted_targets(mounts):
         request, place = target.request, target.point
         if request is not None and request.maker is Maker.MOUNT:
             # systemd follows the links of fstab's lines, not of units.

@@ -169,7 +169,7 @@ class StallWatch:
             return None
 
     def _write(self, look: Look, next_s: float) -> None:
-        """Write the stalled superblocks for other commands; an empty list only when the old file gets stale."""
+        """Write the stalled superblocks for others, an empty list only when the old file gets stale."""
         stalled = self.stalled(look.monotonic_s)
         if not stalled.stalls and next_s <= self._fresh_until_s:
             return

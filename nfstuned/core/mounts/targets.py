@@ -1,4 +1,4 @@
-"""The mounts that rules judge: those that exist, and those that only a file knows."""
+"""The mounts that the rules judge: live mounts, and mounts that only a file asks for."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock, Un
 from nfstuned.model.policy import WITH, Policy, Profile
 
 SMB_SUFFIX = "-smb"
-_OF_SMB = ("actimeo_min", "max_channels")
+_SMB_KEYS = ("actimeo_min", "max_channels")
 """The keys of an administrator's NFS profile that also count for SMB mounts."""
 
 
 def targets(
-    snapshot: Snapshot, policy: Policy, others: Sequence[Mount] = (), proposal: str = ""
+    snapshot: Snapshot, policy: Policy, smb_mounts: Sequence[Mount] = (), proposal: str = ""
 ) -> tuple[Target, ...]:
     """Return every network mount once: live ones by mount point, then those that are only asked for.
 
-    `others` are the live mounts that are not NFS. Each line of the file `proposal` is a target of its own,
-    also where its mount is live: the live mount does not have the proposed options yet.
+    `smb_mounts` are the live SMB mounts. Each line of the file `proposal` is a target of its own, also where
+    its mount is live, because the live mount does not have the proposed options yet.
     """
     intents = Intents(snapshot.requests, snapshot.settings, snapshot.tunnels)
     live = [
@@ -42,7 +42,7 @@ def targets(
             for superblock in snapshot.superblocks
             for target in _targets_of(superblock, snapshot, policy, intents)
         ),
-        *(_live_target(mount, place(policy, mount, None, snapshot), policy, intents) for mount in others),
+        *(_live_target(mount, place(policy, mount, None, snapshot), policy, intents) for mount in smb_mounts),
     ]
     known = {target.request for target in live}
     planned: dict[tuple[str, str], Request] = {}
@@ -59,7 +59,7 @@ def targets(
 def server_name(target: Target) -> str:
     """Return the server's name, or its address where no name is known.
 
-    With AZNFS a live mount may show an address only: then the line that asks for the mount has the name.
+    With AZNFS a live mount may show only an address. Then the name is in the line that asks for the mount.
     """
     host = target.endpoint.host
     if as_address(host) is None or target.request is None or target.request.wildcard:
@@ -81,7 +81,7 @@ def has_stand_in(target: Target) -> bool:
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
     """Return `snapshot` without the utab rows of the mounts that the file `proposal` asks for, too.
 
-    The proposed options then count for these mounts, and not those that they were made with.
+    For these mounts the proposed options then count, not the options in use.
     """
     proposed = {_mount_key(request) for request in snapshot.requests if request.file == proposal}
     kept = (
@@ -157,33 +157,33 @@ def mount_profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (plain_name, chosen.base))
     if named or base is None:
         return named or chosen
-    # The built-in SMB profile, changed by the _OF_SMB keys that the administrator's profile sets.
-    own = {key: value for key in _OF_SMB if (value := getattr(chosen, key)) is not None}
+    # The built-in SMB profile, changed by the _SMB_KEYS keys that the administrator's profile sets.
+    own = {key: value for key in _SMB_KEYS if (value := getattr(chosen, key)) is not None}
     return replace(base, name=chosen.name, inherits=base.name, **own)
 
 
-_STANDS = frozenset({"failed", "inactive"})
-"""ActiveState of a unit that nobody starts at the moment."""
+_STOPPED = frozenset({"failed", "inactive"})
+"""The ActiveState of a unit that is neither active nor being started."""
 
 
-def awaited(targets: Iterable[Target]) -> Iterator[Target]:
+def unmounted_targets(targets: Iterable[Target]) -> Iterator[Target]:
     """Yield the mounts that lines of fstab and mount units ask for and that the host does not have.
 
-    A mount that is made at its first use is not awaited. The copy of a mount in another mount namespace, as a
+    A mount that is made at its first use is left out. The copy of a mount in another mount namespace, as a
     container has it, does not count as the host's.
     """
     for target in targets:
-        request, here = target.request, target.live is not None and not target.live.foreign
-        if request is None or here or not (target.is_nfs or target.is_smb):
+        request, is_mounted = target.request, target.live is not None and not target.live.foreign
+        if request is None or is_mounted or not (target.is_nfs or target.is_smb):
             continue
         if request.maker in {Maker.MOUNT, Maker.UNIT} and not request.at_first_use:
             yield target
 
 
 def is_missing(state: UnitState) -> bool:
-    """Whether a unit should be active, and neither is nor will be: it has no job, its conditions were met.
+    """Whether a unit should be active and is not, has no job, and its conditions were met.
 
-    It should be where a target wants it, as at boot; a service that does starts it when it is started itself.
+    A unit should be active where a .target wants it, as at boot; a .service starts the units that it wants.
     """
     wanted = state.loaded and any(name.endswith(".target") for name in state.wanted_by)
-    return wanted and state.active in _STANDS and not state.job and state.condition
+    return wanted and state.active in _STOPPED and not state.job and state.condition

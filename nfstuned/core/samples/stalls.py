@@ -46,8 +46,8 @@ _KERNEL_OPS = GROUP_OPS | {
     "LOOKUP_ROOT", "SERVER_CAPS", "FSINFO", "PATHCONF", "FS_LOCATIONS", "SECINFO", "SECINFO_NO_NAME",
     "GETACL", "SETACL",
 }  # fmt: skip
-"""Operations that need no user of a superblock. They are also sent for an incomplete mount, with a client and no
-superblock yet (fs/nfs/nfs4proc.c), and by an NFSv3 superblock's second client, for ACLs (fs/nfs/nfs3acl.c)."""
+"""Operations that need no user of a superblock. They are also sent for an incomplete mount, with a client and
+no superblock yet (fs/nfs/nfs4proc.c), and by an NFSv3 superblock's client for ACLs (fs/nfs/nfs3acl.c)."""
 _WITH_CALLBACKS = ("v4.1 ", "v4.2 ")
 """The versions in which the server calls the client on the client's own connections (RFC 8881, 2.10.3)."""
 
@@ -338,8 +338,8 @@ def _new(line: Transport, now_s: float) -> Connection:
 def _rested(before: Connection, now: Connection) -> Connection:
     """Return a connection to a server without waiting requests, with its unanswered requests at rest.
 
-    The requests are read just after the counters. A request may have ended in between: the count is taken only
-    where the connection was not in use then.
+    The requests are read just after the counters. A request may have ended in between: the count is taken
+    only where the connection was not in use then.
     """
     line, was = now.counters, before.counters
     still = before is not now and (line.sends, _answers(line)) == (was.sends, _answers(was))
