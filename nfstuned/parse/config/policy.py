@@ -274,7 +274,7 @@ class _Inheritance:
         return self._resolved[name]
 
     def _parent(self, name: str, trail: tuple[str, ...]) -> Profile:
-        """Return the parent, an empty profile where there is no valid parent; `trail` are the heirs so far."""
+        """Return the parent, an empty profile where no parent is valid; `trail` are the heirs so far."""
         if name not in self._own:
             return self._builtin_parent(name, trail)
         parent, document = self._own[name].get("inherits", (name, None))
