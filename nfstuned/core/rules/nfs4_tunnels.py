@@ -24,21 +24,21 @@ from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
 
 _DAY_S = 86_400
-_SOON_S = 30 * _DAY_S
-"""How long before the end of the last certificate of a file NFS416 warns."""
-_NEWER = "install the newest ca-certificates of the distribution, "
-_LATE_S = 60
-"""The time for the watchdog to remove an overdue entry: it looks every five seconds."""
-_OTHER_NAME = "Subject checks failed"
-"""stunnel's reason for refusing a certificate with another name."""
-_SYSTEM = "/etc/ssl/certs/"
+_WARNING_S = 30 * _DAY_S
+"""NFS416 warns so long before the last certificate of a file expires."""
+_NEWEST_CAS = "install the newest ca-certificates of the distribution, "
+_OVERDUE_S = 60
+"""The time for the watchdog, which looks every five seconds, to remove an overdue entry."""
+_WRONG_NAME = "Subject checks failed"
+"""stunnel's reason for the refusal of a certificate with another name."""
+_SYSTEM_FOLDER = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
 
 @rule("NFS415", "tls-ca-unusable", ERROR, needs=(LIVE,), source=sources.STUNNEL)
 def unusable_ca(facts: Facts) -> Iterator[Fault]:
-    """Yield files of CAs with which no tunnel can recognise its server."""
-    for path, services, file, now_s in _ca_files(facts):
+    """Yield files of CAs without a valid certificate, by which tunnels are to recognise their server."""
+    for path, services, file, now_s in _only_ca_files(facts):
         if not file.ends_s:
             yield Fault(
                 f"{services[0].file}:{services[0].ca_line}",
@@ -47,40 +47,40 @@ def unusable_ca(facts: Facts) -> Iterator[Fault]:
                 "through it wait",
                 observed="no file" if file.missing else "no certificate",
                 expected="the certificate of the server's CA",
-                remedy=_renewed(path),
+                remedy=_renewal(path),
             )
         elif max(file.ends_s) < now_s:
             yield Fault(
                 f"{services[0].file}:{services[0].ca_line}",
-                f"{_each(file)} in {path} has ended, and "
+                f"{_certificates(file)} in {path} has ended, and "
                 f"{_trust(services)} no other: stunnel refuses the server at every new connection, and "
                 "the mounts through it wait",
-                observed=f"valid until {_day(file)}",
+                observed=f"valid until {_last_day(file)}",
                 expected="a certificate that is valid",
-                remedy=_NEWER + _renewed(path),
+                remedy=_NEWEST_CAS + _renewal(path),
             )
 
 
 @rule("NFS416", "tls-ca-expires", WARNING, needs=(LIVE,), source=sources.STUNNEL)
 def expiring_ca(facts: Facts) -> Iterator[Fault]:
-    """Yield files of CAs with certificates that all end within a month."""
-    for path, services, file, now_s in _ca_files(facts):
+    """Yield files of CAs where the last certificate expires within a month."""
+    for path, services, file, now_s in _only_ca_files(facts):
         left_s = max(file.ends_s, default=-1.0) - now_s
-        if 0 <= left_s < _SOON_S:
+        if 0 <= left_s < _WARNING_S:
             yield Fault(
                 f"{services[0].file}:{services[0].ca_line}",
-                f"{_each(file)} in {path} will have ended after {_day(file)}, and {_trust(services)} no "
-                "other: from then on stunnel refuses the server at every new connection, and the mounts "
-                "through it wait",
+                f"{_certificates(file)} in {path} will have ended after {_last_day(file)}, and "
+                f"{_trust(services)} no other: from then on stunnel refuses the server at every new "
+                "connection, and the mounts through it wait",
                 observed=f"{count(int(left_s // _DAY_S), 'day')} left",
-                expected=f"at least {_SOON_S // _DAY_S} days",
-                remedy=_NEWER + _renewed(path),
+                expected=f"at least {_WARNING_S // _DAY_S} days",
+                remedy=_NEWEST_CAS + _renewal(path),
             )
 
 
 @rule("NFS417", "tls-unverified", WARNING, needs=(LIVE,), source=sources.STUNNEL)
 def unverified(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels that accept the certificate of any server, or any certificate that a CA vouches for."""
+    """Yield tunnels that accept any server's certificate, or every certificate of their CAs."""
     for service in facts.system.tls.services:
         if service.verifies_peer or (service.verifies_chain and service.verifies_name):
             continue
@@ -98,7 +98,7 @@ def unverified(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS418", "tls-port-twice", ERROR, needs=(LIVE,), source=sources.AZNFS)
 def port_twice(facts: Facts) -> Iterator[Fault]:
-    """Yield tunnels with the address and port of a tunnel to another server."""
+    """Yield tunnels that listen on the address and port of a tunnel to another server."""
     first: dict[str, TunnelService] = {}
     for service in facts.system.tls.services:
         other = first.setdefault(service.accept, service)
@@ -127,7 +127,7 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
         if entry.status != "waiting" or port is None or facts.now_s is None:
             continue
         late_s = int(facts.now_s - entry.until_s)
-        if late_s < _LATE_S or _in_use(facts, port):
+        if late_s < _OVERDUE_S or _in_use(facts, port):
             continue
         if watchdog.active is False:
             remedy = enable(watchdog, WATCHDOG)
@@ -161,7 +161,7 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
             f"{reason}: the port is open, and every mount that needs a new connection waits",
             observed=f"rejected {quoted(refusal.certificate)}",
             expected="a certificate of that name, from a CA of its file",
-            remedy=_accepted(service, refusal),
+            remedy=_acceptance(service, refusal),
         )
 
 
@@ -181,15 +181,15 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             continue
         least = threads[connections - 1]
         ids = {target.identity for target in through}
-        few = (pair for server in servers(facts) for pair in mounts_below_policy(server, facts))
-        most = max((number for number, target in few if target.identity in ids), default=0)
-        more = (
+        short = (pair for server in servers(facts) for pair in mounts_below_policy(server, facts))
+        nconnect = max((number for number, target in short if target.identity in ids), default=0)
+        remedy = (
             "move shares to another storage account, which has a tunnel of its own; nfstuned bench "
             f"{quote(through[0].point)} shows the limit"
         )
-        if most:
-            more = (
-                f"{_unmount(service.port)}, and mount again with nconnect={most}: each connection has a "
+        if nconnect:
+            remedy = (
+                f"{_unmount(service.port)}, and mount again with nconnect={nconnect}: each connection has a "
                 "thread of its own"
             )
         if connections == 1:
@@ -208,13 +208,13 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             f"{some([target.point for target in through])}{' together' if len(through) > 1 else ''}",
             observed=f"{least:.0%} of a processor",
             expected=f"below {TUNNEL_FULL:.0%}",
-            remedy=f"{more} (nfstuned explain NFS421)",
+            remedy=f"{remedy} (nfstuned explain NFS421)",
         )
 
 
-def _accepted(service: TunnelService, refusal: Refusal) -> str:
-    """Return the commands that make the tunnel accept the server, where it is the right server."""
-    if refusal.reason == _OTHER_NAME:
+def _acceptance(service: TunnelService, refusal: Refusal) -> str:
+    """Return the commands that make a tunnel accept its server, if this is the right server."""
+    if refusal.reason == _WRONG_NAME:
         return (
             "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
             f"explain NFS409), {_unmount(service.port)}, and mount again with -t {AZNFS}"
@@ -231,7 +231,7 @@ def _accepted(service: TunnelService, refusal: Refusal) -> str:
 
 
 def _in_use(facts: Facts, port: int) -> bool:
-    """Whether a mount goes to a tunnel's port, in any mount namespace, even in an invisible one."""
+    """Whether a mount uses a tunnel's port, in any mount namespace: superblocks show hidden mounts, too."""
     return any(
         (superblock.volume is not None and superblock.volume.port == port)
         or any(mount.options.number("port") == port for mount in superblock.mounts)
@@ -240,7 +240,7 @@ def _in_use(facts: Facts, port: int) -> bool:
 
 
 def _goes_through(mount: Mount | None, port: int) -> bool:
-    """Whether a mount's server is this machine itself, at a tunnel's port."""
+    """Whether a mount's server is the loopback address with a tunnel's port."""
     return (
         mount is not None
         and mount.options.number("port") == port
@@ -248,8 +248,8 @@ def _goes_through(mount: Mount | None, port: int) -> bool:
     )
 
 
-def _ca_files(facts: Facts) -> Iterator[tuple[str, list[TunnelService], CaFile, float]]:
-    """Yield each known file of CAs, the services that trust nothing else, its content and the time."""
+def _only_ca_files(facts: Facts) -> Iterator[tuple[str, list[TunnelService], CaFile, float]]:
+    """Yield each file of CAs with the services that trust only this file: path, services, content, time."""
     groups: dict[str, list[TunnelService]] = {}
     for service in facts.system.tls.services:
         if service.verifies_chain and not service.verifies_peer and service.ca_file and not service.other_ca:
@@ -261,7 +261,7 @@ def _ca_files(facts: Facts) -> Iterator[tuple[str, list[TunnelService], CaFile, 
 
 
 def _trust(services: list[TunnelService]) -> str:
-    """Return tunnels as the subject of a sentence, by their servers, with the verb."""
+    """Return the beginning of a sentence, "the tunnel to SERVER trusts"."""
     servers = tuple(dict.fromkeys(service.server for service in services))
     if len(servers) == 1:
         return f"the tunnel to {servers[0]} trusts"
@@ -272,13 +272,13 @@ def _unmount(port: int) -> str:
     return f"unmount the mounts through port {port} (findmnt -t nfs4 -O port={port})"
 
 
-def _each(file: CaFile) -> str:
+def _certificates(file: CaFile) -> str:
     return "the only certificate" if len(file.ends_s) == 1 else f"each of the {len(file.ends_s)} certificates"
 
 
-def _renewed(path: str) -> str:
-    """Return how to make a new file of CAs, and how stunnel reads it."""
-    if path.startswith(_SYSTEM):
+def _renewal(path: str) -> str:
+    """Return the commands that write a new file of CAs and make stunnel read it."""
+    if path.startswith(_SYSTEM_FOLDER):
         made = (
             "run sudo update-ca-certificates --fresh on Debian, Ubuntu and SLES, elsewhere sudo cp "
             f"{_BUNDLE} {quote(path)}"
@@ -288,6 +288,6 @@ def _renewed(path: str) -> str:
     return f"{made}; then sudo pkill -HUP stunnel has the tunnels read it"
 
 
-def _day(file: CaFile) -> str:
-    """Return the last day of the certificate that ends last, in UTC."""
+def _last_day(file: CaFile) -> str:
+    """Return the day (UTC) on which the last certificate of a file expires."""
     return datetime.fromtimestamp(max(file.ends_s), tz=timezone.utc).strftime("%Y-%m-%d")
