@@ -14,14 +14,16 @@ from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look, Stall
 from nfstuned.model.udev import RuleWriter
 
-REMEMBERED = 200
+MOST_REMEMBERED = 200
+"""The number of reported errors that are remembered, so that each is reported once."""
 STALL_ENDS = {
     "answered": "answers again",
     "given up": "nobody waits any more",
     "unmounted": "unmounted while it was stalled",
 }
+"""The ends of a stall, and their texts in the journal."""
 FORGOTTEN_S = 3600.0
-"""A fault that did not happen for so long is news when it happens again."""
+"""A fault is reported again when it was away for so long."""
 
 
 class Reporter:
@@ -32,10 +34,10 @@ class Reporter:
         self.config_is_valid = False
         """The newest configuration is in use."""
         self._unwatched = False
-        """That writes are not noticed was reported."""
+        """Whether the failed watch of writes was reported."""
         self._unreadable: dict[str, None] = {}
         self._faults: dict[str, float] = {}
-        """The files that could not be read outside of looks, and when that was last so."""
+        """The errors of files that are read between looks, and the last time of each."""
 
     def changed(self, superblock: Superblock, decision: Decision, outcome: Outcome) -> None:
         """Report a change of a read-ahead, or the kernel's refusal."""
@@ -103,7 +105,7 @@ class Reporter:
         """Report once that a line of a kernel file was not understood."""
         if str(error) in self._unreadable:
             return
-        if len(self._unreadable) >= REMEMBERED:
+        if len(self._unreadable) >= MOST_REMEMBERED:
             self._unreadable.clear()
         self._unreadable[str(error)] = None
         self._send_unreadable(error)
@@ -113,21 +115,21 @@ class Reporter:
             Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
         )
 
-    def forget_unreadable(self, left: Iterable[ParseError]) -> None:
-        """Report again, when they come again, all problems but those that are `left`."""
-        self._unreadable = dict.fromkeys(map(str, left))
+    def forget_unreadable(self, present: Iterable[ParseError]) -> None:
+        """Forget all errors but the `present` ones: the others are reported when they come again."""
+        self._unreadable = dict.fromkeys(map(str, present))
 
     def fault(self, error: ParseError, now_s: float) -> None:
         """Report once that a file could not be read."""
         last_s = self._faults.get(str(error))
-        if len(self._faults) >= REMEMBERED:
+        if len(self._faults) >= MOST_REMEMBERED:
             self._faults.clear()
         self._faults[str(error)] = now_s
         if last_s is None or now_s - last_s >= FORGOTTEN_S:
             self._send_unreadable(error)
 
     def unwatched(self, error: OSError) -> None:
-        """Report once that another writer of a read-ahead is not noticed at once."""
+        """Report once that the kernel refuses to watch writes to read-aheads."""
         if self._unwatched:
             return
         self._unwatched = True
@@ -154,7 +156,7 @@ class Reporter:
         self._journal.send(Message.CONFIG_LOADED, f"configuration: {files}", Priority.INFO, file=files)
 
     def config_invalid(self, error: ConfigError, *, in_use: bool) -> None:
-        """Report each problem of a configuration; another one stays `in_use`, or none."""
+        """Report each problem of a configuration; `in_use`: an earlier configuration stays in use."""
         self.config_is_valid = False
         after = "the last good configuration stays" if in_use else "no mount is tuned until it is mended"
         for problem in error.problems:

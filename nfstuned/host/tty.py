@@ -1,4 +1,4 @@
-"""A terminal as a screen that is given back as it was before, whatever happens, and the signals about it."""
+"""A terminal in full-screen mode, which is restored on every way out, and its signals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from typing import Any, final
 from nfstuned.host.process import leave_to_wakeup
 
 _ENTER = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J"
-"""The alternate screen, without a cursor, and without a line that is too long becoming two (console_codes(4),
-xterm's ctlseqs)."""
+"""The alternate screen, without a cursor and without line wrap (console_codes(4), xterm's ctlseqs)."""
 _LEAVE = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
-_KEYS_MOST = 1024
+_MOST_BYTES = 1024
 _LOCAL, _CONTROL = 3, 6
-"""Where a list of modes has the local ones and the control characters (the termios module)."""
+"""The indexes of the local modes and the control characters in the list of termios.tcgetattr."""
 ENDS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 """The signals that end the program; the terminal is given back first."""
 SIGNALS = (*ENDS, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
@@ -70,7 +69,7 @@ class Tty:
         self._sender.close()
 
     def take(self) -> None:
-        """Have each key at once and a screen of our own; again after somebody else had the terminal.
+        """Enter full-screen mode, with each key at once; also after another program had the terminal.
 
         In the background the kernel stops the program here until it is in the foreground.
         """
@@ -94,7 +93,7 @@ class Tty:
     def _in_foreground(self) -> bool:
         try:
             return os.tcgetpgrp(self._keyboard) == os.getpgrp()
-        except OSError:  # a terminal that controls nobody
+        except OSError:  # not the controlling terminal
             return True
 
     def _set(self, modes: list[Any]) -> None:
@@ -133,18 +132,18 @@ class Tty:
         typed: bytes | None = b""
         if self._keyboard in ready:
             try:
-                typed = os.read(self._keyboard, _KEYS_MOST) or None
+                typed = os.read(self._keyboard, _MOST_BYTES) or None
             except OSError:
                 typed = None
         numbers = tuple(self._receiver.recv(64)) if self._receiver.fileno() in ready else ()
         if signal.SIGTSTP in numbers:
-            self._stand_still()
+            self._stop()
         if signal.SIGCONT in numbers or signal.SIGTSTP in numbers:
             self.take()
         return typed, numbers
 
-    def _stand_still(self) -> None:
-        """Stop as a program does that never heard of the signal: the shell has the terminal then."""
+    def _stop(self) -> None:
+        """Stop the process as SIGTSTP does by default; the shell has the terminal meanwhile."""
         self.give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
