@@ -15,7 +15,7 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command that the arguments name; return its exit status, also where Ctrl-C comes early."""
     try:
-        names_in_utf_8()
+        ensure_utf_8_names()
         return _run()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -32,8 +32,8 @@ def _run() -> int:
         from nfstuned.host.root import Root  # noqa: PLC0415 - as above
 
         return change_masks(Root(), sys.argv[2])
-    # A sixth of a command's time would go to the search for garbage among modules, which have none: while
-    # they load (nfstuned.cli.app starts the collector for the command), and once more when the process ends.
+    # Modules have no garbage, but the collector's search for it would take a sixth of a command's time: while
+    # they load (nfstuned.cli.app starts the collector for the command), and when the process ends.
     gc.disable()
     from nfstuned.cli.app import main as command_line  # noqa: PLC0415 - as above
 
@@ -42,7 +42,7 @@ def _run() -> int:
     return status
 
 
-def names_in_utf_8() -> None:
+def ensure_utf_8_names() -> None:
     """Start this process again in Python's UTF-8 mode where the locale has another encoding (execv).
 
     File names are bytes to the kernel, and the parsers read them as UTF-8. Without the mode, Python would

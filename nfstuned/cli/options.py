@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RuleName(click.types.StringParamType):
-    """The id or the name of a rule, or words that mean rules; anything goes, for the commands to judge."""
+    """The id or name of a rule, or the start of ids. The commands check it."""
 
     name = "rule"
 
@@ -22,14 +22,14 @@ class RuleName(click.types.StringParamType):
         param: click.Parameter,  # noqa: ARG002 - as above
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Return the ids that begin so, each with its name."""
+        """Return the ids that begin with `incomplete`, each with its rule's name."""
         from nfstuned.core.rules.catalogue import CATALOGUE  # noqa: PLC0415 - only completion needs every rule
 
         return [CompletionItem(r.id, help=r.name) for r in CATALOGUE if r.id.startswith(incomplete.upper())]
 
 
 def format_option(*more: str) -> Callable[[F], F]:
-    """Add --format text|json, and `more` of them."""
+    """Return the option --format with text, json and `more` formats."""
     programs = "for programs" if more else "one JSON document for programs"
     return click.option(
         "--format",
@@ -57,7 +57,7 @@ file_option = click.option(
 )
 
 
-def demand_whole_path(mount: str | None) -> None:
+def require_absolute_path(mount: str | None) -> None:
     """Raise click.BadParameter for a path that cannot be a mount point."""
     if mount is not None and not mount.startswith("/"):
         raise click.BadParameter("give the whole path, as in /mnt/data", param_hint="--mount")

@@ -13,7 +13,7 @@ import click
 from nfstuned.cli import samples
 from nfstuned.cli.check import examined
 from nfstuned.cli.messages import note, usable_policy
-from nfstuned.cli.options import demand_whole_path, file_option, mount_option, since_option
+from nfstuned.cli.options import file_option, mount_option, require_absolute_path, since_option
 from nfstuned.core.samples.history import Series
 from nfstuned.host.files.output import demand_place, write_file
 from nfstuned.host.network.outside import Outside
@@ -159,7 +159,7 @@ def report_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Orde
       1  written, but without damaged samples, or without the check or the journal; stderr says why
       2  could not read the samples or write the page, or wrong usage
     """
-    demand_whole_path(options["mount"])
+    require_absolute_path(options["mount"])
     if options["output"] is None and sys.stdout.isatty():
         raise click.UsageError("a page is not for a terminal: give --output FILE")
     return write_report(root, ReportOrder(**options))

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 import click
 
 from nfstuned.cli.messages import note
-from nfstuned.cli.options import demand_whole_path, file_option, format_option, mount_option, since_option
+from nfstuned.cli.options import file_option, format_option, mount_option, require_absolute_path, since_option
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, series_key
 from nfstuned.core.samples.sample import kinds, sample_to_json
 from nfstuned.errors import ParseError
@@ -201,5 +201,5 @@ def samples_command(
       1  shown, but without lines or entries that are damaged; stderr names them
       2  could not read: no access to the journal, no such file, or wrong usage
     """
-    demand_whole_path(mount)
+    require_absolute_path(mount)
     return print_samples(root, SamplesOrder(since, mount, file, form))

@@ -22,8 +22,8 @@ STREAMS = ASCII | {"PYTHONIOENCODING": "iso8859-1"}
 GERMAN = "de_DE.ISO-8859-1"
 MAIN = """
 import sys
-from nfstuned.__main__ import names_in_utf_8
-names_in_utf_8()
+from nfstuned.__main__ import ensure_utf_8_names
+ensure_utf_8_names()
 assert sys.getfilesystemencoding() == "utf-8"
 from nfstuned.cli.app import main
 from nfstuned.host.root import Root
@@ -31,8 +31,8 @@ sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
 """
 CHILD = """
 import select, sys
-from nfstuned.__main__ import names_in_utf_8
-names_in_utf_8()
+from nfstuned.__main__ import ensure_utf_8_names
+ensure_utf_8_names()
 from nfstuned.errors import ConfigError
 from nfstuned.host.config_child import start_load
 from nfstuned.host.root import Root
