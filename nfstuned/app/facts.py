@@ -31,7 +31,7 @@ from nfstuned.parse.proc.processes import read_waiters
 from nfstuned.parse.udev.rules import read_ignored_files, read_rule_files
 
 MISSING_S = 3.0
-"""The time for an absent mount to appear: a program may just be making it."""
+"""The time for an absent mount to appear, because a program may be about to mount it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Scope:
 
     @property
     def has(self) -> frozenset[Need]:
-        """The needs of rules that it meets."""
+        """The needs of rules that it satisfies."""
         if self.image:
             return frozenset({Need.IMAGE})
         network = () if self.offline else (Need.NETWORK,)
@@ -57,7 +57,7 @@ class Scope:
 
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
-    """Return the facts for the rules. It touches no mount, and waits for no server without a bound."""
+    """Return the facts for the rules. It touches no mount, and each wait for a server has a limit."""
     snapshot = observe_image(root) if scope.image else observe_host(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
@@ -102,7 +102,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
 
 
 def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
-    """Return the mounts that are absent at two looks, some seconds apart: others come and go."""
+    """Return the mounts that are absent at two looks, `MISSING_S` apart."""
     wanted: dict[str, tuple[Target, str]] = {}
     for target in unmounted_targets(mounts):
         request, place = target.request, target.point

@@ -1,4 +1,4 @@
-"""A sample as JSON, and as a person would say it."""
+"""A sample as JSON, as fields of the journal, and as a line for people."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRat
 from nfstuned.parse.fields import Clear, mask_secrets
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
-"""Sent by a client itself, for as long as the mount exists, whether anybody uses it or not."""
+"""Operations of the client itself, as long as the mount exists, used or not."""
 
 WATCHING_OPS = frozenset({"GETATTR", "ACCESS", "STATFS", "FSSTAT", "FSINFO", "PATHCONF", "SERVER_CAPS"})
-"""Sent for a look at the mount point itself: df, a monitoring agent, a remount, a shell that is there."""
+"""Operations for the mount point itself, by df, a monitoring agent, a remount or a shell's prompt."""
 
 WATCHING_MOST_PER_S = 1.0
-"""Fewer are nobody's work: an agent that looks every five seconds sends one or two operations each time."""
+"""Below this rate nobody works on the mount: an agent sends one or two operations every five seconds."""
 
 KINDS: Mapping[str, frozenset[str]] = MappingProxyType({
     "read": frozenset({"READ", "READ_PLUS"}),
@@ -40,19 +40,20 @@ ALL_KINDS = (*KINDS, "other")
 _KIND_OF: Mapping[str, str] = {name: kind for kind, names in KINDS.items() for name in names}
 
 _TIMED = {"READ": "read", "WRITE": "write"}
-"""The kinds with round trips that a person wants to know."""
+"""The operations with a round trip in the line for people, and their kinds."""
 
 _MOST_NAMES = 256
 """Cached names of operations: the kernel has some hundred."""
 _ROUNDS_TO_1000, _ROUNDS_TO_100, _ROUNDS_TO_TENTH = 999.5, 99.95, 0.095
 _ROUNDS_TO_100000 = 99999.5
+"""The least values that are printed as 1000, 100, 0.1 and 100000."""
 
 
 def is_idle(sample: Sample) -> bool:
     """Return whether nobody used the superblock: no bytes, and no more than upkeep and monitoring.
 
-    That is the renewal of the lease, at any rate, and looks at the mount point, fewer than one a second.
-    Operations that were sent again, timed out or failed are use, and so is waiting for a server.
+    Upkeep is the renewal of the lease, at any rate. Monitoring is less than one operation a second at the
+    mount point. Operations that were sent again, timed out or failed are use, and so is waiting.
     """
     moved = sample.read_bytes_per_s + sample.write_bytes_per_s
     moved += sample.server_read_bytes_per_s + sample.server_write_bytes_per_s
@@ -70,7 +71,7 @@ def is_idle(sample: Sample) -> bool:
 
 
 def stalled_percent(sample: Sample) -> float | None:
-    """Return in how much of the interval users waited for the server; None where nobody looked for that."""
+    """Return the part of the interval in which users waited for the server; None where nobody watched."""
     if sample.stalled_s is None or not sample.interval_s:
         return None
     return 100.0 * min(sample.stalled_s, sample.interval_s) / sample.interval_s
@@ -215,9 +216,9 @@ _OPERATION = f"{{{', '.join([json.dumps(field.key) + ': %r' for field in fields_
 
 
 def one_line(sample: Sample) -> str:
-    """Return the sample as a person would say it, in one printable line, with decimal units.
+    """Return the sample for people, in one printable line, with decimal units.
 
-    The server's part is left out where it is the programs' own figure. The times are round trips.
+    The server's throughput is left out where it equals the programs' throughput. The times are round trips.
     """
     parts = [
         "read " + throughput(sample.read_bytes_per_s, sample.server_read_bytes_per_s),

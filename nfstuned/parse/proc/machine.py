@@ -65,7 +65,7 @@ def parse_modules(text: str) -> dict[str, str]:
 
 
 def parse_kernel_config(text: str) -> dict[str, str]:
-    """Return the choices of a kernel's .config that are y or m (Documentation/kbuild/kconfig.rst)."""
+    """Return the options of a kernel's .config that are y or m (Documentation/kbuild/kconfig.rst)."""
     pattern = re.compile(_CHOICE)
     choices = (pattern.fullmatch(line.strip()) for line in text.splitlines())
     return {choice[1]: choice[2] for choice in choices if choice}
@@ -91,11 +91,11 @@ def parse_slabinfo(text: str) -> dict[str, int]:
 
 
 MODULES = ("usr/lib/modules", "lib/modules")
-"""The second is the first where /lib is a link."""
+"""Both are one folder where /lib is a link to usr/lib."""
 WANTED = {"nfs": "CONFIG_NFS_FS", "nfsv3": "CONFIG_NFS_V3", "nfsv4": "CONFIG_NFS_V4", "cifs": "CONFIG_CIFS"}
 """The modules that mounts need, and the option that builds each (fs/nfs/Makefile, fs/smb/client/Makefile)."""
 _HOMES = ("kernel/fs/nfs", "kernel/fs/smb/client", "kernel/fs/cifs")
-"""cifs was in the last of them before Linux 6.4."""
+"""The folders of these modules. cifs was in the last before Linux 6.4."""
 
 
 def read_kernels(root: FileTree) -> tuple[ImageKernel, ...]:
@@ -131,7 +131,7 @@ def read_releases(root: FileTree) -> dict[str, str]:
 
 
 def _listed_modules(root: FileTree, folder: str) -> set[str]:
-    """Return the wanted modules that depmod lists in other folders, and that are there."""
+    """Return the wanted modules that depmod lists in other folders and that exist."""
     paths = parse_modules(root.read_or_empty(f"{folder}/modules.dep"))
     places = {
         name: path[1:] if path.startswith("/") else f"{folder}/{path}"
