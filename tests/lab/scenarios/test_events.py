@@ -49,7 +49,8 @@ class Witness:
         self._source.close()
 
     def of(self, action: str) -> list[str]:
-        return [event.name for event in self.events if event.action == action]
+        """Return the devices with an event; a bdi of SMB, which the kernel may remove late, is no device."""
+        return [event.name for event in self.events if event.action == action and event.name[:2] == "0:"]
 
     def _listen(self) -> None:
         while not self._ended:

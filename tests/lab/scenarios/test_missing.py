@@ -57,7 +57,7 @@ def test_a_mount_that_failed_is_found_with_its_reason_and_a_condition_excuses_on
         assert REASON in messages["failed"], messages["failed"]
         assert messages["never"].endswith(
             "is not mounted: nobody has mounted it; the folder below it has 1 name, which programs may have "
-            "written there"
+            "written"
         )
         (POINTS / "never/backup.tar").unlink()
 
