@@ -170,5 +170,5 @@ def _snapshot(host: Host) -> Snapshot:
 
 
 def _addresses(host: Host, users: Users[M]) -> Network:
-    names = users.unsettled()
+    names = users.names_to_resolve()
     return host.dialog.ask(host.outside, Questions(names)) if names else Network()

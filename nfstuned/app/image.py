@@ -222,6 +222,6 @@ def _plan_sections(root: ImageRoot, facts: Facts, held: DropIn) -> tuple[Persist
     No name server is asked.
     """
     users = section_uses(facts.snapshot, facts.policy)
-    answers = from_hosts(root, users.unsettled())
+    answers = from_hosts(root, users.names_to_resolve())
     plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
     return plan, tuple(answer.host for answer in answers if not answer.addresses)

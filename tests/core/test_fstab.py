@@ -218,10 +218,10 @@ def test_a_block_of_ansible_s_is_left() -> None:
 
 def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
     text = line(point="/b") + line("nas:/c", point="/c") + line("10.1.2.4:/d", point="/d")
-    assert fstab_users(line() + text, SNAPSHOT, POLICY).unsettled() == (SA1, "nas")
-    assert fstab_users(line("nas:/c"), SNAPSHOT, BUILTIN).unsettled() == ()
+    assert fstab_users(line() + text, SNAPSHOT, POLICY).names_to_resolve() == (SA1, "nas")
+    assert fstab_users(line("nas:/c"), SNAPSHOT, BUILTIN).names_to_resolve() == ()
     units = (unit("filer:/x"), replace(unit("&:/y"), maker=Maker.AUTOFS, wildcard=True))
-    assert fstab_users(line(), replace(SNAPSHOT, requests=units), POLICY).unsettled() == (SA1, "filer")
+    assert fstab_users(line(), replace(SNAPSHOT, requests=units), POLICY).names_to_resolve() == (SA1, "filer")
 
 
 def live(source: str, address: str, point: str = "/live", **more: object) -> Snapshot:
@@ -321,9 +321,11 @@ def test_without_an_answer_a_live_mount_of_the_name_tells_it(network: Network, n
 def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> None:
     matches = (Assignment(Match(server=("x.example", server)), "azure-netapp-files", "policy 1"),)
     policy = replace(BUILTIN, assignments=matches)
-    assert fstab_users(line("nas:/c"), SNAPSHOT, policy).unsettled() == ("nas",)
+    assert fstab_users(line("nas:/c"), SNAPSHOT, policy).names_to_resolve() == ("nas",)
     only_name = (Assignment(Match(server=("x.example",)), "azure-netapp-files", "policy 1"),)
-    assert fstab_users(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name)).unsettled() == ()
+    assert (
+        fstab_users(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name)).names_to_resolve() == ()
+    )
 
 
 def test_the_first_policy_that_means_the_address_counts() -> None:

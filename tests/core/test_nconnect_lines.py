@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.nconnect.server import servers, united
+from nfstuned.core.nconnect.server import servers
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
@@ -201,5 +201,5 @@ def test_things_are_united_also_through_a_third_and_through_none() -> None:
         ({1, 2}, "e"),
         ({2}, "f"),
     )
-    groups = united((frozenset[object](ids), name) for ids, name in things)
+    groups = group_by_ids((frozenset[object](ids), name) for ids, name in things)
     assert groups == [("c",), ("d",), ("a", "b", "e", "f")]

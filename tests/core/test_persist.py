@@ -125,7 +125,7 @@ def test_a_server_that_the_policy_names_gets_one_before_it_is_mounted(
 def test_a_named_server_is_asked_about_as_any_other() -> None:
     policy = named(PUBLIC, "azure-files")
     assert "public endpoint" in told(planned(host(), policy=policy))[PUBLIC]
-    assert section_uses(host(), policy).unsettled() == (PUBLIC,)
+    assert section_uses(host(), policy).names_to_resolve() == (PUBLIC,)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ def test_a_section_of_a_server_that_is_gone_stays_until_it_is_pruned() -> None:
 
 
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
-    assert section_uses(host("nas:/x /x rw"), BUILTIN).unsettled() == ()
-    assert section_uses(host(A, VOL), POLICY).unsettled() == (SA1,)
+    assert section_uses(host("nas:/x /x rw"), BUILTIN).names_to_resolve() == ()
+    assert section_uses(host(A, VOL), POLICY).names_to_resolve() == (SA1,)
 
 
 @pytest.mark.parametrize("package", [{"azfiles": True}, {"tunnels": (STAND_IN,)}])
@@ -294,7 +294,7 @@ def test_mount_aznfs_always_mounts_an_address_of_its_own_for_blob_storage() -> N
 
 def test_where_the_policy_goes_by_addresses_a_name_is_asked_for_and_has_the_profile_of_its_address() -> None:
     snapshot = host("anf1:/x /x rw", "anf1:/y /y vers=3")
-    assert section_uses(snapshot, POLICY).unsettled() == ("anf1",)
+    assert section_uses(snapshot, POLICY).names_to_resolve() == ("anf1",)
     assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF,)),)))) == {"anf1": 8}
     assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF, "10.77.0.1")),)))) == {}
 
@@ -309,6 +309,6 @@ def test_a_live_mount_tells_the_address_but_not_whose_a_public_one_is(
     at: str, asked: tuple[str, ...]
 ) -> None:
     snapshot = facts(Made("/a", source=f"{SA1}:/sa1/a", at=at)).snapshot
-    assert section_uses(snapshot, POLICY).unsettled() == asked
+    assert section_uses(snapshot, POLICY).names_to_resolve() == asked
     network = Network(answers=(Answer(SA1, (at,), (f"{SA1}".replace(".", ".privatelink.", 1),)),))
     assert after(planned(snapshot, network=network)) == {SA1: 4}

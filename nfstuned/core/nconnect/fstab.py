@@ -19,10 +19,10 @@ from nfstuned.core.nconnect.server import (
     Server,
     Users,
     as_target,
+    group_by_ids,
     objection,
     server_ids,
     server_of,
-    united,
     with_address_profile,
     with_answers,
     with_provider,
@@ -88,7 +88,7 @@ def plan_fstab(users: Users[Member], network: Network) -> FstabPlan:
     facts = with_answers(users.facts, network)
     members = _with_profiles(users.members, facts)
     changes: dict[int, Change] = {}
-    for sharing in united((server_ids(member.target, facts), member) for member in members):
+    for sharing in group_by_ids((server_ids(member.target, facts), member) for member in members):
         entries = [member for member in sharing if isinstance(member, FstabEntry)]
         if any(entry.target.profile.nconnect is not None for entry in entries):
             changes.update(_changes(server_of(sharing, allowed), entries, facts))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.nconnect.first_mount import unseen_superblocks
-from nfstuned.core.nconnect.server import unfit
+from nfstuned.core.nconnect.server import hard_objection
 from nfstuned.core.nconnect.transport import is_tunnel, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback
 from nfstuned.model.facts import Facts, Target
@@ -258,7 +258,7 @@ def _unfit_part(case: Case) -> str:
     """Return why a mount should not have several connections; fewer are always possible."""
     if case.goal.new < case.goal.old:
         return ""
-    targets = ((target, unfit(target, case.facts)) for target in case.parts)
+    targets = ((target, hard_objection(target, case.facts)) for target in case.parts)
     return next((f"{target.point}: {why.reason}" for target, why in targets if why is not None), "")
 
 

@@ -28,10 +28,10 @@ from nfstuned.core.nconnect.server import (
     Server,
     Users,
     as_target,
+    group_by_ids,
     objection,
     server_ids,
     server_of,
-    united,
     with_address_profile,
     with_answers,
     with_provider,
@@ -189,7 +189,7 @@ def verdicts(users: Users[SectionUse], facts: Facts) -> tuple[SectionVerdict, ..
         use = replace(user, target=with_address_profile(user.target, facts))
         section = frozenset[Id]() if use.unnamed else frozenset[Id]({(use.section, "section")})
         things.append((server_ids(use.target, facts) | section, use))
-    servers = (server_of(sharing, allowed) for sharing in united(things))
+    servers = (server_of(sharing, allowed) for sharing in group_by_ids(things))
     return tuple(verdict for server in servers for verdict in _of_server(server, facts))
 
 

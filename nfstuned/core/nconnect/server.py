@@ -1,4 +1,4 @@
-"""A server: the mounts and lines that share its connections, the number that they agree on, and objections.
+"""A server: the mounts that share its connections, their common nconnect, and the objections to it.
 
 The rules NFS2xx, `apply --fstab`, `apply --persist` and `apply --remount` are four views of it. They differ
 in the members: a rule and a remount ask who shares one nfs_client now, the files ask who will use the server,
@@ -36,17 +36,17 @@ from nfstuned.model.policy import AZURE_FILES, Policy
 from nfstuned.model.system import Answer, Network
 
 Id = Hashable
-"""Something that two mounts of one server have in common."""
+"""A name or an address of a server, with the values that separate connections."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a mount, and with it all others of its server, keeps its number of connections."""
+    """The reason why a mount, and with it its whole server, keeps its number of connections."""
 
     reason: str
     result: Result = Result.SKIPPED
-    """FAILED where it is open whether there should be a change."""
+    """FAILED where a change may be right, but a fact for the decision is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Member:
     target: Target
     """The mount as it is, or as its line asks for it."""
     asked: int | None
-    """The number of connections that it asks for the next time; None for none, or where that is open."""
+    """The nconnect that it asks for at its next mount; None for no number, or an unknown one."""
 
     @property
     def name(self) -> str:
@@ -73,9 +73,9 @@ class Server(Generic[M]):
 
     members: tuple[M, ...]
     strictest: Target
-    """The mount that is good for the fewest connections."""
+    """The mount with the lowest limit of connections."""
     most: int
-    """The number of connections that it is good for."""
+    """The limit of this mount."""
     nconnect: int | None
     """The highest number that a profile recommends or a member asks for, within `most`; None without any."""
 
@@ -106,7 +106,7 @@ def server_of(
 ) -> Server[M]:
     """Return the server of members; without `limiting` each of their mounts limits the connections.
 
-    A number that a member asks for beyond the limit does not count; a profile's is cut there.
+    A member's number above the limit does not count; a profile's number is cut to the limit.
     """
     known = tuple(members)
     strictest = min(limiting or [member.target for member in known], key=most_of)
@@ -117,11 +117,8 @@ def server_of(
     return Server(known, strictest, most, None if number is None else min(number, most))
 
 
-def united(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
-    """Return the things in groups: two that have an id in common are in one, also through a third.
-
-    The group of the last thing comes last.
-    """
+def group_by_ids(things: Iterable[tuple[frozenset[Id], T]]) -> list[tuple[T, ...]]:
+    """Return the things in groups that are connected by common ids; the last thing is in the last group."""
     members: dict[int, list[T]] = {}
     ids: dict[int, set[Id]] = {}
     owner: dict[Id, int] = {}
@@ -148,13 +145,13 @@ def objection(target: Target, facts: Facts) -> Objection | None:
         number = f" with NFS {target.version}" if profile.nconnect_max != 1 else ""
         return Objection(f"its profile {profile.name} allows one connection{number}")
     if profile.nconnect is not None:
-        return unfit(target, facts)
+        return hard_objection(target, facts)
     return Objection(
         f"its profile {profile.name} names no nconnect, and another profile of the same server does"
     )
 
 
-def unfit(target: Target, facts: Facts) -> Objection | None:
+def hard_objection(target: Target, facts: Facts) -> Objection | None:
     """Return why a mount should not have several connections, for any profile; None where it may."""
     transport = target.protocol
     if transport != "tcp":
@@ -228,7 +225,7 @@ def servers(facts: Facts) -> tuple[Server[Member], ...]:
         return own if group is None else own | {group}
 
     found = []
-    for sharing in united((ids(target), target) for target in facts.nfs):
+    for sharing in group_by_ids((ids(target), target) for target in facts.nfs):
         counting = [target for target in sharing if target.identity not in known.after]
         mounts = (Member(target, target.asked_nconnect) for target in sharing)
         found.append(server_of(mounts, limiting=_without_refused(counting) or sharing))
@@ -251,7 +248,7 @@ def disagreeing_servers(facts: Facts) -> tuple[Server[Line], ...]:
         and not _old_kernel(line.target, facts)
     )
     found = []
-    for alike in united((line.ids, line) for line in counting):
+    for alike in group_by_ids((line.ids, line) for line in counting):
         once = {line.target.origin: line for line in alike}.values()
         if len({line.asked for line in once}) > 1:
             found.append(server_of(once, limiting=_without_refused([line.target for line in once])))
@@ -328,7 +325,7 @@ class Users(Generic[M]):
     members: tuple[M, ...]
     facts: Facts
 
-    def unsettled(self) -> tuple[str, ...]:
+    def names_to_resolve(self) -> tuple[str, ...]:
         """Return the names to resolve: their addresses show shared servers and private endpoints.
 
         Where the policy goes by addresses, they also decide the profiles.
