@@ -93,7 +93,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
             waiters=read_waiters(root, frozenset(device for device, _ in stalled.stalls))
             if stalled is not None and stalled.stalls and os.geteuid() == 0
             else NO_NAMES,
-            kernel_words=outside.kernel_words() if stalled is not None and stalled.stalls else "",
+            kernel_message=outside.kernel_message() if stalled is not None and stalled.stalls else "",
             missing=missing,
         )
     # The last file has been read by now.
@@ -122,7 +122,7 @@ def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) ->
     gone = {unit: state for unit, state in states.items() if unit in wanted and is_missing(state)}
     return tuple(
         Missing(wanted[unit][0], unit, state, observe_entries(root, wanted[unit][1]))
-        for unit, state in outside.last_words(gone).items()
+        for unit, state in outside.failure_reasons(gone).items()
     )
 
 

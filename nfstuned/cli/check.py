@@ -42,9 +42,9 @@ class CheckOrder:
 
 
 def run_check(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
-    """Judge a host or an image and print the findings; a test answers for the world `outside`."""
-    rules = _chosen(order)
-    root = _rooted(root, order)
+    """Judge a host or an image and print the findings; tests pass their own `outside`."""
+    rules = _select(order)
+    root = _open_root(root, order)
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
@@ -53,8 +53,8 @@ def run_check(root: Root, order: CheckOrder, outside: Outside | None = None) -> 
     return report.exit_code
 
 
-def examined(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
-    """Return the report on a host by every rule; its doubts are on stderr."""
+def judge_host(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
+    """Return the report of every rule on a host; doubts go to stderr."""
     return _judge(root, policy, RULES, CheckOrder(offline=offline), outside)
 
 
@@ -77,7 +77,7 @@ def _judge(
     return report
 
 
-def _rooted(root: Root, order: CheckOrder) -> Root:
+def _open_root(root: Root, order: CheckOrder) -> Root:
     """Return the host or the image, with the proposed fstab in it; raises click.BadParameter."""
     if order.image is not None:
         from nfstuned.host.image_root import ImageRoot  # noqa: PLC0415 - most checks are of a host
@@ -96,7 +96,7 @@ def _rooted(root: Root, order: CheckOrder) -> Root:
     return root
 
 
-def _chosen(order: CheckOrder) -> tuple[Rule, ...]:
+def _select(order: CheckOrder) -> tuple[Rule, ...]:
     """Return the rules by the words of --select and --ignore; raises click.BadParameter."""
     if not (order.select or order.ignore):
         return RULES
@@ -193,7 +193,7 @@ def _print_text(report: Report) -> None:
 )
 @format_option("junit", "sarif", "prometheus")
 @click.pass_obj
-def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
+def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - CheckOrder has the types
     """Find mistakes in NFS and SMB mounts.
 
     It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),

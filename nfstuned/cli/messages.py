@@ -78,14 +78,14 @@ class OutsideWithProgress:
         with _progress("asking systemd about mounts that are not there ..."):
             return self.outside.units(names)
 
-    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
         """Ask as Outside does."""
         with _progress("asking the journal why mounts failed ..."):
-            return self.outside.last_words(states)
+            return self.outside.failure_reasons(states)
 
-    def kernel_words(self) -> str:
+    def kernel_message(self) -> str:
         """Ask as Outside does."""
-        return self.outside.kernel_words()
+        return self.outside.kernel_message()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from nfstuned.cli import samples
-from nfstuned.cli.check import examined
+from nfstuned.cli.check import judge_host
 from nfstuned.cli.messages import note, usable_policy
 from nfstuned.cli.options import file_option, mount_option, require_absolute_path, since_option
 from nfstuned.core.samples.history import Series
@@ -85,7 +85,7 @@ def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | 
     if order.samples_only:
         return Account(no_report=_LEFT_OUT, no_events=_LEFT_OUT)
     policy = usable_policy(root)
-    report = None if policy is None else examined(root, policy, outside, offline=order.offline)
+    report = None if policy is None else judge_host(root, policy, outside, offline=order.offline)
     account = Account(report=report, no_report=_INVALID if report is None else "")
     try:
         return replace(account, events=tuple(changes(root, since_s)))

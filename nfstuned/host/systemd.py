@@ -11,7 +11,7 @@ from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.services import PROPERTIES, parse_units
 
 SYSTEMCTL_S = 30.0
-_JOURNAL_S, _WORDS_S = 10.0, 20.0
+_JOURNAL_S, _REASONS_S = 10.0, 20.0
 _OF_SERVERS = "--grep=^nfs: server .+ (not responding|OK)"
 _NO_REASON = "Refer to the "
 """How the last line of mount.cifs begins: after the error it names its manual page."""
@@ -25,19 +25,19 @@ def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
     return dict(parse_units(asked.output))
 
 
-def with_last_words(states: Mapping[str, UnitState]) -> dict[str, UnitState]:
+def with_failure_reasons(states: Mapping[str, UnitState]) -> dict[str, UnitState]:
     """Return the states with the last messages of failed units, where the journal can be read.
 
-    Of many units the last have none: all of them together may take _WORDS_S.
+    Of many units the last have none: all of them together may take _REASONS_S.
     """
-    end, spoken = time.monotonic() + _WORDS_S, {}
+    end, spoken = time.monotonic() + _REASONS_S, {}
     for name, state in states.items():
         if state.active == "failed" and (left := end - time.monotonic()) > 0:
             spoken[name] = replace(state, said=_last_words(name, state.invocation, min(left, _JOURNAL_S)))
     return {**states, **spoken}
 
 
-def kernel_words() -> str:
+def kernel_message() -> str:
     """Return the last line of the kernel's log that says whether a server answers; "" without such a line.
 
     "nfs: server nas not responding, still trying", and "nfs: server nas OK" (net/sunrpc/clnt.c).

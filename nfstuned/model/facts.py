@@ -312,7 +312,7 @@ class Facts:
     """By the device of a stalled superblock: waiting programs with files of it, which only root can see."""
     now_s: float | None = None
     """The time of the check in Unix time; None for an image."""
-    kernel_words: str = ""
+    kernel_message: str = ""
     """The kernel's last message about a server's answers, where superblocks are stalled."""
     missing: tuple[Missing, ...] = ()
     proposal: str = ""

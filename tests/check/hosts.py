@@ -206,11 +206,11 @@ class World:
         """Return the states of units."""
         return {name: state for name, state in self.states.items() if name in names}
 
-    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
         """Return the states as they are: they have their last lines."""
         return states
 
-    def kernel_words(self) -> str:
+    def kernel_message(self) -> str:
         """Return the kernel's log."""
         return self.words
 

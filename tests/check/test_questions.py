@@ -43,10 +43,10 @@ class Listener:
         del names
         return {}
 
-    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
         return states
 
-    def kernel_words(self) -> str:
+    def kernel_message(self) -> str:
         return ""
 
 

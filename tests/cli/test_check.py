@@ -235,10 +235,10 @@ def test_unanswered_questions_are_printed(low: Host) -> None:
             del names
             return {}
 
-        def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
             return states
 
-        def kernel_words(self) -> str:
+        def kernel_message(self) -> str:
             return ""
 
     low.capture.readouterr()

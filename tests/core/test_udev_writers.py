@@ -13,9 +13,9 @@ from nfstuned.core.udev.device import matches
 from nfstuned.core.udev.writers import (
     describe,
     file_writers,
+    final_writers,
     find_culprit,
     find_writers,
-    last_words,
     reaches_all,
 )
 from nfstuned.model.udev import RuleWriter, UdevFile, UdevToken
@@ -349,5 +349,5 @@ def test_the_last_words_among_many_rules_are_found_at_once() -> None:
     """An image may have some ten thousand rules in a file."""
     file = UdevFile("r", f'SUBSYSTEM=="bdi", PROGRAM="/x", {SECOND}\n' * 15_000)
     start = time.process_time()
-    assert len(last_words([file], file_writers([file]))) == 15_000
+    assert len(final_writers([file], file_writers([file]))) == 15_000
     assert time.process_time() - start < 5

@@ -43,12 +43,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Says:
 def test_the_reason_is_the_last_line_that_says_one(asked: Says) -> None:
     for text, said in ((SMB, "mount error(13): Permission denied"), ("Refer to the x\n", ""), ("", "")):
         asked(text)
-        assert systemd.with_last_words({"a.mount": FAILED})["a.mount"].said == said
+        assert systemd.with_failure_reasons({"a.mount": FAILED})["a.mount"].said == said
 
 
 def test_it_is_of_the_last_start_or_else_of_this_boot(asked: Says) -> None:
     calls = asked("x\n")
-    systemd.with_last_words({"a.mount": FAILED, "b.mount": UnitState(active="failed")})
+    systemd.with_failure_reasons({"a.mount": FAILED, "b.mount": UnitState(active="failed")})
     assert [argv[-2:] for argv, _ in calls] == [
         ["_SYSTEMD_INVOCATION_ID=5c0f", "_SYSTEMD_UNIT=a.mount"],
         ["--boot", "_SYSTEMD_UNIT=b.mount"],
@@ -60,7 +60,7 @@ def test_what_did_not_fail_is_not_asked_for_and_of_very_many_the_last_are_not(as
     states = {f"{number}.mount": FAILED for number in range(100)} | {
         "idle.mount": UnitState(active="inactive")
     }
-    spoken = systemd.with_last_words(states)
+    spoken = systemd.with_failure_reasons(states)
     assert spoken.keys() == states.keys()
     assert [state.said for state in spoken.values()] == ["x"] * 7 + [""] * 94
     assert [limit_s for _, limit_s in calls] == [10.0, 10.0, 10.0, 10.0, 8.0, 5.0, 2.0]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
 from nfstuned.core.policy.decision import decide, wanted_connections
-from nfstuned.core.udev.writers import file_writers, last_words
+from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
@@ -95,7 +95,7 @@ def hidden(snapshot: Snapshot) -> tuple[str, ...]:
 def status_rules(files: Sequence[UdevFile]) -> tuple[StatusRules, ...]:
     """Return the files of udev rules that write read-aheads, and those that the service masks."""
     masked = [StatusRules(hidden, file.path) for file in files if is_mask(file.text) for hidden in file.hides]
-    writing = dict.fromkeys(writer.file for writer in last_words(files, file_writers(files)))
+    writing = dict.fromkeys(writer.file for writer in final_writers(files, file_writers(files)))
     return (*masked, *(StatusRules(file) for file in writing))
 
 

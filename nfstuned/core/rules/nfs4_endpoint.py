@@ -367,8 +367,8 @@ def stalled(facts: Facts) -> Iterator[Fault]:
         who = f"; of the programs with files of it wait {some(waiters)}" if waiters else ""
         # The kernel's log names a server as it was mounted, or by its address.
         names = {source.partition(":/")[0], mount.options.get("addr") or ""}
-        if _NO_ANSWER in facts.kernel_words and names & set(facts.kernel_words.split()):
-            who += f'; the kernel says "{facts.kernel_words}"'
+        if _NO_ANSWER in facts.kernel_message and names & set(facts.kernel_message.split()):
+            who += f'; the kernel says "{facts.kernel_message}"'
         waited = f"requests to {source}{operations} have waited for an answer for {since_s:.0f} s"
         if stall.recovering:
             waited = (

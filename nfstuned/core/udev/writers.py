@@ -147,10 +147,10 @@ def _counting(facts: Facts) -> tuple[UdevFile, ...]:
 
 def in_force(facts: Facts) -> tuple[RuleWriter, ...]:
     """Return the rule writers that no later rule overrules for every NFS superblock."""
-    return last_words(facts.udev, rule_writers(facts))
+    return final_writers(facts.udev, rule_writers(facts))
 
 
-def last_words(files: Iterable[UdevFile], writers: Sequence[RuleWriter]) -> tuple[RuleWriter, ...]:
+def final_writers(files: Iterable[UdevFile], writers: Sequence[RuleWriter]) -> tuple[RuleWriter, ...]:
     """Return the writers from the last on that writes for every NFS superblock."""
     known = tuple(files)
     last = max((at for at, writer in enumerate(writers) if reaches_all(known, writer)), default=0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from nfstuned.host.root import Root
-from nfstuned.host.systemd import kernel_words, observe_states, with_last_words
+from nfstuned.host.systemd import kernel_message, observe_states, with_failure_reasons
 from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Answer, Network, Reach
 from nfstuned.parse.etc.resolver import is_address
@@ -48,10 +48,10 @@ class Outside(Protocol):
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return systemd's states of units; none without systemd."""
 
-    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
         """Return the states with the last messages of failed units, where these are known."""
 
-    def kernel_words(self) -> str:
+    def kernel_message(self) -> str:
         """Return the kernel's last message about a server's answers; "" where it cannot be read."""
 
 
@@ -145,13 +145,13 @@ class LiveOutside(_Clock):
         """Return systemd's states of units."""
         return observe_states(names) if self.root.prefix == "/" else {}
 
-    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
         """Return the states with the last messages of failed units, from the journal."""
-        return with_last_words(states)
+        return with_failure_reasons(states)
 
-    def kernel_words(self) -> str:
+    def kernel_message(self) -> str:
         """Return the kernel's last message about a server's answers, from the journal."""
-        return kernel_words() if self.root.prefix == "/" else ""
+        return kernel_message() if self.root.prefix == "/" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,11 @@ class FixedOutside(_Clock):
         del names
         return {}
 
-    def last_words(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
         """Return the states as they are: no journal is given."""
         return states
 
-    def kernel_words(self) -> str:
+    def kernel_message(self) -> str:
         """Return nothing: no journal is given."""
         return ""
 
