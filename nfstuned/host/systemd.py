@@ -14,9 +14,9 @@ SYSTEMCTL_S = 30.0
 _JOURNAL_S, _REASONS_S = 10.0, 20.0
 _OF_SERVERS = "--grep=^nfs: server .+ (not responding|OK)"
 _NO_REASON = "Refer to the "
-"""How the last line of mount.cifs begins: after the error it names its manual page."""
-_MOST_SAID = 200
-"""In characters, of a failed unit's last message."""
+"""The beginning of the last line of mount.cifs: after the error it names its manual page."""
+_MOST_CHARACTERS = 200
+"""The length to which a message is cut."""
 
 
 def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
@@ -28,13 +28,15 @@ def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
 def with_failure_reasons(states: Mapping[str, UnitState]) -> dict[str, UnitState]:
     """Return the states with the last messages of failed units, where the journal can be read.
 
-    Of many units the last have none: all of them together may take _REASONS_S.
+    All of them together may take _REASONS_S: units after that have no message.
     """
-    end, spoken = time.monotonic() + _REASONS_S, {}
+    end, failed = time.monotonic() + _REASONS_S, {}
     for name, state in states.items():
         if state.active == "failed" and (left := end - time.monotonic()) > 0:
-            spoken[name] = replace(state, said=_last_words(name, state.invocation, min(left, _JOURNAL_S)))
-    return {**states, **spoken}
+            failed[name] = replace(
+                state, failure=_last_message(name, state.invocation, min(left, _JOURNAL_S))
+            )
+    return {**states, **failed}
 
 
 def kernel_message() -> str:
@@ -43,14 +45,14 @@ def kernel_message() -> str:
     "nfs: server nas not responding, still trying", and "nfs: server nas OK" (net/sunrpc/clnt.c).
     """
     argv = ["journalctl", "--dmesg", "--quiet", "--no-pager", "--output=cat", "--lines=1", _OF_SERVERS]
-    return run_tool(argv, _JOURNAL_S).output.strip().rpartition("\n")[2][:_MOST_SAID]
+    return run_tool(argv, _JOURNAL_S).output.strip().rpartition("\n")[2][:_MOST_CHARACTERS]
 
 
-def _last_words(name: str, invocation: str, seconds: float) -> str:
-    """Return a unit's last message: of its last start, or of this boot where that is not known."""
+def _last_message(name: str, invocation: str, seconds: float) -> str:
+    """Return a unit's last message of its last start, or of this boot where the start is not known."""
     when = f"_SYSTEMD_INVOCATION_ID={invocation}" if invocation else "--boot"
     of = f"_SYSTEMD_UNIT={name}"
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]
     lines = run_tool(argv, seconds).output.splitlines()
-    said = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
-    return next(said, "")[:_MOST_SAID]
+    messages = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
+    return next(messages, "")[:_MOST_CHARACTERS]

@@ -150,7 +150,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """systemd's state of a mount unit: properties of `systemctl show`, and `said` from the journal."""
+    """systemd's state of a mount unit: properties of `systemctl show`, and `failure` from the journal."""
 
     loaded: bool = False
     fragment: str = ""
@@ -175,7 +175,7 @@ class UnitState:
     """WantedBy and RequiredBy: the units that start it. Of a line of fstab it is remote-fs.target."""
     invocation: str = ""
     """InvocationID, of its last start; "" without a start, and from an older systemd."""
-    said: str = ""
+    failure: str = ""
     """The last message of its program; "" without a message, or where nobody knows."""
 
     @property

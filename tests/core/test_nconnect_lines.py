@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.nconnect.server import servers
+from nfstuned.core.nconnect.server import group_by_ids, servers
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease

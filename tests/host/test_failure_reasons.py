@@ -1,4 +1,4 @@
-"""What failed mounts said last, of their last start, and within a bound."""
+"""The last messages of failed mounts, of their last start, within a time limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Says:
 def test_the_reason_is_the_last_line_that_says_one(asked: Says) -> None:
     for text, said in ((SMB, "mount error(13): Permission denied"), ("Refer to the x\n", ""), ("", "")):
         asked(text)
-        assert systemd.with_failure_reasons({"a.mount": FAILED})["a.mount"].said == said
+        assert systemd.with_failure_reasons({"a.mount": FAILED})["a.mount"].failure == said
 
 
 def test_it_is_of_the_last_start_or_else_of_this_boot(asked: Says) -> None:
@@ -62,5 +62,5 @@ def test_what_did_not_fail_is_not_asked_for_and_of_very_many_the_last_are_not(as
     }
     spoken = systemd.with_failure_reasons(states)
     assert spoken.keys() == states.keys()
-    assert [state.said for state in spoken.values()] == ["x"] * 7 + [""] * 94
+    assert [state.failure for state in spoken.values()] == ["x"] * 7 + [""] * 94
     assert [limit_s for _, limit_s in calls] == [10.0, 10.0, 10.0, 10.0, 8.0, 5.0, 2.0]

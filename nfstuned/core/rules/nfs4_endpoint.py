@@ -392,7 +392,7 @@ def missing_mounts(facts: Facts) -> Iterator[Fault]:
     for target, unit, state, entries in facts.missing:
         why = "nobody has mounted it"
         if state.active == "failed":
-            why = f"its mount has failed ({state.result}){f': {state.said}' if state.said else ''}"
+            why = f"its mount has failed ({state.result}){f': {state.failure}' if state.failure else ''}"
         names = count(entries or 0, "name")
         below = f"; the folder below it has {names}, which programs may have written" if entries else ""
         yield Fault(
