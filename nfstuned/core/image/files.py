@@ -15,9 +15,9 @@ _LEFT = "it was changed after {} had written it: remove it yourself if nobody ne
 def plan_files(
     wanted: Mapping[str, Content], digests: Mapping[str, str | None], known: Installed, command: str
 ) -> tuple[Placement, ...]:
-    """Return the step for each wanted file, and for each that `command` wrote before and nobody wants now.
+    """Return the step for each wanted file, and for each file of an earlier `command` that is not wanted now.
 
-    `digests` are by path; None where there is nothing, "" for anything but a regular file and a link.
+    `digests` are by path: None where there is no file, "" for anything but a regular file or a link.
     """
     steps = []
     for path, content in wanted.items():
@@ -36,10 +36,10 @@ def plan_files(
 
 
 def plan_removal(present: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:
-    """Return the step for each file that was written; none for a file that is gone.
+    """Return the step for each file that was written.
 
-    Nor is there a step for a file that still has its earlier text, because a kill came first. `present` are
-    the digests by path.
+    A file that is gone has no step, nor has a file with its earlier text, because a kill came before the
+    write. `present` are the digests by path.
     """
     before = {path: digest(encoded(text)) for path, text in known.before.items()}
     left = _LEFT.format(command)
