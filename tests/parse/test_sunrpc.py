@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
@@ -61,6 +61,7 @@ def test_what_is_not_of_a_mount_is_left_out(program: str) -> None:
 
 
 @given(damaged(TASKS_510 + TASKS_73) | any_text)
+@example(TASKS_510.replace("nfsv4", f"nfsv{'9' * 5000}"))
 def test_damaged_tasks_are_told_or_understood(text: str) -> None:
     with suppress(ParseError):
         assert all(request.operation for request, _ in parse_requests(text, 1, "f"))

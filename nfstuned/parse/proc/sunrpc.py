@@ -19,7 +19,7 @@ from nfstuned.parse.tree import FileTree
 
 _TASK = re.compile(
     r" *(?P<task>\d{1,10}) [0-9a-f]+ +-?\d+ 0x[0-9a-f]+ 0x(?P<xid>[0-9a-f]{1,8}) +-?\d+ \S+(?: \[\S+\])? "
-    r"(?P<program>\S+)v(?P<version>\d+) (?P<operation>\S{1,64}) a:.*"
+    r"(?P<program>\S+)v(?P<version>\d{1,3}) (?P<operation>\S{1,64}) a:.*"
 )
 _TASK_COUNT = re.compile(r"clnt\[.*\] RPC tasks\[\d+\]")
 """The line that newer kernels write behind a client's tasks."""
