@@ -21,6 +21,7 @@ TIERS = ("none", "ci", "all")
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile("full", deadline=None)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=5000, database=None)
 hypothesis.settings.load_profile("full")
 
 

@@ -1,9 +1,8 @@
 """Print the cost of sampling next to Go's procfs in one run: python -m tests.bench.bench_mountstats [MOUNTS].
 
 Two looks at a file of NFSv4.1 mounts, read from disk, to rates; Go's procfs reads and parses it once. Both
-are measured in turn, and the best of each counts, so that only their ratio means something. There are two:
-of the time that passed, and of CPU time, in which Go's garbage collector counts, that has a processor of its
-own where there is one. Without Go, or without its module proxy, that half is left out, and said so.
+are measured in turn, and the best of each counts. Their ratio is of the time that passed, and of CPU time,
+which includes Go's garbage collector. Without Go, or without its module proxy, nfstuned is measured alone.
 """
 
 from __future__ import annotations
@@ -16,19 +15,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from timeit import repeat
 
-from nfstuned.core.policy.decision import decide_early
 from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import parts_of
-from nfstuned.model.kernel import Mount, NfsClient, Options, Stanza, Volume
+from nfstuned.model.kernel import Mount, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Look, Sample
-from nfstuned.parse.proc.mountinfo import parse_mountinfo
-from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
-from nfstuned.parse.proc.superblocks import find_volume, parse_volumes
+from nfstuned.parse.proc.mountstats import parse_stanzas
 
 DATA = Path(__file__).parent.parent / "parse" / "data" / "6.12"
 ROUNDS, SECONDS = 12, 60
@@ -123,20 +117,18 @@ def snapshot(mounts: int) -> Snapshot:
     )
 
 
-def sampled(host: Snapshot, before: Path, after: Path) -> tuple[Sample, ...]:
-    """Two looks, from the files to rates, as the daemon does it."""
+def sampled(host: Snapshot, earlier: Look, first: tuple[Stanza, ...], after: Path) -> tuple[Sample, ...]:
+    """Read and parse the later file, and compute the rates, as the daemon does at each sample."""
+    with collector_paused():
+        return rates(earlier, make_look(host, cut(after, first), SECONDS, SECONDS))
+
+
+def both_looks(host: Snapshot, before: Path, after: Path) -> tuple[Sample, ...]:
+    """Read both files, and compute the rates."""
     with collector_paused():
         first = cut(before)
         earlier = make_look(host, first, 0.0, 0.0)
-        return rates(earlier, make_look(host, cut(after, first), SECONDS, SECONDS))
-
-
-def sampled_again(
-    host: Snapshot, first: tuple[Stanza, ...], earlier: Look, after: Path
-) -> tuple[Sample, ...]:
-    """The second of two looks to rates, which is all that the daemon does each time."""
-    with collector_paused():
-        return rates(earlier, make_look(host, cut(after, first), SECONDS, SECONDS))
+    return sampled(host, earlier, first, after)
 
 
 def cut(file: Path, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
@@ -177,8 +169,8 @@ def least(one: Times, other: Times) -> Times:
     return min(one[0], other[0]), min(one[1], other[1])
 
 
-def compare(name: str, ours: Callable[[], object], go: Callable[[], Times] | None) -> Times:
-    """Measure both in turn, print the best of each, and return ours."""
+def compare(name: str, ours: Callable[[], object], go: Callable[[], Times] | None) -> None:
+    """Measure both in turn, and print the best of each."""
     best = theirs = (float("inf"), float("inf"))
     for _ in range(ROUNDS):
         for _ in range(AT_ONCE):
@@ -186,7 +178,6 @@ def compare(name: str, ours: Callable[[], object], go: Callable[[], Times] | Non
         theirs = least(theirs, go()) if go else theirs
     ratio = f"{theirs[0] * 1e3:9.1f} ms {best[0] / theirs[0]:9.2f} {best[1] / theirs[1]:9.2f}" if go else ""
     print(f"{name:<58} {best[0] * 1e3:9.1f} ms {ratio}", flush=True)
-    return best
 
 
 def run_go(program: Path, tree: Path) -> Times:
@@ -196,17 +187,13 @@ def run_go(program: Path, tree: Path) -> Times:
 
 
 def situations(mounts: int) -> dict[str, list[str]]:
-    idle = stanza()
-    tenth = mounts // 10
+    """Return the later stanzas of all mounts by the use of the host."""
+    idle, tenth = lease(busy(stanza(), 0)), mounts // 10
     return {
-        "no mount in use": [busy(idle, 0)] * mounts,
-        "no mount in use, the lease renewed": [lease(busy(idle, 0))] * mounts,
-        "1 % in use, 8 operations each": [lease(busy(idle, 8))] * (mounts // 100)
-        + [lease(busy(idle, 0))] * (mounts - mounts // 100),
-        "10 % in use, 8 operations each": [lease(busy(idle, 8))] * tenth
-        + [lease(busy(idle, 0))] * (mounts - tenth),
-        "all in use, 2 operations each": [lease(busy(idle, 2))] * mounts,
-        "all in use, 8 operations each": [lease(busy(idle, 8))] * mounts,
+        "no mount in use": [busy(stanza(), 0)] * mounts,
+        "10 % in use, 8 operations each": [lease(busy(stanza(), 8))] * tenth + [idle] * (mounts - tenth),
+        "all in use, 2 operations each": [lease(busy(stanza(), 2))] * mounts,
+        "all in use, 8 operations each": [lease(busy(stanza(), 8))] * mounts,
     }
 
 
@@ -219,86 +206,21 @@ def compare_all(folder: Path, mounts: int) -> None:
     print(f"{mounts} NFSv4.1 mounts, nconnect=4, {size}, best of {ROUNDS * AT_ONCE}")
     columns = f"{'nfstuned':>12} {'procfs':>12} {'ratio':>9} {'of CPU':>9}"
     print(f"{'two looks to rates, and procfs parsing once':<58} {columns}")
-    idle: Times | None = None
+    host, first = snapshot(mounts), cut(before)
     for number, (name, stanzas) in enumerate(situations(mounts).items()):
         after = written(folder / f"after{number}", stanzas)
-        host = snapshot(mounts)
-        if len(sampled(host, before, after)) != mounts:
+        if len(both_looks(host, before, after)) != mounts:
             raise SystemExit("the bench does not measure its situation")
-        best = compare(name, partial(sampled, host, before, after), go)
-        if idle is None:
-            first = cut(before)
-            again = partial(sampled_again, host, first, make_look(host, first, 0.0, 0.0), after)
-            compare("no mount in use, the second look alone", again, go)
-        idle = idle or best
-    ten = [
-        written(folder / f"ten{n}", [text] * mounts * 10)
-        for n, text in enumerate((stanza(), busy(stanza(), 0)))
-    ]
-    tenfold = compare(
-        f"{mounts * 10} mounts, none in use", partial(sampled, snapshot(mounts * 10), *ten), None
-    )
-    if idle is not None:
-        print(f"CPU time of ten times as many mounts, as a multiple: {tenfold[1] / idle[1]:.1f}")
-
-
-def memory(before: str, after: str, mounts: str) -> None:
-    """Print by how much this process grew from the first look to its peak, in kB."""
-    host = snapshot(int(mounts))
-    idle = status_kb("VmRSS")
-    for _ in range(5):
-        sampled(host, Path(before), Path(after))
-    print(status_kb("VmHWM") - idle)
-
-
-def status_kb(field: str) -> int:
-    """Return a line of this process's status."""
-    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    if found is None:
-        raise SystemExit(f"/proc/self/status has no {field}")
-    return int(found[1])
-
-
-def others(mounts: int) -> None:
-    """Print the cost of parsers of whole files, and of a decision between event and write."""
-    stats = stanza() * mounts
-    lines = (DATA / "mountinfo").read_text()
-    line = next(line for line in lines.splitlines() if "sa1." in line)
-    info = lines + f"{line}\n" * mounts
-    row = "v4 0a0a0a0a  801 {:<12} e:0                               no \n"
-    volumes = "NV SERVER   PORT DEV          FSID\n" + "".join(row.format(f"0:{n}") for n in range(mounts))
-    report("parse_mountstats, all of it", lambda: parse_mountstats(stats))
-    report("parse_mountinfo", lambda: parse_mountinfo(info))
-    report("parse_volumes", lambda: parse_volumes(volumes))
-    for name, device in (("newest", f"0:{mounts - 1}"), ("oldest", "0:0"), ("absent", "0:99999999")):
-        report(f"find_volume, {name}", partial(find_volume, volumes, device), 200)
-    profiles = Profile("generic", ReadAhead(kb=1024)), Profile("scratch", ReadAhead(kb=4096))
-    matches = (Match(server=(f"10.{number}.0.0/16", f"srv{number}-*")) for number in range(1, 33))
-    policy = Policy(profiles, tuple(Assignment(match, "scratch", "bench") for match in matches))
-    servers = tuple(NfsClient(4, f"10.99.0.{number}", 2049, 2, f"host{number}") for number in range(50))
-    seen = Volume(4, servers[-1].address, 2049, "0:43", "1:2")
-    report("decide_early, 50 servers, 32 policies", lambda: decide_early(policy, seen, servers, ()), 1000)
-
-
-def report(name: str, work: Callable[[], object], number: int = 1) -> None:
-    best = min(repeat(work, number=number, repeat=5)) / number
-    print(f"{name:<58} {best * 1e3:9.3f} ms")
+        compare(name, partial(both_looks, host, before, after), go)
+        if number == 0:
+            later = partial(sampled, host, make_look(host, first, 0.0, 0.0), first, after)
+            compare(f"{name}, the second look alone", later, go)
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["memory"]:
-        memory(*sys.argv[2:])
-        return
     mounts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        compare_all(folder, mounts)
-        for number in (0, 5):
-            files = [str(folder / f"{one}/proc/1/mountstats") for one in ("before", f"after{number}")]
-            child = [sys.executable, "-m", "tests.bench.bench_mountstats", "memory", *files, str(mounts)]
-            kb = subprocess.run(child, capture_output=True, text=True, check=True).stdout
-            print(f"memory above idle, {list(situations(mounts))[number]:<39} {int(kb) / 1e3:9.1f} MB")
-    others(mounts)
+        compare_all(Path(name), mounts)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import threading
 import xml.etree.ElementTree as ET
@@ -15,7 +14,7 @@ from tests.bench import pictures
 from tests.check import hosts
 from tests.cli.test_top import SCRIPT, TREE, read_more
 from tests.lab.kit import screen
-from tests.lab.kit.screen import PAGE, capture
+from tests.lab.kit.screen import capture
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/pictures"
 
@@ -53,30 +52,6 @@ def test_a_screen_of_top_is_drawn_as_it_was(tree: Path, monkeypatch: pytest.Monk
         "https://www.textualize.io", ""
     )
     assert svg == pictures.drawn(seen)
-
-
-@pytest.mark.slow
-def test_without_a_mount_in_use_there_is_no_picture(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "WATCH_S", 2.0)
-    with pytest.raises(SystemExit, match="is a mount in use"):
-        capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
-
-
-def test_without_a_browser_the_page_is_not_drawn_and_a_message_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(pictures, "BROWSERS", ("no-such-browser",))
-    (tmp_path / PAGE).write_text("<p>page</p>")
-    with pytest.raises(SystemExit, match="no Chromium"):
-        pictures.draw(tmp_path, tmp_path / "to")
-    assert "report.png needs Chromium" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not any(map(shutil.which, pictures.BROWSERS)), reason="needs Chromium")
-def test_a_page_is_photographed(tmp_path: Path) -> None:
-    (tmp_path / PAGE).write_text("<p>page</p>")
-    (picture,) = pictures.draw(tmp_path, tmp_path / "to")
-    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_pictures_of_the_documentation_are_small() -> None:
