@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.host.bench import documents
-from nfstuned.host.config_child import start_load
+from nfstuned.host.config import start_load
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.names import resolve
 from nfstuned.host.network.outside import vm_size

@@ -9,10 +9,9 @@ from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import is_missing, server_name, targets, unmounted_targets, with_proposal
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
-from nfstuned.host.local import resolve_links
 from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.host.telemetry.stalls import read_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target

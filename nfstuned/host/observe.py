@@ -17,8 +17,7 @@ from typing import TypeVar
 from nfstuned.errors import ParseError
 from nfstuned.host.change import bdi
 from nfstuned.host.change.state import State
-from nfstuned.host.local import demand_local
-from nfstuned.host.root import Root, is_of_process
+from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
 from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.etc.automaps import AutoMaps

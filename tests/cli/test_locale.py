@@ -34,7 +34,7 @@ import select, sys
 from nfstuned.__main__ import ensure_utf_8_names
 ensure_utf_8_names()
 from nfstuned.errors import ConfigError
-from nfstuned.host.config_child import start_load
+from nfstuned.host.config import start_load
 from nfstuned.host.root import Root
 child = start_load(Root(sys.argv[1]), 60)
 select.select([child], [], [])

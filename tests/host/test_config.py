@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import find_files
-from nfstuned.host.config_child import start_load
+from nfstuned.host.config import find_files, start_load
 from nfstuned.host.policy import builtin_tables, load_policy, print_policy
 from nfstuned.host.root import Root
 
@@ -202,7 +201,7 @@ def test_without_free_descriptors_the_configuration_is_refused(root: Root, room:
 
 
 def test_a_child_that_cannot_be_killed_holds_nobody_up(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nfstuned.host.config_child.GRACE_S", 0.1)
+    monkeypatch.setattr("nfstuned.host.config.GRACE_S", 0.1)
     child = start_load(root, 0.0)
     process = child._process  # noqa: SLF001 - nobody else can let it live
     kill = process.kill

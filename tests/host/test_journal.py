@@ -163,7 +163,7 @@ def test_only_the_journals_own_stderr_counts_as_connected() -> None:
     assert not stderr_is_journal({})
 
 
-@pytest.mark.parametrize("module", ["telemetry.journal", "service"])
+@pytest.mark.parametrize("module", ["telemetry.journal", "process"])
 def test_the_library_is_not_needed_and_our_own_systemd_folder_is_not_taken_for_it(module: str) -> None:
     without = (
         f"import nfstuned.host.{module} as m; print(m.sendv if hasattr(m, 'sendv') else m._library_notify)"

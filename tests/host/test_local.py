@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.local import resolve_links
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, resolve_links
 from tests.tree import put
 
 MOUNTINFO = """\

@@ -17,9 +17,9 @@ from dataclasses import asdict
 
 from nfstuned.host.bench import guard_child
 from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.command import run_tool
 from nfstuned.host.observe import observe_stanzas_of
 from nfstuned.host.root import Root
+from nfstuned.host.tools import run_tool
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Stanza
 

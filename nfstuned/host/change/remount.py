@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from types import FrameType
 
 from nfstuned.host.change.bdi import identity
-from nfstuned.host.command import run_tool
 from nfstuned.host.holders import Holders, path_uses
 from nfstuned.host.network.reach import Place, ping, reach
 from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.root import Root
-from nfstuned.host.systemd import SYSTEMCTL_S, observe_states
+from nfstuned.host.tools import SYSTEMCTL_S, observe_states, run_tool
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.kernel import Mount, MountNode, Volume
 from nfstuned.model.remount import RELOAD, Connections, Hands, Part, RemountPlan, Sight

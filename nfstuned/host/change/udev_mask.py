@@ -17,7 +17,7 @@ _RELOAD_S = 15.0
 
 def reload_rules() -> str:
     """Have udev read its rules again; return why it could not, "" where it did."""
-    from nfstuned.host.command import run_tool  # noqa: PLC0415 - the unit mostly ends without it
+    from nfstuned.host.tools import run_tool  # noqa: PLC0415 - the unit mostly ends without it
 
     return run_tool(_RELOAD, _RELOAD_S).problem
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from nfstuned.host.root import Root
-from nfstuned.host.systemd import kernel_message, observe_states, with_failure_reasons
+from nfstuned.host.tools import kernel_message, observe_states, with_failure_reasons
 from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Answer, Network, Reach
 from nfstuned.parse.etc.resolver import is_address

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from posixpath import dirname
 
 from nfstuned.host.files.output import refresh
-from nfstuned.host.local import demand_local
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, demand_local
 
 EXPORTED = "/run/nfstuned/metrics.prom"
 """The file that `nfstuned exporter` serves."""

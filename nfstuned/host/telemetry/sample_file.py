@@ -16,8 +16,7 @@ from contextlib import closing, suppress
 
 from nfstuned.host.files.output import destination
 from nfstuned.host.files.write import rename
-from nfstuned.host.local import demand_local
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, demand_local
 from nfstuned.model.samples import Appended, SampleFile
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY

@@ -1,0 +1,221 @@
+"""Tools as children, and no process after their time; reasons of failed units; findmnt, asked for real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from nfstuned.host import tools
+from nfstuned.host.tools import Done, new_errors, run_tool
+from nfstuned.model.mounts import UnitState
+
+
+def test_the_output_of_a_tool_is_returned() -> None:
+    assert run_tool(["sh", "-c", "echo one; echo noise >&2"], 30) == Done("one\n", "", "noise\n")
+
+
+def test_a_failure_has_the_tools_words_in_one_line() -> None:
+    done = run_tool(["sh", "-c", "echo half; echo ' first' >&2; echo second >&2; exit 32"], 30)
+    assert done == Done("half\n", "first; second; sh ended with status 32", " first\nsecond\n")
+
+
+def test_who_says_too_much_is_cut_short() -> None:
+    done = run_tool(["sh", "-c", "head -c 1000001 /dev/zero"], 30)
+    assert (len(done.output), done.problem, done.cut) == (1_000_000, "", True)
+
+
+def test_a_tool_that_is_missing_is_a_failure() -> None:
+    assert run_tool(["/no/such/tool"], 30).problem == "/no/such/tool: No such file or directory"
+
+
+def test_a_tool_is_not_looked_for_where_a_site_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/local/sbin:/usr/bin:/usr/local:/bin")
+    assert run_tool(["sh", "-c", "echo $PATH"], 30) == Done("/usr/bin:/bin\n", "")
+
+
+def test_a_tool_has_a_session_of_its_own_and_no_input() -> None:
+    program = "import os, sys; print(os.getsid(0) == os.getpid(), repr(sys.stdin.read()))"
+    assert run_tool([sys.executable, "-c", program], 30).output == "True ''\n"
+
+
+def test_a_tool_that_takes_too_long_ends_with_its_children(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    started = time.monotonic()
+    done = run_tool(["sh", "-c", f"echo trying >&2; sleep 300 & echo $! >{file}; wait"], 0.7)
+    assert time.monotonic() - started < 20
+    assert (done.problem, done.late) == ("trying; no end within 0.7 s", True)
+    assert _ends(int(file.read_text()))
+
+
+def test_a_child_that_a_tool_leaves_running_is_not_waited_for() -> None:
+    started = time.monotonic()
+    done = run_tool(["sh", "-c", "sleep 30 & echo $!"], 25)
+    assert time.monotonic() - started < 20
+    os.kill(int(done.output), 9)
+    assert done.problem == ""
+
+
+def _ends(pid: int) -> bool:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+SMB = """\
+mount error(13): Permission denied
+Refer to the mount.cifs(8) manual page (e.g. man mount.cifs) and kernel log messages (dmesg)
+"""
+Asked = list[tuple[Sequence[str], float]]
+Says = Callable[..., Asked]
+FAILED = UnitState(loaded=True, active="failed", invocation="5c0f")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Says:
+    """Return what lets the journal say a text, each time after so many seconds, and what it was asked."""
+
+    def answer(text: str, seconds: float = 0.0) -> Asked:
+        calls: Asked = []
+        clock = [0.0]
+
+        def run(argv: Sequence[str], limit_s: float) -> Done:
+            calls.append((argv, limit_s))
+            clock[0] += seconds
+            return Done(text, "")
+
+        monkeypatch.setattr(tools, "run_tool", run)
+        monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+        return calls
+
+    return answer
+
+
+def test_the_reason_is_the_last_line_that_says_one(asked: Says) -> None:
+    for text, said in ((SMB, "mount error(13): Permission denied"), ("Refer to the x\n", ""), ("", "")):
+        asked(text)
+        assert tools.with_failure_reasons({"a.mount": FAILED})["a.mount"].failure == said
+
+
+def test_it_is_of_the_last_start_or_else_of_this_boot(asked: Says) -> None:
+    calls = asked("x\n")
+    tools.with_failure_reasons({"a.mount": FAILED, "b.mount": UnitState(active="failed")})
+    assert [argv[-2:] for argv, _ in calls] == [
+        ["_SYSTEMD_INVOCATION_ID=5c0f", "_SYSTEMD_UNIT=a.mount"],
+        ["--boot", "_SYSTEMD_UNIT=b.mount"],
+    ]
+
+
+def test_what_did_not_fail_is_not_asked_for_and_of_very_many_the_last_are_not(asked: Says) -> None:
+    calls = asked("x\n", 3.0)
+    states = {f"{number}.mount": FAILED for number in range(100)} | {
+        "idle.mount": UnitState(active="inactive")
+    }
+    spoken = tools.with_failure_reasons(states)
+    assert spoken.keys() == states.keys()
+    assert [state.failure for state in spoken.values()] == ["x"] * 7 + [""] * 94
+    assert [limit_s for _, limit_s in calls] == [10.0, 10.0, 10.0, 10.0, 8.0, 5.0, 2.0]
+
+
+needs_findmnt = pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
+ENTRY = "srv:/x /nowhere/at/all nfs {} 0 0\n"
+TRACED = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+libc.prctl(0x59616d61, ctypes.c_ulong(-1))  # PR_SET_PTRACER: anybody
+me = os.getpid()
+tracer = os.fork()
+if tracer:
+    time.sleep(60)
+os.setsid()
+libc.ptrace(0x4206, me, None, None)  # PTRACE_SEIZE
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+time.sleep(60)
+"""
+"""Its end shows to nobody before its tracer has waited for it (ptrace(2)), which it never does."""
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    file = folder / name
+    file.write_text(text)
+    return str(file)
+
+
+@needs_findmnt
+def test_errors_that_were_there_before_do_not_count(tmp_path: Path) -> None:
+    old = write(tmp_path, "old", ENTRY.format("defaults") + "what is this\n")
+    new = write(tmp_path, "new", ENTRY.format("defaults,nconnect=4") + "what is this\n")
+    assert new_errors(old, new) == ""
+
+
+@needs_findmnt
+def test_an_error_that_is_new_is_told(tmp_path: Path) -> None:
+    old = write(tmp_path, "old", ENTRY.format("defaults"))
+    new = write(tmp_path, "new", ENTRY.format("defaults 0 x y"))
+    assert new_errors(old, new) == "findmnt --verify refuses the new text: parse error at line 1"
+
+
+@needs_findmnt
+def test_without_findmnt_there_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    file = write(tmp_path, "old", "")
+    assert "not installed" in new_errors(file, file)
+
+
+@needs_findmnt
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exec sleep 60", "no answer within 0.2 s"),
+        ("echo \"findmnt: unrecognized option '--verify'\" >&2; exit 1", "unrecognized option"),
+        ("exit 3", "findmnt ended with status 3"),
+        ("head -c 1000001 /dev/zero", "prints more than can be read"),
+    ],
+)
+def test_a_findmnt_that_does_not_do_its_work_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+) -> None:
+    stand_in(tmp_path, monkeypatch, script)
+    file = write(tmp_path, "old", "")
+    assert said in new_errors(file, file, 0.2 if "sleep" in script else 10.0)
+
+
+# Python says so of a child that is left behind.
+@needs_findmnt
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.slow
+def test_what_does_not_end_when_it_is_killed_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it waits in the kernel for a server."""
+    pid = tmp_path / "pid"
+    stand_in(tmp_path, monkeypatch, f"exec {sys.executable} -I -S -c '{TRACED}' {pid}")
+    file = write(tmp_path, "old", "")
+    began = time.monotonic()
+    try:
+        assert "no answer within 3 s" in new_errors(file, file, 3.0)
+        assert time.monotonic() - began < 30
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put another findmnt before that of the system."""
+    fake = folder / "findmnt"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
