@@ -13,8 +13,8 @@ import pytest
 
 from nfstuned.cli.exporter import LISTEN
 from nfstuned.daemon.metrics import EXPORTER as EXPORTER_FOLDER
-from nfstuned.host.change.persist import FILE
 from nfstuned.host.files.replace import LOCK
+from nfstuned.host.persist import FILE
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from tests.lab.kit.unit import allowed

@@ -19,7 +19,7 @@ from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio, guard
 from nfstuned.host.bench.guard import OwnMountError, OwnMounts
-from nfstuned.host.change.bdi import Bdi
+from nfstuned.host.read_ahead import Bdi
 from nfstuned.model.bench import Bench, BenchSetting, Run, Suite, Varies
 from nfstuned.parse.proc.mountinfo import SMB
 from nfstuned.parse.proc.mountstats import parse_transports

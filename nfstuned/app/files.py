@@ -16,10 +16,10 @@ from nfstuned.core.nconnect.persist import (
     with_sections,
 )
 from nfstuned.core.nconnect.server import M, Users
-from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import LOCK, LinkError, Original, read_original, replace
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.observe import observe_host
+from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.tools import new_errors
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.mounts import Result, Snapshot

@@ -34,12 +34,12 @@ from nfstuned.core.nconnect.persist import (
     with_sections,
 )
 from nfstuned.errors import ParseError
-from nfstuned.host.change.persist import PATH
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
+from nfstuned.host.persist import PATH
 from nfstuned.model.change import IDENTITY, RULE, FileStep, ImageUnit, Wanted, Work, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result

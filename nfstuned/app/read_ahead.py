@@ -7,9 +7,8 @@ from contextlib import suppress
 
 from nfstuned.app.change import Dialog, Ended, Host, Plan, Way
 from nfstuned.core.readahead.plan import forget_undo, name_targets, plan_read_aheads
-from nfstuned.host.change.read_ahead import apply_action, undo
-from nfstuned.host.change.state import State
 from nfstuned.host.observe import observe_host
+from nfstuned.host.read_ahead import State, apply_action, undo
 from nfstuned.host.root import Root
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.mounts import Outcome, Result, Snapshot

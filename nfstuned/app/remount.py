@@ -11,11 +11,11 @@ from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect import remount
 from nfstuned.core.nconnect.obstacles import cannot_mount_again, host_names, open_places, servers_of
-from nfstuned.host.change.remount import LOCK, uninterrupted
 from nfstuned.host.files.replace import locked
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.host.observe import observe_host
+from nfstuned.host.remount import LOCK, uninterrupted
 from nfstuned.model.change import Change, ChangeKind, settled
 from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
@@ -37,7 +37,7 @@ class GroupWish:
 
 
 class RemountGround(Protocol):
-    """The host beyond its files (host.change.remount.MountGround; a test has its own)."""
+    """The host beyond its files (host.remount.MountGround; a test has its own)."""
 
     def obstacle(self) -> str:
         """Return why nothing can be changed from here, "" where it can."""

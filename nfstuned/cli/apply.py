@@ -123,7 +123,7 @@ def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str
         return run_change(root, form, limits, lambda host: PersistWay(host, prune=bool(wish["prune"])))
     if chosen == "remount":
         from nfstuned.app.remount import GroupWish, RemountWay
-        from nfstuned.host.change.remount import MountGround
+        from nfstuned.host.remount import MountGround
 
         point = str(wish["remount"])
         if point != ALL and not point.startswith("/"):

@@ -36,7 +36,7 @@ from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.documents import names, parse_size, read_bench, suite
-from nfstuned.host.files.output import demand_place, write_file
+from nfstuned.host.files.write import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, Suite
 from nfstuned.model.policy import WITH

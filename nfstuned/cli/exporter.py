@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nfstuned.cli import messages
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.metrics_file import EXPORTED
+from nfstuned.host.telemetry.shared_files import EXPORTED
 
 LISTEN = "127.0.0.1:9814"
 FAILED, USAGE = 1, 2

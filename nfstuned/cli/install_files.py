@@ -10,11 +10,11 @@ import click
 from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, REFUSED
 from nfstuned.cli.messages import note
 from nfstuned.core.image.files import plan_files
-from nfstuned.host.change.udev_mask import made_masks, reload_rules, take_masks
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.installed import contents, own_command
 from nfstuned.host.root import Root
+from nfstuned.host.udev_mask import made_masks, reload_rules, take_masks
 from nfstuned.model.change import FileStep, Placement, Work
 from nfstuned.view.words import printable
 

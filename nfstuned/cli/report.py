@@ -15,10 +15,10 @@ from nfstuned.cli.check import judge_host
 from nfstuned.cli.messages import note, usable_policy
 from nfstuned.cli.options import file_option, mount_option, require_absolute_path, since_option
 from nfstuned.core.samples.history import Series
-from nfstuned.host.files.output import demand_place, write_file
+from nfstuned.host.files.write import demand_place, write_file
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.root import STDIN, Root
-from nfstuned.host.telemetry.journal_reader import changes
+from nfstuned.host.telemetry.history import changes
 from nfstuned.parse.fields import count
 from nfstuned.view.report.page import Account, Page, report_page
 

@@ -17,10 +17,10 @@ from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ConfigError
-from nfstuned.host.change.state import State
 from nfstuned.host.config import Child, builtin_policy, find_files, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
 from nfstuned.host.process import catch_signals, notify, reloading, watchdog_s, without_huge_pages
+from nfstuned.host.read_ahead import State
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.policy import Policy

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nfstuned.host.change.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, stderr_is_journal
+from nfstuned.host.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
 from nfstuned.model.udev import MASKS
 
 DONE, FAILED = 0, 1

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from nfstuned.core.policy.endpoint import section_name
-from nfstuned.host.change.persist import FILE, request_persist
+from nfstuned.host.persist import FILE, request_persist
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Snapshot

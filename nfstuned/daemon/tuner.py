@@ -12,12 +12,19 @@ from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.device import WatchedDevice
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
-from nfstuned.host.change import bdi as bdis
-from nfstuned.host.change.bdi import GONE, PAGE_KB, Bdi
-from nfstuned.host.change.read_ahead import apply_action, restore, write
-from nfstuned.host.change.state import State
 from nfstuned.host.events import Writes
 from nfstuned.host.observe import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
+from nfstuned.host.read_ahead import (
+    GONE,
+    PAGE_KB,
+    Bdi,
+    State,
+    apply_action,
+    identities,
+    identity,
+    restore,
+    write,
+)
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
@@ -68,7 +75,7 @@ class Tuner:
     def removed(self, device: str) -> None:
         """Forget a superblock, but not another that has its device number by now: events may come late."""
         with self._root.faults.block() as faults:
-            alive = bdis.identity(self._root, device)
+            alive = identity(self._root, device)
             if faults:
                 self.must_look = True
                 return
@@ -145,7 +152,7 @@ class Tuner:
     def forget_lost(self) -> None:
         """Drop the state and the records of superblocks that were removed unseen."""
         with self._root.faults.block() as faults:
-            alive = bdis.identities(self._root)
+            alive = identities(self._root)
             if faults:
                 self.must_look = True
                 return

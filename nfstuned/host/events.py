@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pyudev
 
-from nfstuned.host.change.bdi import bdi_file
+from nfstuned.host.read_ahead import bdi_file
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Uevent
 from nfstuned.parse.proc.superblocks import parse_uevent

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from nfstuned.errors import ParseError
-from nfstuned.host.change import bdi
-from nfstuned.host.change.state import State
+from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
 from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
@@ -141,7 +140,7 @@ def deciding(faults: Iterable[ParseError]) -> tuple[ParseError, ...]:
 
 
 def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
-    known = _Known(bdi.identities(root))
+    known = _Known(identities(root))
     between()
     _look(root, known, root.view, between)
     if deep:
@@ -161,7 +160,7 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_not
         tunnels=(*_tunnels(root, tuple(superblocks)), *_stand_ins(root, known, tuple(superblocks))),
         azure=azure,
         vast=root.executable(VAST),
-        page_kb=bdi.PAGE_KB,
+        page_kb=PAGE_KB,
         problems=tuple(known.problems),
         root=root.prefix,
     )
@@ -279,7 +278,7 @@ def _superblock(root: Root, known: _Known, device: str, record: Record | None) -
 
 def _read_ahead(root: Root, known: _Known, device: str) -> int | None:
     """Return a superblock's read-ahead in KiB; None for a file that is gone or, as a problem, nonsense."""
-    name = f"{bdi.FOLDER}/{device}/read_ahead_kb"
+    name = f"{BDI_FOLDER}/{device}/read_ahead_kb"
     try:
         return parse_read_ahead(root.read(name), "/" + name)
     except ParseError as error:

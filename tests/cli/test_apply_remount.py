@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nfstuned.host.change.remount import LOCK
 from nfstuned.host.files.replace import locked
+from nfstuned.host.remount import LOCK
 from nfstuned.model.remount import BusyUse
 from nfstuned.model.system import Network, Reach, Reachable
 from tests.cli import remounting

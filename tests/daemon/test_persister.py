@@ -9,7 +9,7 @@ import pytest
 
 from nfstuned.daemon import persister
 from nfstuned.daemon.persister import REPEAT_S, Persister
-from nfstuned.host.change.persist import FILE
+from nfstuned.host.persist import FILE
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Snapshot

@@ -14,10 +14,9 @@ from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
 from nfstuned.errors import ParseError
-from nfstuned.host.change.read_ahead import undo
-from nfstuned.host.change.state import State
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
+from nfstuned.host.read_ahead import State, undo
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Outcome, Result

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from nfstuned.core.nconnect.persist import sections, with_sections
-from nfstuned.host.change.persist import PATH, load_persisted, write_persisted
+from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from tests.host.replacing import BEGIN, END, calls, kill_at, python
 
 OLD, NEW = with_sections({"old": 4}), with_sections({"new": 8, "other": 4})
 _PROGRAM = f"""\
 import ctypes, os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
-from nfstuned.host.change.persist import load_persisted, write_persisted
+from nfstuned.host.persist import load_persisted, write_persisted
 path, lock, text = sys.argv[2:]
 os.access("{BEGIN}", os.F_OK)
 problem = write_persisted(path, load_persisted(path), bytes.fromhex(text).decode(), lock)

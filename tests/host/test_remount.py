@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.change import remount
-from nfstuned.host.change.remount import MountGround, MountHands, uninterrupted
+from nfstuned.host import remount
+from nfstuned.host.remount import MountGround, MountHands, uninterrupted
 from nfstuned.host.root import Root
 from nfstuned.model.change import ShellCommand
 from nfstuned.model.mounts import UnitState

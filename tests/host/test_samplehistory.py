@@ -23,8 +23,7 @@ import pytest
 from nfstuned.core.samples.sample import to_line
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.history import LONGEST, from_files, from_journal
-from nfstuned.host.telemetry.journal_reader import changes
+from nfstuned.host.telemetry.history import LONGEST, changes, from_files, from_journal
 from nfstuned.host.telemetry.sample_file import append
 from nfstuned.model.samples import Sample, SampleFile
 from tests.host.journald import Told, record, why_not

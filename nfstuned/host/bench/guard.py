@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from nfstuned.host.bench import guard_child
-from nfstuned.host.change.bdi import Bdi
 from nfstuned.host.observe import observe_stanzas_of
+from nfstuned.host.read_ahead import Bdi
 from nfstuned.host.root import Root
 from nfstuned.host.tools import run_tool
 from nfstuned.model.bench import OwnMount

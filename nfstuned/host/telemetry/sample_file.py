@@ -14,8 +14,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from nfstuned.host.files.output import destination
-from nfstuned.host.files.write import rename
+from nfstuned.host.files.write import destination, rename
 from nfstuned.host.root import Root, demand_local
 from nfstuned.model.samples import Appended, SampleFile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.output import demand_place, write_file
+from nfstuned.host.files.write import demand_place, write_file
 from tests.users import NOBODY
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
@@ -181,7 +181,7 @@ def test_a_descriptor_is_written_to(file: Path) -> None:
 KILLED = """
 import os, signal, sys
 from nfstuned.host.files import write
-from nfstuned.host.files.output import write_file
+from nfstuned.host.files.write import write_file
 if sys.argv[2] == "named":
     write._nameless = lambda folder, mode: None
 def lines():

@@ -1,16 +1,18 @@
-"""A file of metrics, replaced by a child process: the service waits for no disk."""
+"""Files that the service replaces for other processes: its metrics, and the superblocks that wait."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
-import traceback
+import time
 from collections.abc import Callable
 from posixpath import dirname
 
-from nfstuned.host.files.output import refresh
+from nfstuned.host.files.write import make_folders, refresh
 from nfstuned.host.root import Root, demand_local
+from nfstuned.model.samples import Stall, Stalled
 
 EXPORTED = "/run/nfstuned/metrics.prom"
 """The file that `nfstuned exporter` serves."""
@@ -83,6 +85,41 @@ def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
     finally:
         try:
             if code == _MISTAKE:
+                import traceback  # noqa: PLC0415 - it is slow to load, and the service has it
+
                 os.write(_STDERR, traceback.format_exc().encode("utf-8", "backslashreplace"))
         finally:
             os._exit(code)
+
+
+_FOLDER, _STALLED = "run/nfstuned", "stalled.json"
+LATE_S = 30.0
+"""A look that is due for longer does not come: the daemon was stopped."""
+
+
+def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
+    """Replace the look before by this; `next_s` is when the next is due. Raises OSError.
+
+    Times are of CLOCK_MONOTONIC, which every process shares and which no setting of the clock moves.
+    """
+    rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
+    text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
+    make_folders(root.path, _FOLDER)
+    refresh(root.path(f"{_FOLDER}/{_STALLED}"), text.encode())
+
+
+def read_stalls(root: Root) -> Stalled | None:
+    """Return the superblocks that wait; None without a daemon that samples."""
+    now_s = time.monotonic()
+    try:
+        found = json.loads(root.read_or_empty(f"{_FOLDER}/{_STALLED}"))
+        if not found["looked_s"] <= now_s <= found["next_s"] + LATE_S:
+            return None
+        stalls = {(device, bdi): _stall(*rest) for device, bdi, *rest in found["stalled"]}
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
+    return Stalled(now_s, stalls)
+
+
+def _stall(since_s: float, requests: int | None, operations: list[str], *recovering: object) -> Stall:
+    return Stall(float(since_s), requests, tuple(map(str, operations)), recovering == (True,))

@@ -11,7 +11,7 @@ import pytest
 
 from nfstuned.host.files.write import NEW
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.metrics_file import MetricsFile
+from nfstuned.host.telemetry.shared_files import MetricsFile
 from tests.tree import put
 from tests.users import NOBODY
 

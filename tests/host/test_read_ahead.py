@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.change import bdi as bdis
-from nfstuned.host.change.bdi import Bdi
-from nfstuned.host.change.read_ahead import apply_action, restore, undo, write
-from nfstuned.host.change.state import FOLDER, State
+from nfstuned.host.read_ahead import (
+    RECORDS,
+    Bdi,
+    State,
+    apply_action,
+    identities,
+    identity,
+    restore,
+    undo,
+    write,
+)
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Record, Result
 from tests.tree import put
@@ -31,7 +38,7 @@ def value(root: Root, device: str) -> str:
 
 
 def action(root: Root, device: str = "0:43", new_kb: int = 15360) -> Action:
-    inode = bdis.identity(root, device)
+    inode = identity(root, device)
     assert inode is not None
     return Action("read-ahead", device, inode, "/mnt/a", 128, new_kb, "because")
 
@@ -164,12 +171,12 @@ def test_a_record_that_is_not_whole_counts_as_none(root: Root, text: str) -> Non
 def test_identities_are_those_of_anonymous_devices_only(root: Root, tmp_path: Path) -> None:
     for device in ("7:0", "btrfs-1", "0:45-fuseblk"):
         put(tmp_path / "sys/class/bdi" / device / "read_ahead_kb", "128\n")
-    assert set(bdis.identities(root)) == {"0:43", "0:44"}
+    assert set(identities(root)) == {"0:43", "0:44"}
 
 
 def test_an_open_bdi_is_known_by_the_same_identity(root: Root) -> None:
     with Bdi(root, "0:43") as bdi:
-        assert bdi.inode == bdis.identity(root, "0:43")
+        assert bdi.inode == identity(root, "0:43")
         assert bdi.read_kb() == 128
 
 
@@ -182,6 +189,6 @@ def test_everyone_may_read_what_was_there_before_whatever_the_umask_is(tmp_path:
         state.put(Record("0:43", 7, 128, 15360))
     finally:
         os.umask(umask)
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (FOLDER, f"{FOLDER}/0:43")]
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (RECORDS, f"{RECORDS}/0:43")]
     assert modes == [0o755, 0o644]
     assert stat.S_IMODE((tmp_path / "run/nfstuned").stat().st_mode) == 0o755

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from nfstuned.host.change.bdi import identity
 from nfstuned.host.holders import Holders, path_uses
 from nfstuned.host.network.reach import Place, ping, reach
 from nfstuned.host.observe import observe_servers, observe_volumes
+from nfstuned.host.read_ahead import identity
 from nfstuned.host.root import Root
 from nfstuned.host.tools import SYSTEMCTL_S, observe_states, run_tool
 from nfstuned.model.change import ShellCommand

@@ -1,1 +1,0 @@
-"""Changes of a host: read-aheads, mounts, connections, masks of udev's rules."""

@@ -1,0 +1,227 @@
+"""The read-ahead of a superblock in sysfs: its bdi, the record of its value, and changes with their undo.
+
+Every write keeps the old value first and is read back after (Documentation/ABI/testing/sysfs-class-bdi). The
+records are in /run/nfstuned/read-ahead, a small file a superblock: a crash can leave a record without a
+change, never a change without its record. The folder is the only truth: the daemon, `apply` and `undo` all
+read it again.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from nfstuned.errors import ParseError
+from nfstuned.host.files.write import FOR_ALL, make_folders
+from nfstuned.host.root import Root
+from nfstuned.model.mounts import Action, Outcome, Record, Result
+from nfstuned.parse.proc.superblocks import is_device_number, parse_read_ahead
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+BDI_FOLDER = "sys/class/bdi"
+GONE = (errno.ENOENT, errno.ENODEV)
+"""The kernel's errors for a bdi that was removed: before it was opened, and after."""
+PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
+"""The kernel keeps a read-ahead in whole pages of this many KiB, rounded down."""
+
+
+def bdi_file(root: Root, device: str) -> str:
+    """Return the path of a device's read_ahead_kb."""
+    return f"{root.prefix}{BDI_FOLDER}/{device}/read_ahead_kb"
+
+
+def identity(root: Root, device: str) -> int | None:
+    """Return the inode of the device's read_ahead_kb; None without such a bdi, or in `root.faults`.
+
+    Device numbers are given to the next mount at once; sysfs hands out inodes cyclically, so that the same
+    number with the same inode is the same superblock. Looking it up never touches the mount.
+    """
+    return root.inode(f"{BDI_FOLDER}/{device}/read_ahead_kb")
+
+
+def identities(root: Root) -> dict[str, int]:
+    """Return every bdi that is named by an anonymous device number (NFS, FUSE, …) with its identity.
+
+    Those that could not be looked up are in `root.faults`.
+    """
+    names = (name for name in root.names(BDI_FOLDER) if name.startswith("0:") and is_device_number(name))
+    return {name: inode for name in names if (inode := identity(root, name)) is not None}
+
+
+class Bdi:
+    """An open read_ahead_kb: whatever becomes of the device number, reads and writes reach this bdi or none.
+
+    Open it before reading facts about the device: they are then about this bdi, or the bdi is gone and the
+    write fails with ENODEV.
+    """
+
+    __slots__ = ("_fd", "device", "inode", "name")
+
+    def __init__(self, root: Root, device: str) -> None:
+        self.device = device
+        self.name = bdi_file(root, device)
+        self._fd = os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
+        self.inode = os.fstat(self._fd).st_ino
+
+    def read_kb(self) -> int:
+        """Return the read-ahead in KiB. Raises OSError when the bdi is gone, ParseError for nonsense."""
+        text = os.pread(self._fd, 64, 0)
+        if not text:
+            raise ParseError(self.name, 1, "the file is empty")
+        return parse_read_ahead(text.decode("ascii", "replace"), self.name)
+
+    def write_kb(self, value: int) -> None:
+        """Set the read-ahead in KiB. Raises OSError."""
+        os.pwrite(self._fd, b"%d\n" % value, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+
+
+RECORDS = "run/nfstuned/read-ahead"
+LENGTH = 96
+"""Bytes of a record's file: four JSON values of at most 20 characters, and spaces."""
+
+
+class State:
+    """The records of a host."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._folder = root.path(RECORDS)
+
+    def prepare(self) -> None:
+        """Make the folder, which everyone may read whatever the umask is. Raises OSError."""
+        make_folders(self._root.path, RECORDS)
+
+    def get(self, device: str) -> Record | None:
+        """Return the record of a device number; None where no record is whole. Raises OSError."""
+        try:
+            bdi, original, written, undone = json.loads(self._root.read(f"{RECORDS}/{device}"))
+        except (FileNotFoundError, RecursionError, TypeError, ValueError):
+            return None
+        if not all(type(value) is int for value in (bdi, original, written)):
+            return None
+        return Record(device, bdi, original, written, undone is True)
+
+    def all(self) -> dict[str, Record]:
+        """Return every record by its device number. Raises OSError."""
+        try:
+            names = self._root.listing(RECORDS)
+        except FileNotFoundError:
+            names = []
+        return {name: record for name in names if (record := self.get(name)) is not None}
+
+    def put(self, record: Record) -> None:
+        """Keep a record. Raises OSError.
+
+        A single write(2) of always the same length replaces the record before it: whenever a reader looks or
+        the daemon is killed, there is the old record, the new record, or (instead of the first) none.
+        """
+        values = [record.bdi, record.original_kb, record.written_kb, record.undone]
+        fd = self._open(record.device)
+        try:
+            os.write(fd, json.dumps(values).ljust(LENGTH).encode())
+        finally:
+            os.close(fd)
+
+    def _open(self, device: str) -> int:
+        name, flags = f"{self._folder}/{device}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        try:
+            fd = os.open(name, flags, FOR_ALL)
+        except FileNotFoundError:
+            # Somebody has removed the folder: its records are lost, and tuning goes on.
+            self.prepare()
+            fd = os.open(name, flags, FOR_ALL)
+        os.fchmod(fd, FOR_ALL)
+        return fd
+
+    def drop(self, device: str) -> None:
+        """Forget a device number; it is no error when nothing is known of it."""
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self._folder}/{device}")
+
+
+def apply_action(root: Root, state: State, action: Action) -> Outcome:
+    """Carry out an action; a refusal is an outcome, never an exception."""
+    try:
+        with Bdi(root, action.device) as bdi:
+            if bdi.inode != action.bdi:
+                return Outcome(action, Result.SKIPPED, "unmounted meanwhile; its device number is another's")
+            return write(bdi, state, action)
+    except (OSError, ParseError) as error:
+        return refused(action, error)
+
+
+def write(bdi: Bdi, state: State, action: Action) -> Outcome:
+    """Write a value to an open bdi, its record first. Raises OSError and ParseError.
+
+    A value that is another when it is read back is another writer's: the record stays nfstuned's own.
+    """
+    known = state.get(action.device)
+    original = known.original_kb if known is not None and known.bdi == bdi.inode else action.old_kb
+    state.put(Record(action.device, bdi.inode, original, action.new_kb))
+    bdi.write_kb(action.new_kb)
+    value = bdi.read_kb()
+    if value != action.new_kb:
+        return Outcome(action, Result.FAILED, f"it was {value} KiB when it was read back")
+    return Outcome(action, Result.DONE, action.why)
+
+
+def undo(root: Root, state: State) -> tuple[Outcome, ...]:
+    """Put back every value that nfstuned changed, unless somebody has changed it since."""
+    records = sorted(state.all().values(), key=lambda record: int(record.device.partition(":")[2] or 0))
+    return tuple(_undo(root, state, record) for record in records if not record.undone)
+
+
+def restore(root: Root, state: State) -> tuple[Outcome, ...]:
+    """Put back what undo() would, without a memory of it: whoever tunes next meets untouched superblocks."""
+    outcomes = undo(root, state)
+    for outcome in outcomes:
+        if outcome.result is Result.DONE:
+            state.drop(outcome.action.device)
+    return outcomes
+
+
+def _undo(root: Root, state: State, record: Record) -> Outcome:
+    """Put back the value of a record; a refusal is an outcome."""
+    action = Action(
+        "read-ahead", record.device, record.bdi, record.device, record.written_kb, record.original_kb, "undo"
+    )
+    try:
+        with Bdi(root, record.device) as bdi:
+            if bdi.inode != record.bdi:
+                state.drop(record.device)
+                return Outcome(action, Result.SKIPPED, "unmounted since")
+            value = bdi.read_kb()
+            if value != record.written_kb:
+                return Outcome(action, Result.SKIPPED, f"changed to {value} by another writer since")
+            state.put(Record(record.device, record.bdi, record.original_kb, record.original_kb, undone=True))
+            bdi.write_kb(record.original_kb)
+            return Outcome(action, Result.DONE, "the value before nfstuned")
+    except (OSError, ParseError) as error:
+        return refused(action, error)
+
+
+def refused(action: Action, error: OSError | ParseError) -> Outcome:
+    """Return the outcome of an action that the kernel refused."""
+    if isinstance(error, ParseError):
+        return Outcome(action, Result.FAILED, str(error))
+    if error.errno in GONE:
+        return Outcome(action, Result.SKIPPED, "unmounted meanwhile")
+    reason = f"{error.filename or action.device}: {os.strerror(error.errno or 0)}"
+    if isinstance(error, PermissionError) and os.geteuid() != 0:
+        reason += "; run it as root"
+    return Outcome(action, Result.FAILED, reason)
