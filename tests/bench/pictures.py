@@ -1,8 +1,7 @@
 """Draw the pictures of docs/pictures from a guest's files: python -m tests.bench.pictures FOLDER TARGET.
 
 FOLDER holds `top.ansi`, a screen that `nfstuned top` drew on a terminal, and `report.html`, a page that
-`nfstuned report` wrote, or one of them. `python -m tests.lab.documents` makes both in a guest, and
-draws them.
+`nfstuned report` wrote, or one of them. `sh dev/lab newest pictures` makes both in a guest, and draws them.
 The screen becomes an SVG; PNGs need Chromium, and a message reports its absence.
 """
 

@@ -8,10 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.lab import guest, image, payload, recipe, runs
+from tests.bench import pictures
+from tests.lab import guest, image, recipe, runs
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
        sh dev/lab KERNEL shell    a root shell in the guest
+       sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab build           build the image, if it is not there
 
 Without a scenario: those marked `kernel`. -k and other options are pytest's."""
@@ -38,6 +40,8 @@ def _run(kernel: str, *words: str) -> int:
     release = image.release(kernel)
     if words == ("shell",):
         return _shell(release)
+    if words == ("pictures",):
+        return _pictures(release)
     target = runs.folder() / release
     run = runs.run(release, _arguments(words), target, guest.stdout_line)
     _say(run.boot.explain())
@@ -56,7 +60,7 @@ def _arguments(words: tuple[str, ...]) -> tuple[str, ...]:
         for word in words
         if word not in expressions
     }
-    files = {word: name for word, name in names.items() if (payload.PROJECT / name).exists()}
+    files = {word: name for word, name in names.items() if (runs.PROJECT / name).exists()}
     others = [word for word in words if word not in files]
     return (*(files.values() or ("tests/lab/scenarios",)), *(others if words else ("--marker", "kernel")))
 
@@ -64,7 +68,19 @@ def _arguments(words: tuple[str, ...]) -> tuple[str, ...]:
 def _shell(release: str) -> int:
     _say(f"booting {release}; 'exit' in the shell ends it")
     with tempfile.TemporaryDirectory() as folder:
-        return guest.shell(release, payload.assemble(Path(folder), payload.Order(interactive=True)))
+        return guest.shell(release, runs.assemble(Path(folder), runs.Order(interactive=True)))
+
+
+def _pictures(release: str) -> int:
+    limits = guest.Limits(900, quiet_s=200, retries=2)
+    target = runs.folder() / f"pictures-{release}"
+    boot = runs.run_module("tests.lab.kit.pictures", release, target, guest.stdout_line, limits)
+    _say(boot.explain())
+    if not boot.passed or boot.files is None:
+        return 1
+    for file in pictures.draw(boot.files, runs.PROJECT / "docs/pictures"):
+        _say(f"{file}: {file.stat().st_size // 1000} kB")
+    return 0
 
 
 def _overview() -> None:
@@ -74,7 +90,7 @@ def _overview() -> None:
     for series in recipe.SERIES:
         print(f"  {series.name:8} {image.release(series.name) if built else 'not built yet'}")
     print("\nscenarios:")
-    for file in sorted(payload.SCENARIOS.glob("test_*.py")):
+    for file in sorted(runs.SCENARIOS.glob("test_*.py")):
         print(f"  {file.stem.removeprefix('test_'):20} {_promise(file)}")
 
 

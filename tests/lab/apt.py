@@ -89,20 +89,13 @@ class Index:
             run("dpkg", "-x", str(deb), str(into))
             deb.unlink()
 
-    def bootstrap(self, root: Path) -> None:
-        """Install the recipe's userland into a new folder."""
-        source = f"deb [signed-by={keyring()}] {self._mirror} {recipe.USERLAND} main"
-        include = f"--include={','.join(recipe.PACKAGES)}"
-        run(
-            "mmdebstrap",
-            "--quiet",
-            "--variant=minbase",
-            "--format=directory",
-            include,
-            recipe.USERLAND,
-            str(root),
-            source,
-        )
+
+def bootstrap(suite: str, packages: tuple[str, ...], target: Path, *options: str) -> None:
+    """Install a suite with some packages into a new folder or archive; `options` are mmdebstrap's."""
+    as_root = () if os.geteuid() == 0 else ("sudo",)
+    argv = (*as_root, "mmdebstrap", "--quiet", "--variant=minbase", *options)
+    source = f"deb [signed-by={keyring()}] {mirror()} {suite} main"
+    run(*argv, f"--include={','.join(packages)}", suite, str(target), source)
 
 
 def keyring() -> Path:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.lab import guest, image, payload, runs
+from tests.lab import guest, image, runs
 
 USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
-MODULE = "tests.lab.kit.demo"
 _TAIL = 20
 LIMITS = guest.Limits(total_s=900, first_s=240, quiet_s=240, retries=2)
 """These end a hang; a busy machine takes minutes for seconds of work."""
@@ -83,10 +81,8 @@ def _demonstrate(release: str) -> int:
     printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
     target = runs.folder() / f"demo-{release}"
     _progress("building the package, unless it is there: some seconds")
-    with tempfile.TemporaryDirectory() as folder:
-        packed = payload.assemble(Path(folder), payload.Order(module=MODULE))
-        _progress("booting the guest in emulation: about 15 s")
-        boot = guest.boot(release, packed, target, printer, LIMITS)
+    _progress("then the guest boots in emulation: about 15 s")
+    boot = runs.run_module("tests.lab.kit.demo", release, target, printer, LIMITS)
     if boot.passed:
         return 0
     red, plain = (_RED, _PLAIN) if colour else ("", "")

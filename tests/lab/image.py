@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import lzma
 import os
 import re
 import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.lab import apt, initrd, package, recipe
+from tests.lab import apt, package, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -129,7 +131,7 @@ def _build(say: Say) -> None:
     picked = {series.name: index.newest_kernel(series) for series in recipe.SERIES}
     step(f"installing Debian {recipe.USERLAND} with {len(recipe.PACKAGES)} packages (the longest step)")
     root = work / "root"
-    index.bootstrap(root)
+    apt.bootstrap(recipe.USERLAND, recipe.PACKAGES, root, "--format=directory")
     for kernel in picked.values():
         step(f"adding {kernel.release}")
         _add_kernel(index, kernel, work)
@@ -164,8 +166,46 @@ def _add_kernel(index: apt.Index, kernel: apt.Kernel, work: Path) -> None:
     root = work / "root"
     shutil.copytree(modules, root / "usr/lib/modules" / kernel.release, symlinks=True)
     _quiet("depmod", "-b", str(root), kernel.release)
-    initrd.write(root, kernel.release, work / f"boot/initrd-{kernel.release}")
+    _write_initrd(root, kernel.release, work / f"boot/initrd-{kernel.release}")
     shutil.rmtree(unpacked)
+
+
+def _write_initrd(root: Path, release: str, target: Path) -> None:
+    """Write an initrd: busybox, the modules of the root disk, and a short init. Needs the work of depmod."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        for name in ("bin", "proc", "sys", "dev", "mnt", "modules"):
+            (tree / name).mkdir()
+        shutil.copy("/bin/busybox", tree / "bin/busybox")
+        names = []
+        for number, module in enumerate(_needed(root, release)):
+            # insmod of busybox reads plain files only, and the order of loading is the order of the names.
+            names.append(f"/modules/{number:02}.ko")
+            (tree / names[-1][1:]).write_bytes(_plain(module))
+        (tree / "load").write_text("".join(f"{name}\n" for name in names))
+        (tree / "init").write_text(recipe.INIT)
+        (tree / "init").chmod(0o755)
+        pack = f"find . | cpio -o -H newc --quiet | gzip -1 > '{target}'"
+        subprocess.run(["sh", "-c", pack], check=True, cwd=tree)
+
+
+def _needed(root: Path, release: str) -> list[Path]:
+    needed: list[Path] = []
+    for module in recipe.BOOT_MODULES:
+        argv = ["modprobe", "-d", str(root), "-S", release, "--show-depends", module]
+        shown = subprocess.run(argv, check=False, capture_output=True, text=True).stdout
+        for word, *rest in map(str.split, shown.splitlines()):
+            if word == "insmod" and Path(rest[0]) not in needed:
+                needed.append(Path(rest[0]))
+    return needed
+
+
+def _plain(module: Path) -> bytes:
+    if module.suffix == ".xz":
+        return lzma.decompress(module.read_bytes())
+    if module.suffix == ".zst":
+        return subprocess.run(["zstd", "-dc", str(module)], check=True, capture_output=True).stdout
+    return module.read_bytes()
 
 
 def _furnish(root: Path) -> None:

@@ -23,6 +23,10 @@ class Series:
     at_least: tuple[int, ...] = ()
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 # One kernel for each behaviour that differs: no sysfs of sunrpc, sunrpc's, /sys/fs/nfs, add_xprt.
 SERIES = (
     Series("5.10", "5.10.", "bullseye"),
@@ -37,38 +41,17 @@ EMULATORS = {"bookworm": "bookworm-backports"}
 """Hosts whose own QEMU is slow, and the suite with a better one: 10.0 takes 0.78 of the CPU time of 7.2."""
 EMULATOR = ("qemu-system-x86", "qemu-system-common", "qemu-system-data", "seabios")
 
-SYSTEM = (
-    "systemd-sysv",
-    "udev",
-    "dbus",
-    "kmod",
-    "procps",
-    "mount",
-    "iproute2",
-)
+SYSTEM = _words("systemd-sysv udev dbus kmod procps mount iproute2")
 STORAGE = ("nfs-kernel-server", "nfs-common", "cifs-utils", "btrfs-progs", "bindfs", "fuse3")
-TOOLS = (
-    "busybox-static",
-    "fio",
-    "strace",
-    "tcpdump",
-    "iptables",
-    "dnsmasq-base",
-    "prometheus",
-    "prometheus-node-exporter",
-    "samba",
-    "stunnel4",
-    "man-db",
-)
+TOOLS = _words("""
+    busybox-static fio strace tcpdump iptables dnsmasq-base prometheus prometheus-node-exporter
+    samba stunnel4 man-db
+""")
 # nfstuned's libraries are not among them: its package brings all but python3-systemd.
-PYTHON = (
-    "python3",
-    "python3-hypothesis",
-    "python3-prometheus-client",
-    "python3-pytest",
-    "python3-pytest-timeout",
-    "python3-systemd",
-)
+PYTHON = _words("""
+    python3 python3-hypothesis python3-prometheus-client python3-pytest python3-pytest-timeout
+    python3-systemd
+""")
 PACKAGES = SYSTEM + STORAGE + TOOLS + PYTHON
 
 # Stock kernels have virtio and ext4 as modules; one that is built in lists no file to load.
@@ -104,52 +87,24 @@ ExecStopPost=+/bin/sh -c 'exec systemctl poweroff --force --force >/dev/null 2>&
 WantedBy=multi-user.target
 """
 # Jobs that run by themselves would take the slow processor from the tests; a scenario starts its servers.
-MASKED = (
-    "apt-daily.timer",
-    "apt-daily-upgrade.timer",
-    "dpkg-db-backup.timer",
-    "e2scrub_all.timer",
-    "e2scrub_reap.service",
-    "fstrim.timer",
-    "getty.target",
-    "ldconfig.service",
-    "man-db.timer",
-    "systemd-hwdb-update.service",
-    "systemd-logind.service",
-    "systemd-update-utmp.service",
-)
-DISABLED = (
-    "nfs-server.service",
-    "nfs-blkmap.service",
-    "nmbd.service",
-    "prometheus.service",
-    "prometheus-node-exporter.service",
-    "samba-ad-dc.service",
-    "smbd.service",
-    "stunnel4.service",
-)
+MASKED = _words("""
+    apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer
+    e2scrub_reap.service fstrim.timer getty.target ldconfig.service man-db.timer
+    systemd-hwdb-update.service systemd-logind.service systemd-update-utmp.service
+""")
+DISABLED = _words("""
+    nfs-server.service nfs-blkmap.service nmbd.service prometheus.service
+    prometheus-node-exporter.service samba-ad-dc.service smbd.service stunnel4.service
+""")
 FURNISHING = 3  # counts the changes of how image.py furnishes the guest
 IMAGE_SIZE = "5G"
 
 
 def key() -> str:
     """Return the name of the image that this recipe makes."""
-    parts = (
-        SERIES,
-        USERLAND,
-        EMULATORS,
-        EMULATOR,
-        PACKAGES,
-        BOOT_MODULES,
-        INIT,
-        SERVICE,
-        MASKED,
-        DISABLED,
-        FURNISHING,
-        IMAGE_SIZE,
-        package.shape(),
-    )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+    packages = (SERIES, USERLAND, EMULATORS, EMULATOR, PACKAGES, BOOT_MODULES)
+    files = (INIT, SERVICE, MASKED, DISABLED, FURNISHING, IMAGE_SIZE, package.shape())
+    return hashlib.sha256(repr(packages + files).encode()).hexdigest()[:12]
 
 
 def cache() -> Path:

@@ -25,6 +25,7 @@ _PROJECT = Path(__file__).parents[2]
 _LOOK = _PROJECT / "tests/lab/kit/look.sh"
 _ROOM = 200 << 20
 """For a boot's own files, in bytes."""
+IMAGE = "root.img"
 DROP_IN = "etc/nfsmount.conf.d/50-nfstuned.conf"
 AZURE, NETAPP, GENERIC = "sa1.file.core.windows.net", "10.1.2.4", "nas.lab.internal"
 SHARE, VOLUME, DATA = "/mnt/share", "/mnt/vol1", "/mnt/data"
@@ -40,13 +41,21 @@ class Way(enum.Enum):
     """Nothing prepared it: its first boot runs `nfstuned apply --persist`."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """Which disk: a suite of Debian's for a kernel of the lab."""
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A root disk: a suite of Debian's for a kernel of the lab."""
 
+    kernel: str
     suite: str
-    release: str
     way: Way
+
+    def __str__(self) -> str:
+        return f"{self.kernel}-{self.suite}-{self.way.value}"
+
+    @property
+    def release(self) -> str:
+        """The release of its kernel."""
+        return image.release(self.kernel)
 
 
 @dataclass(frozen=True)
@@ -98,12 +107,12 @@ _PATIENCE = {
 _UNITS = {"lab-address": _ADDRESS_UNIT, "lab-look": _LOOK_UNIT, "lab": recipe.SERVICE}
 
 
-def make(order: Order, folder: Path) -> Report:
+def make(disk: Disk, folder: Path) -> Report:
     """Make `folder`/root.img; return bake's report. Raises RuntimeError, AptError, BuildError."""
     folder.mkdir(parents=True, exist_ok=True)
-    archive = roots.archive(order.suite, roots.BOOTED)
-    deb = "" if order.way is Way.DAEMONLESS else str(package.deb())
-    words = [order.suite, order.release, order.way.value, str(archive), deb, str(folder)]
+    archive = roots.archive(disk.suite, roots.BOOTED)
+    deb = "" if disk.way is Way.DAEMONLESS else str(package.deb())
+    words = [disk.kernel, disk.suite, disk.way.value, str(archive), deb, str(folder)]
     kept = (f"NFSTUNED_LAB_CACHE={recipe.cache()}", "PYTHONDONTWRITEBYTECODE=1")
     as_root = () if os.geteuid() == 0 else ("sudo",)
     _run(*as_root, "env", *kept, sys.executable, "-m", "tests.lab.rootdisk", *words)
@@ -111,18 +120,13 @@ def make(order: Order, folder: Path) -> Report:
     return Report(**{name: tuple(values) for name, values in report.items()})
 
 
-def disk(folder: Path) -> Path:
-    """Return the disk that was made in a folder."""
-    return folder / "root.img"
-
-
-def fstab(order: Order) -> str:
+def fstab(disk: Disk) -> str:
     """Return the mounts of a disk: none of Azure Files asks for connections by itself."""
     share = f"{AZURE}:/sa1/share {SHARE} nfs vers=4.1,sec=sys,hard,_netdev 0 0\n"
-    if order.way is Way.PERSIST:
+    if disk.way is Way.PERSIST:
         return share
     # Debian 12's mount.nfs has room for one server in nfstuned's drop-in: another one asks by itself.
-    more = ",nconnect=8" if order.suite == "bookworm" else ""
+    more = ",nconnect=8" if disk.suite == "bookworm" else ""
     volume = f"{NETAPP}:/vol1 {VOLUME} nfs vers=3,nolock,hard,_netdev{more} 0 0\n"
     return f"{share}{volume}{GENERIC}:/data {DATA} nfs vers=4.2,hard,_netdev 0 0\n"
 
@@ -153,22 +157,22 @@ def _content(path: Path, status: os.stat_result) -> str:
     return str(status.st_rdev)
 
 
-def _make(order: Order, archive: str, deb: str, folder: Path) -> None:
+def _make(disk: Disk, archive: str, deb: str, folder: Path) -> None:
     """Make the disk and the report; runs as root."""
     root, written, owner = folder / "root", folder / "report.json", folder.stat()
     root.mkdir()
     try:
         _run("tar", "-xpf", archive, "--numeric-owner", "--exclude=./dev/*", "-C", str(root))
-        _add_modules(order.release, root)
-        _furnish(order, root)
+        _add_modules(disk.release, root)
+        _furnish(disk, root)
         if deb:
             _install(Path(deb), root)
-        report = Report() if order.way is Way.PERSIST else _bake(order.way, root)
-        _write_disk(root, disk(folder))
+        report = Report() if disk.way is Way.PERSIST else _bake(disk.way, root)
+        _write_disk(root, folder / IMAGE)
     finally:
         shutil.rmtree(root)
     written.write_text(json.dumps(asdict(report)))
-    for path in (disk(folder), written):
+    for path in (folder / IMAGE, written):
         os.chown(path, owner.st_uid, owner.st_gid)
 
 
@@ -187,15 +191,15 @@ def _add_modules(release: str, root: Path) -> None:
         raise RuntimeError(f"{image.disk()} has no modules of {release}")
 
 
-def _furnish(order: Order, root: Path) -> None:
+def _furnish(disk: Disk, root: Path) -> None:
     """Add the server, the mounts, and the units of a boot of the lab."""
     _put(root, "etc/hostname", "image\n")
     _put(root, "etc/hosts", _HOSTS)
     _put(root, "etc/exports", _EXPORTS)
     # The clients of an earlier boot get this long to come back.
     _put(root, "etc/nfs.conf.d/lab.conf", "[nfsd]\ngrace-time=10\nlease-time=10\n")
-    _put(root, "etc/fstab", fstab(order))
-    if order.way is not Way.PERSIST:
+    _put(root, "etc/fstab", fstab(disk))
+    if disk.way is not Way.PERSIST:
         _put(root, "etc/nfstuned/nfstuned.toml", _POLICY)
     for name in ("sa1/share", "vol1", "data", SHARE[1:], VOLUME[1:], DATA[1:], "lab"):
         (root / name).mkdir(parents=True)
@@ -261,5 +265,5 @@ def _run(*command: str) -> str:
 
 
 if __name__ == "__main__":
-    _suite, _release, _way, _archive, _deb, _folder = sys.argv[1:]
-    _make(Order(_suite, _release, Way(_way)), _archive, _deb, Path(_folder))
+    _kernel, _suite, _way, _archive, _deb, _folder = sys.argv[1:]
+    _make(Disk(_kernel, _suite, Way(_way)), _archive, _deb, Path(_folder))

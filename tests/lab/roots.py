@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 from pathlib import Path
 
 from tests.lab import apt, recipe
@@ -54,16 +53,5 @@ def unpack(suite: str, into: Path) -> Path:
 
 
 def _make(suite: str, packages: tuple[str, ...], target: Path) -> None:
-    as_root = () if os.geteuid() == 0 else ("sudo",)
-    apt.run(
-        *as_root,
-        "mmdebstrap",
-        "--quiet",
-        "--variant=minbase",
-        "--format=tar",
-        *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
-        f"--include={','.join(packages)}",
-        suite,
-        str(target),
-        f"deb [signed-by={apt.keyring()}] {apt.mirror()} {suite} main",
-    )
+    left_out = (f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT)
+    apt.bootstrap(suite, packages, target, "--format=tar", *left_out)

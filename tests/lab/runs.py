@@ -1,8 +1,9 @@
-"""Runs of scenarios: the boots of a tier, each one's tests, and their outcomes."""
+"""Runs: the boots of a tier, the files that a boot carries into its guest, and the outcomes of its tests."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -11,13 +12,66 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.lab import guest, image, payload, recipe
+from tests.lab import guest, image, package, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PROJECT = Path(__file__).parents[2]
+SCENARIOS = PROJECT / "tests/lab/scenarios"
+# Scenarios and people in the guest's shell read the first; the second are the parts of tests that run there.
+_DATA = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
+_TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
+MARKERS = {
+    "kernel": "only a kernel can show it: runs on every kernel",
+    "system": "about systemd, udev, packages or other programs: runs on the newest kernel",
+    "release": "measures, floods or takes long: runs before a release, alone on the machine",
+}
+_PYTEST = """[pytest]
+pythonpath = . /usr/lib/nfstuned /usr/lib/nfstuned/vendor
+addopts = --strict-markers --import-mode=importlib -p no:cacheprovider --color=no --no-header -v -rfEsx
+    --durations=25 --durations-min=1
+xfail_strict = true
+filterwarnings = error
+timeout = 600
+verbosity_assertions = 2
+markers =
+"""
 LIMITS = guest.Limits(total_s=5400, first_s=240, quiet_s=660, retries=2, processors=1)
 _KERNELS = tuple(series.name for series in recipe.SERIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The guest's work once it has the package.
+
+    It runs pytest with these arguments, or a module of the kit, or a shell; or it installs the package alone.
+    """
+
+    pytest: tuple[str, ...] = ()
+    module: str = ""
+    interactive: bool = False
+
+    @property
+    def mode(self) -> str:
+        """The word of start.sh for it."""
+        words = {"shell": self.interactive, "module": self.module, "pytest": self.pytest}
+        return next((word for word, wanted in words.items() if wanted), "install")
+
+
+def assemble(folder: Path, order: Order) -> Path:
+    """Fill `folder` with everything that a boot needs; return it. Raises BuildError without a package."""
+    for name in (*_DATA, *_TESTS):
+        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "package").mkdir()
+    shutil.copy(package.deb(), folder / "package")
+    shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
+    markers = "".join(f"    {name}: {meaning}\n" for name, meaning in MARKERS.items())
+    (folder / "pytest.ini").write_text(_PYTEST + markers)
+    (folder / "mode").write_text(f"{order.mode}\n")
+    arguments = (order.module,) if order.module else order.pytest
+    (folder / "arguments").write_text("".join(f"{argument}\n" for argument in arguments))
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +151,7 @@ def install(disk: Path, target: Path, say: Callable[[str], None]) -> None:
     subprocess.run(["cp", "--sparse=always", image.disk(), disk], check=True)
     system = guest.System(image.release(_KERNELS[0]), disk, keeps=True)
     with tempfile.TemporaryDirectory() as temporary:
-        packed = payload.assemble(Path(temporary), payload.Order())
+        packed = assemble(Path(temporary), Order())
         result = guest.boot(system, packed, target, say, LIMITS)
     assert result.passed, f"{result.explain()}\nsee {target}"
 
@@ -111,10 +165,8 @@ def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -
 
 def _files(marker: str) -> tuple[str, ...]:
     """Return the scenario files that have a marker: a guest takes half a second to import one."""
-    found = sorted(payload.SCENARIOS.glob("test_*.py"))
-    return tuple(
-        str(file.relative_to(payload.PROJECT)) for file in found if f"mark.{marker}" in file.read_text()
-    )
+    found = sorted(SCENARIOS.glob("test_*.py"))
+    return tuple(str(file.relative_to(PROJECT)) for file in found if f"mark.{marker}" in file.read_text())
 
 
 def run(
@@ -126,13 +178,22 @@ def run(
 ) -> Run:
     """Boot a system, or a release, run pytest with these arguments in it, and return the outcomes."""
     with tempfile.TemporaryDirectory() as temporary:
-        packed = payload.assemble(Path(temporary), payload.Order(pytest=pytest))
+        packed = assemble(Path(temporary), Order(pytest=pytest))
         boot = guest.boot(system, packed, target, say, limits)
     try:
         outcomes = read_outcomes(boot.files / "junit.xml") if boot.files else ()
     except (OSError, ET.ParseError):
         outcomes = ()
     return Run(boot, outcomes, target)
+
+
+def run_module(
+    module: str, release: str, target: Path, say: Callable[[str], None], limits: guest.Limits
+) -> guest.Result:
+    """Boot a release and run a module of the kit in it. Raises BuildError."""
+    with tempfile.TemporaryDirectory() as temporary:
+        packed = assemble(Path(temporary), Order(module=module))
+        return guest.boot(release, packed, target, say, limits)
 
 
 def read_outcomes(junit: Path) -> tuple[Outcome, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,9 +14,9 @@ from tests.lab.guest import Limits, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 PANIC = "[   12.1] Kernel panic - not syncing: sysrq triggered crash\n"
+LOCKUP = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!"
 
 
 def test_an_end_needs_the_word_of_this_boot() -> None:
@@ -24,33 +25,22 @@ def test_an_end_needs_the_word_of_this_boot() -> None:
     assert guest.end_status("1 passed\n", "abcd") is None
 
 
-def test_an_end_with_results_is_an_end(tmp_path: Path) -> None:
-    assert guest.judge("1 passed\n", "", in_time=True, status=0, files=tmp_path) is Verdict.ENDED
-
-
-def test_an_end_without_results_is_a_loss() -> None:
-    assert guest.judge("1 passed\n", "", in_time=True, status=0, files=None) is Verdict.LOST
-
-
-def test_a_panic_is_a_death_even_when_it_said_nothing() -> None:
-    assert guest.judge("", PANIC, in_time=True, status=None, files=None) is Verdict.DIED
-
-
-def test_an_exit_without_an_end_is_a_death() -> None:
-    assert guest.judge("test_a PASSED\n", "", in_time=True, status=None, files=None) is Verdict.DIED
-
-
-def test_talk_that_stops_is_a_hang() -> None:
-    assert guest.judge("test_a PASSED\n", "", in_time=False, status=None, files=None) is Verdict.HUNG
-
-
-def test_no_talk_at_all_is_silence() -> None:
-    assert guest.judge("", "Linux version", in_time=False, status=None, files=None) is Verdict.SILENT
-
-
-def test_a_soft_lockup_warning_is_no_death() -> None:
-    words = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!"
-    assert guest.judge("test_a\n", words, in_time=False, status=None, files=None) is Verdict.HUNG
+@pytest.mark.parametrize(
+    ("verdict", "output", "more"),
+    [
+        (Verdict.ENDED, "1 passed\n", {"status": 0, "files": Path("files")}),
+        (Verdict.LOST, "1 passed\n", {"status": 0}),
+        (Verdict.DIED, "", {"console": PANIC}),
+        (Verdict.DIED, "test_a PASSED\n", {}),
+        (Verdict.HUNG, "test_a PASSED\n", {"in_time": False}),
+        (Verdict.HUNG, "test_a\n", {"in_time": False, "console": LOCKUP}),
+        (Verdict.SILENT, "", {"in_time": False, "console": "Linux version"}),
+    ],
+)
+def test_each_way_to_end_has_its_verdict(verdict: Verdict, output: str, more: dict[str, Any]) -> None:
+    """A boot passes with its end marker and its results alone; a soft lockup is no death."""
+    ended_early: dict[str, Any] = {"console": "", "in_time": True, "status": None, "files": None}
+    assert guest.judge(output, **(ended_early | more)) is verdict
 
 
 def test_an_empty_result_disk_holds_no_results(tmp_path: Path) -> None:
