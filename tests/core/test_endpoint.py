@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.policy.endpoint import (
-    as_address,
-    is_loopback,
-    plain,
-    split_source,
-)
+from nfstuned.core.policy.endpoint import as_address, is_loopback, plain, split_source
 from nfstuned.core.policy.match import matcher
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume

@@ -363,11 +363,7 @@ def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
 
 @pytest.mark.parametrize(
     ("point", "asked", "result"),
-    [
-        ("/live", "nconnect=8", Result.PLANNED),
-        ("/live", "rw", Result.SKIPPED),
-        ("/a", "rw", Result.PLANNED),
-    ],
+    [("/live", "nconnect=8", Result.PLANNED), ("/live", "rw", Result.SKIPPED), ("/a", "rw", Result.PLANNED)],
     ids=["alike", "differs", "its own"],
 )
 def test_a_live_mount_of_the_server_counts_unless_it_is_the_entry_s(

@@ -31,10 +31,7 @@ LINE = 'sa1:/sa1/share /mnt/a\\040b nfs rw,context="a,b",nconnect=2,hard 0 0 # w
         ("s:/ /m nfs nconnect,b 0 0", "s:/ /m nfs nconnect=4,b 0 0"),
         ("s:/ /m nfs xnconnect=1 0 0", "s:/ /m nfs xnconnect=1,nconnect=4 0 0"),
         ("s:/ /m nfs ,,a 0 0", "s:/ /m nfs ,,a,nconnect=4 0 0"),
-        (
-            's:/ /m nfs context="a,nconnect=9,b",x 0 0',
-            's:/ /m nfs context="a,nconnect=9,b",x,nconnect=4 0 0',
-        ),
+        ('s:/ /m nfs context="a,nconnect=9,b",x 0 0', 's:/ /m nfs context="a,nconnect=9,b",x,nconnect=4 0 0'),
     ],
 )
 def test_the_option_is_changed_in_place_or_stands_last(line: str, expected: str) -> None:

@@ -29,11 +29,7 @@ from nfstuned.parse.proc.machine import parse_release
     ],
 )
 def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(
-    *,
-    release: str,
-    distribution: str,
-    version: str | None,
-    known: bool,
+    *, release: str, distribution: str, version: str | None, known: bool
 ) -> None:
     name, number = distribution.split()
     told = Distribution(name, number, distribution)

@@ -7,12 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.nconnect.transport import (
-    address,
-    is_private,
-    members,
-    transport_groups,
-)
+from nfstuned.core.nconnect.transport import address, is_private, members, transport_groups
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Asked, Maker, Request, Setting
@@ -262,11 +257,7 @@ SUBJECTS: dict[str, tuple[str, Facts, list[str]]] = {
         facts(Made("/a", "nconnect=4", FOUR), Made("/b", "rw", FOUR)),
         [],
     ),
-    "a file newer than the mount accuses nobody": (
-        "NFS204",
-        facts(Made("/a", None, fstab="nconnect=4")),
-        [],
-    ),
+    "a file newer than the mount accuses nobody": ("NFS204", facts(Made("/a", None, fstab="nconnect=4")), []),
     "another mount shows that the file is not newer": (
         "NFS204",
         facts(Made("/a", None, fstab="nconnect=4"), Made("/b")),
@@ -285,11 +276,7 @@ SUBJECTS: dict[str, tuple[str, Facts, list[str]]] = {
     "shares of a private endpoint differ": ("NFS205", _shares("rw", "nconnect=4", "nconnect=2"), ["/1"]),
     "shares that agree are right": ("NFS205", _shares("nconnect=4", "nconnect=4"), []),
     "other servers may differ": ("NFS205", _shares("nconnect=4", "rw", source=f"{NAS}:/sa1/s"), []),
-    "folders may differ": (
-        "NFS205",
-        _shares("nconnect=4", "rw", source=f"{AZURE}:/sa1/s/sub"),
-        [],
-    ),
+    "folders may differ": ("NFS205", _shares("nconnect=4", "rw", source=f"{AZURE}:/sa1/s/sub"), []),
     "a private endpoint is not public": ("NFS206", _shares("rw", "nconnect=4"), []),
     "public endpoints are one": ("NFS206", _shares("rw", "nconnect=4", at=PUBLIC), ["/1"]),
     "public endpoints that agree are right": ("NFS206", _shares("nconnect=4", "nconnect=4", at=PUBLIC), []),

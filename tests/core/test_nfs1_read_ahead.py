@@ -113,8 +113,7 @@ BINDS = tuple(AZURE for _ in range(11))
 
 
 @pytest.mark.parametrize(
-    ("kb", "judge"),
-    [(128, nfs1.low_read_ahead), (20000, nfs1.excessive), (0, nfs1.below_page)],
+    ("kb", "judge"), [(128, nfs1.low_read_ahead), (20000, nfs1.excessive), (0, nfs1.below_page)]
 )
 def test_a_superblock_with_many_mount_points_is_one_finding(
     kb: int, judge: Callable[[Facts], Iterable[Fault]]
@@ -188,13 +187,7 @@ def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount
 
 def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> None:
     everywhere = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15360"\n'
-    all_of_udev = (
-        udev.broken,
-        udev.tolerated,
-        udev.outrun,
-        udev.masking,
-        udev.contested,
-    )
+    all_of_udev = (udev.broken, udev.tolerated, udev.outrun, udev.masking, udev.contested)
     for name, text, hides, said in (
         ("90-a.rules", everywhere, (), "sorts after it, overwrites its value"),
         ("90-a.rules", ONE_LINE.replace("$$", "$"), (), "sorts after it, overwrites its value"),

@@ -286,10 +286,7 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
 @pytest.mark.parametrize(
     ("fields", "strange"),
     [
-        (
-            "nas:/a /a nfs nofail,x-gvfs-show,comment=why,context=a,users,noatime,nosuid,v4.2,retry=1",
-            "",
-        ),
+        ("nas:/a /a nfs nofail,x-gvfs-show,comment=why,context=a,users,noatime,nosuid,v4.2,retry=1", ""),
         ("nas:/a /a nfs nofail,rw,uid=0,credentials=/c,nfsvers=3", "uid,credentials"),
         ("nas:/a /a nfs nofail,nconect=4", "nconect"),
         ("nas:/a /a nfs nofail,vers=3.1.1", "vers=3.1.1"),
@@ -303,14 +300,8 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
         ("nas:/a /a nfs nofail,nconect=4,sloppy", ""),
         ("nas:/a /a nfs nofail,notls", "notls"),
         (f"{AZURE} aznfs {GOOD},notls,clean", ""),
-        (
-            "//nas/a /a cifs vers=3.1.1,cred=/c,dir_mode=0755,serverino,nosharesock,mfsymlinks,_netdev",
-            "",
-        ),
-        (
-            "//nas/a /a smb3 max_channels=4,nobrl,nostrictsync,cache=strict,sec=krb5,cruid=0,_netdev",
-            "",
-        ),
+        ("//nas/a /a cifs vers=3.1.1,cred=/c,dir_mode=0755,serverino,nosharesock,mfsymlinks,_netdev", ""),
+        ("//nas/a /a smb3 max_channels=4,nobrl,nostrictsync,cache=strict,sec=krb5,cruid=0,_netdev", ""),
         ("//nas/a /a cifs vers=4.1,nconnect=4,_netdev", "nconnect,vers=4.1"),
         ("//nas/a /a cifs sec=sys,_netdev", "sec=sys"),
     ],
@@ -371,11 +362,7 @@ def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
         ("", [("Ac", "False")], f"take noac out of {CONF}:2, and add actimeo=30 at the end of"),
         ("", [("acregmin", "5")], f"take acregmin out of {CONF}:2, and add actimeo=30 at the end of"),
         (",noac", [], "write actimeo=30 instead of noac in"),
-        (
-            ",noac",
-            [("acregmin", "5"), ("acdirmax", "9")],
-            TIMES_TAKEN_OUT,
-        ),
+        (",noac", [("acregmin", "5"), ("acdirmax", "9")], TIMES_TAKEN_OUT),
         (",actimeo=5", [("actimeo", "60")], "add actimeo=30 at the end of"),
     ],
 )

@@ -203,17 +203,14 @@ class TestDecide:
 
     def test_the_first_entry_that_matches_wins_over_the_provider(self) -> None:
         entries = policy(
-            (Match(server=("other",)), "generic"),
-            (Match(server=("SA1.*",)), "scratch"),
-            (Match(), "generic"),
+            (Match(server=("other",)), "generic"), (Match(server=("SA1.*",)), "scratch"), (Match(), "generic")
         )
         assert decided(entries, mount("sa1.file.core.windows.net:/s")) == Decision(
             4096, "scratch", "azure-files", lower=True, why="policy 2 of nfstuned.toml"
         )
 
     @pytest.mark.parametrize(
-        "pattern",
-        ["10.0.0.0/24", "10.0.0.5", "10.0.0.*", "sa1.file.core.windows.net.", "*.File.Core.*"],
+        "pattern", ["10.0.0.0/24", "10.0.0.5", "10.0.0.*", "sa1.file.core.windows.net.", "*.File.Core.*"]
     )
     def test_a_server_pattern_means_the_name_and_the_address_of_a_mount(self, pattern: str) -> None:
         entries = policy((Match(server=("nothing", pattern)), "scratch"))
@@ -261,10 +258,7 @@ class TestDecide:
     def test_of_equal_values_the_one_that_does_not_lower_counts(self) -> None:
         gentle = Profile("gentle", ReadAhead(kb=4096))
         entries = policy((Match(mount_point=("/a",)), "scratch"), (Match(), "gentle"))
-        with_gentle = replace(
-            entries,
-            profiles=(*PROFILES, gentle),
-        )
+        with_gentle = replace(entries, profiles=(*PROFILES, gentle))
         seen = decided(with_gentle, mount("nas:/v", "/a"), mount("nas:/v", "/b"))
         assert (seen.kb, seen.lower, seen.why) == (4096, False, "policy 2 of nfstuned.toml")
 
@@ -297,8 +291,7 @@ class TestWithoutVisibleMounts:
 
 NAS = (row("nas"),)
 LOWERING = replace(
-    policy((Match(export=("/a",)), "low")),
-    profiles=(*PROFILES, Profile("low", ReadAhead(1024), lower=True)),
+    policy((Match(export=("/a",)), "low")), profiles=(*PROFILES, Profile("low", ReadAhead(1024), lower=True))
 )
 FOLLOWING = policy((Match(("10.0.0.0/24",)), "scratch"), (Match(export=("/a",)), "generic"))
 SAME_VALUE = policy((Match(export=("/a",)), "azure-netapp-files"))

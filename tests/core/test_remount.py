@@ -21,17 +21,7 @@ from nfstuned.model.mounts import Maker, Request, Result, Setting, Superblock, T
 from nfstuned.model.remount import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.system import Answer, Network, Reach, Reachable
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, Made, answered, facts, on_host
-from tests.core.remounting import (
-    ROOT,
-    argv,
-    left_alone,
-    plan_of,
-    planned,
-    sight,
-    the_plan,
-    tree,
-    why,
-)
+from tests.core.remounting import ROOT, argv, left_alone, plan_of, planned, sight, the_plan, tree, why
 
 BARE, FOUR = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4"
 A = Made("/a", "vers=4.1,clientaddr=10.0.0.9,addr=10.0.0.5,_netdev", BARE, age_s=9)

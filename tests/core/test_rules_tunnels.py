@@ -151,9 +151,7 @@ def waiting(
     entry = TunnelEntry("/map", 3, "10.0.0.4", CONF.format("10.0.0.4"), status, NOW - late_s)
     tls = Tls(watchdog=Unit(installed=True, active=active), services=(service(),), entries=(entry,))
     return replace(
-        facts(),
-        system=System(tls=tls),
-        snapshot=Snapshot(superblocks=(superblock,) if superblock else ()),
+        facts(), system=System(tls=tls), snapshot=Snapshot(superblocks=(superblock,) if superblock else ())
     )
 
 

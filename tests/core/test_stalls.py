@@ -90,10 +90,7 @@ def served() -> list[Counted]:
 def next_to_a_busy_one(idle: Iterable[bytes]) -> list[tuple[Counted, ...]]:
     """A superblock with these connections, and another one of the same server in use."""
     return [
-        (
-            superblock(transports=xprt(20 + n, 20 + n), reads=10 + n),
-            superblock("0:44", V42, transports=lines),
-        )
+        (superblock(transports=xprt(20 + n, 20 + n), reads=10 + n), superblock("0:44", V42, transports=lines))
         for n, lines in enumerate(idle)
     ]
 

@@ -73,12 +73,7 @@ NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
 @pytest.mark.parametrize(
     ("cmdline", "file", "value", "remedy"),
     [
-        (
-            "",
-            "",
-            "",
-            f"write options sunrpc {SLOT}=128 into /etc/modprobe.d/sunrpc-slots.conf",
-        ),
+        ("", "", "", f"write options sunrpc {SLOT}=128 into /etc/modprobe.d/sunrpc-slots.conf"),
         (
             "",
             "/usr/lib/modprobe.d/vendor.conf",
@@ -125,10 +120,7 @@ def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: st
 @pytest.mark.parametrize(
     ("value", "remedy"),
     [
-        (
-            "100",
-            "write max_session_slots=180 instead of max_session_slots=100 in /etc/modprobe.d/z.conf:7",
-        ),
+        ("100", "write max_session_slots=180 instead of max_session_slots=100 in /etc/modprobe.d/z.conf:7"),
         ("256", ""),
     ],
 )

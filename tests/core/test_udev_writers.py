@@ -337,10 +337,7 @@ def test_a_pattern_of_many_stars_is_matched_at_once(pattern: str) -> None:
     assert time.process_time() - start < 1
 
 
-@given(
-    st.text(st.sampled_from("*?ab]!"), max_size=8),
-    st.text(st.sampled_from("ab]!"), max_size=8),
-)
+@given(st.text(st.sampled_from("*?ab]!"), max_size=8), st.text(st.sampled_from("ab]!"), max_size=8))
 def test_stars_match_as_everywhere(pattern: str, text: str) -> None:
     assert matches(UdevToken("KERNEL", None, "==", pattern), text) is fnmatchcase(text, pattern)
 
