@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.exporter import HELP as EXPORTER_HELP
+from nfstuned.cli.service import HELP as EXPORTER_HELP
 from nfstuned.model.samples import MetricFamily
 from nfstuned.view.metrics import GROUP, SERVICE, SUPERBLOCK, TUNING, findings_families
 from tests.core.test_metrics import captured

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.exporter import LISTEN
+from nfstuned.cli.service import LISTEN
 from nfstuned.daemon.metrics import EXPORTER as EXPORTER_FOLDER
 from nfstuned.host.files.replace import LOCK
 from nfstuned.host.persist import FILE

@@ -13,7 +13,7 @@ from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas
 from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
-from nfstuned.host.telemetry.shared_files import read_stalls
+from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
 from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy

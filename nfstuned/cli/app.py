@@ -36,7 +36,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bake": ("bake", "bake_command"),
         "check": ("check", "check_command"),
         "explain": ("explain", "explain_command"),
-        "exporter": ("exporter", "exporter_command"),
+        "exporter": ("service", "exporter_command"),
         "install-files": ("install_files", "install_files_command"),
         "rules": ("explain", "rules"),
         "samples": ("samples", "samples_command"),

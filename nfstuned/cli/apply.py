@@ -112,17 +112,17 @@ def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str
     chosen = _chosen({name for name, value in wish.items() if value not in (None, False)})
     limits = Wish(dry_run=dry_run, yes=bool(wish["yes"]))
     if chosen == "fstab":
-        from nfstuned.app.files import FstabWay
+        from nfstuned.app.nconnect import FstabWay
 
         return run_change(
             root, form, limits, lambda host: FstabWay(host, follow=bool(wish["follow_symlink"]))
         )
     if chosen == "persist":
-        from nfstuned.app.files import PersistWay
+        from nfstuned.app.nconnect import PersistWay
 
         return run_change(root, form, limits, lambda host: PersistWay(host, prune=bool(wish["prune"])))
     if chosen == "remount":
-        from nfstuned.app.remount import GroupWish, RemountWay
+        from nfstuned.app.nconnect import GroupWish, RemountWay
         from nfstuned.host.remount import MountGround
 
         point = str(wish["remount"])

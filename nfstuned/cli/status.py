@@ -12,7 +12,7 @@ from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, 
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.shared_files import read_stalls
+from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.parse.udev.rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,

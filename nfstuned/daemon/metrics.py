@@ -13,7 +13,7 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal
-from nfstuned.host.telemetry.shared_files import EXPORTED, MetricsFile
+from nfstuned.host.telemetry.sinks import EXPORTED, MetricsFile
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Look, Service, Totals
 from nfstuned.view.metrics import exposition, families, findings_lines

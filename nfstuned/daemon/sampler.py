@@ -27,8 +27,7 @@ from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
-from nfstuned.host.telemetry.sample_file import append
-from nfstuned.host.telemetry.shared_files import LATE_S, write_stalls
+from nfstuned.host.telemetry.sinks import LATE_S, append, write_stalls
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from nfstuned.host.files.replace import Original, create, read_original, replace
+from nfstuned.host.files.replace import Original, create, read_original, replace_file
 from nfstuned.host.root import Root
 from nfstuned.parse.etc.nfsmount import PERSISTED
 
@@ -27,13 +27,13 @@ def load_persisted(path: str) -> Original | None:
 def write_persisted(path: str, original: Original | None, text: str, lock: str) -> str:
     """Replace the file that was read by a text; return why it failed, "" where it did not.
 
-    `lock` is as in host.replace. No backup stays: only a text that nfstuned wrote may be replaced, so that
+    `lock` is as in `replace_file`. No backup stays: only a text that nfstuned wrote may be replaced, so that
     nobody's words are in it.
     """
     data = text.encode("utf-8", "surrogateescape")
     if original is None:
         return create(path, data, lock)
-    done = replace(original, data, lock)
+    done = replace_file(original, data, lock)
     if not done.problem and done.backup is not None:
         with suppress(OSError):
             os.unlink(done.backup)

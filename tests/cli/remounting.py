@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nfstuned.app.change import Wish
-from nfstuned.app.remount import GroupWish, RemountWay
+from nfstuned.app.nconnect import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, normalised_point, run_change
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, MountNode

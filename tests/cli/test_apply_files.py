@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.app.change import Host as ChangedHost
 from nfstuned.app.change import Way, Wish
-from nfstuned.app.files import FstabWay, PersistWay
+from nfstuned.app.nconnect import FstabWay, PersistWay
 from nfstuned.cli.apply import run_change
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network

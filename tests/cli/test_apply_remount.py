@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from nfstuned.host.files.replace import locked
-from nfstuned.host.remount import LOCK
+from nfstuned.host.remount import REMOUNT_LOCK
 from nfstuned.model.remount import BusyUse
 from nfstuned.model.system import Network, Reach, Reachable
 from tests.cli import remounting
@@ -212,13 +212,13 @@ def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:
 def test_while_another_one_is_at_it_nothing_is_done(
     here: Remounting, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with locked(str(here.tree / LOCK)):
+    with locked(str(here.tree / REMOUNT_LOCK)):
         assert here.run(form="json", yes=True) == 1
     assert {one["reason"] for one in actions(capsys.readouterr().out)} == {
         "nothing was done: another nfstuned is at it"
     }
     assert here.ground.kernel.calls == []
-    with (here.tree / LOCK).open() as file:
+    with (here.tree / REMOUNT_LOCK).open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 

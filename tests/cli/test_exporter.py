@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.exporter import AGE, INTERVAL, SAMPLED, USABLE, MetricsCollector
+from nfstuned.cli.service import AGE, INTERVAL, SAMPLED, USABLE, MetricsCollector
 from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.ports import free_port

@@ -22,7 +22,7 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.host.telemetry.shared_files import EXPORTED, MetricsFile
+from nfstuned.host.telemetry.sinks import EXPORTED, MetricsFile
 from nfstuned.model.policy import Prometheus
 from nfstuned.view.metrics import MOST_SERIES
 from tests.check import hosts

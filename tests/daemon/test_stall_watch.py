@@ -11,7 +11,7 @@ import pytest
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import StallWatch
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.shared_files import LATE_S, read_stalls
+from nfstuned.host.telemetry.sinks import LATE_S, read_stalls
 from nfstuned.model.samples import Counted, Stall
 from tests.core.test_stalls import at, superblock, xprt
 from tests.host.entries import Entries

@@ -17,9 +17,9 @@ _CALL = re.compile(r"^([a-z_0-9]+)\(")
 _PROGRAM = """\
 import ctypes, os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
-from nfstuned.host.files.replace import read_original, replace
+from nfstuned.host.files.replace import read_original, replace_file
 os.access("/nfstuned-test-begins", os.F_OK)
-done = replace(read_original(sys.argv[2]), bytes.fromhex(sys.argv[3]), sys.argv[4])
+done = replace_file(read_original(sys.argv[2]), bytes.fromhex(sys.argv[3]), sys.argv[4])
 os.access("/nfstuned-test-ends", os.F_OK)
 os.write(2, done.problem.encode())
 os._exit(bool(done.problem))

@@ -40,7 +40,7 @@ def state(file: Path) -> tuple[int, ...]:
 
 
 def replace(file: Path, text: bytes, wrong: Callable[[str], str] | None = None) -> Replaced:
-    return replacing.replace(read_original(str(file)), text, lock(file), wrong)
+    return replacing.replace_file(read_original(str(file)), text, lock(file), wrong)
 
 
 def names(file: Path) -> set[str]:
@@ -137,7 +137,7 @@ def test_a_file_that_changed_meanwhile_is_left(file: Path, how: str) -> None:
         if how == "made a link":
             file.symlink_to("/dev/null")
     before = state(file) if how != "removed" else None
-    done = replacing.replace(original, NEW, lock(file))
+    done = replacing.replace_file(original, NEW, lock(file))
     assert done.problem
     assert done.backup is None
     assert (state(file) if how != "removed" else None) == before
@@ -259,7 +259,7 @@ def test_a_link_is_refused_unless_it_is_to_be_followed(file: Path) -> None:
     file.symlink_to("elsewhere/real")
     with pytest.raises(LinkError, match="symbolic link to elsewhere/real"):
         read_original(str(file))
-    done = replacing.replace(read_original(str(file), follow=True), NEW, lock(file))
+    done = replacing.replace_file(read_original(str(file), follow=True), NEW, lock(file))
     assert done.backup == str(real) + BACKUP
     assert file.is_symlink()
     assert real.read_bytes() == NEW
@@ -276,9 +276,9 @@ def test_anything_but_a_regular_file_is_refused(tmp_path: Path) -> None:
 def test_without_rights_it_says_so_and_changes_nothing() -> None:
     before = state(Path("/etc/hostname"))
     with tempfile.TemporaryDirectory() as folder:
-        done = replacing.replace(read_original("/etc/hostname"), b"never\n", f"{folder}/lock")
+        done = replacing.replace_file(read_original("/etc/hostname"), b"never\n", f"{folder}/lock")
     assert done.problem == "/etc/hostname: Permission denied, so that it is as it was; run it as root"
-    done = replacing.replace(read_original("/etc/hostname"), b"never\n", "/etc/nfstuned-test/lock")
+    done = replacing.replace_file(read_original("/etc/hostname"), b"never\n", "/etc/nfstuned-test/lock")
     assert done.problem == (
         "/etc/nfstuned-test/lock: Permission denied, so that /etc/hostname is as it was; run it as root"
     )

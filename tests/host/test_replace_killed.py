@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.replace import BACKUP, read_original, replace
+from nfstuned.host.files.replace import BACKUP, read_original, replace_file
 from nfstuned.host.files.write import NEW as TEMPORARY
 from tests.host.replacing import calls, command, kill_at, lock
 
@@ -60,7 +60,7 @@ def check(file: Path) -> bytes:
     backup = file.with_name("fstab" + BACKUP)
     if text == NEW or backup.exists():
         assert backup.read_bytes() == OLD
-    assert replace(read_original(str(file)), NEW + b"again\n", lock(file)).problem == ""
+    assert replace_file(read_original(str(file)), NEW + b"again\n", lock(file)).problem == ""
     assert not any(_TEMPORARY.fullmatch(path.name) for path in file.parent.iterdir())
     assert backup.read_bytes() == OLD
     return text

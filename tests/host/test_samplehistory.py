@@ -24,7 +24,7 @@ from nfstuned.core.samples.sample import to_line
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import LONGEST, changes, from_files, from_journal
-from nfstuned.host.telemetry.sample_file import append
+from nfstuned.host.telemetry.sinks import append
 from nfstuned.model.samples import Sample, SampleFile
 from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE

@@ -85,7 +85,7 @@ def read_original(path: str, *, follow: bool = False) -> Original:
         os.close(fd)
 
 
-def replace(
+def replace_file(
     original: Original, data: bytes, lock: str, objection: Callable[[str], str] | None = None
 ) -> Replaced:
     """Give a file that is still as it was read the text `data`; a refusal is a result.
@@ -112,8 +112,8 @@ def replace(
 def create(path: str, data: bytes, lock: str) -> str:
     """Make a file and its missing folder; return the obstacle, "" without one.
 
-    The folder above must be there. `lock` is as for `replace`. A file that somebody else made meanwhile stays
-    as it is. A kill leaves no file or the whole file.
+    The folder above must be there. `lock` is as for `replace_file`. A file that somebody else made meanwhile
+    stays as it is. A kill leaves no file or the whole file.
     """
     folder, name = os.path.split(path)
 

@@ -1,0 +1,232 @@
+"""The files of the service: samples, one a line; the metrics; the superblocks that wait for their servers.
+
+Samples are on a disk that other programs fill, in a file that others may move or remove. It is opened for
+each batch and closed after it: a file that was moved (logrotate) or removed is simply made again, and nothing
+keeps its file system from being unmounted. Every line is a single write(2) to the end (O_APPEND). Of a line
+that is cut short, because the disk is full, the beginning is taken away again; a line that a crash cut short
+gets its line break with the next, so that it never spoils a good line. The other files are replaced.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import stat
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from posixpath import dirname
+
+from nfstuned.host.files.write import destination, make_folders, refresh, rename
+from nfstuned.host.root import Root, demand_local
+from nfstuned.model.samples import Appended, SampleFile, Stall, Stalled
+
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_MODE = 0o644
+"""A sample has no more of a mount than /proc/mounts shows to everybody."""
+
+
+def append(root: Root, target: SampleFile, lines: Sequence[bytes]) -> Appended:
+    """Append lines, each with its line break; put the file aside before a line that would make it too large.
+
+    A fault is the result's reason, and ends the batch.
+    """
+    done = 0
+    try:
+        demand_local(root, target.path)
+        path = root.path(target.path.lstrip("/"))
+        with destination(path) as place, closing(_Tail(*place)) as tail:
+            for line in lines:
+                if tail.size and 0 < target.most_bytes < tail.size + len(line):
+                    tail.put_aside(target.keep)
+                tail.write(line)
+                done += 1
+    except OSError as error:
+        return Appended(done, error.strerror or str(error))
+    return Appended(done)
+
+
+class _Tail:
+    """The end of an open file in a folder. Raises OSError where there can be none."""
+
+    def __init__(self, folder: int, name: str) -> None:
+        self._folder = folder
+        self._name = name
+        self._fd = -1
+        self._break = b""
+        """The line break that the last line lacks where a crash cut it short."""
+        self.size = 0
+        self._open(_MODE)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def write(self, line: bytes) -> None:
+        """Append a line, whole or not at all."""
+        text = self._break + line
+        written = os.write(self._fd, text)
+        self.size += written
+        if written < len(text):
+            self._take_back(written)
+            # Only the next write would show which is full, a disk or a quota.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._break = b""
+
+    def put_aside(self, keep: int) -> None:
+        """Begin a new file with the mode of this; of the old files so many are kept, `.1` the newest."""
+        mode = stat.S_IMODE(os.fstat(self._fd).st_mode)
+        self.close()
+        for number in range(keep, 0, -1):
+            older = self._name if number == 1 else f"{self._name}.{number - 1}"
+            with suppress(FileNotFoundError):
+                rename(self._folder, older, f"{self._name}.{number}")
+        with suppress(FileNotFoundError):
+            if keep == 0:
+                os.unlink(self._name, dir_fd=self._folder)
+        # More were kept before the configuration was changed.
+        with suppress(FileNotFoundError):
+            for number in range(keep + 1, 1000):
+                os.unlink(f"{self._name}.{number}", dir_fd=self._folder)
+        self._open(mode)
+        with suppress(OSError):
+            os.fchmod(self._fd, mode)  # the umask may have taken some of it away
+
+    def _open(self, mode: int) -> None:
+        self._fd = os.open(self._name, _FLAGS, mode, dir_fd=self._folder)
+        try:
+            status = os.fstat(self._fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - the file is closed
+            if status.st_nlink > 1:
+                # In a folder of another user it may be anybody's file.
+                raise OSError(errno.EMLINK, "it has another name as well (a hard link)")  # noqa: TRY301 - as above
+            self.size = status.st_size
+            last = os.pread(self._fd, 1, self.size - 1) if self.size else b""
+        except OSError:
+            self.close()
+            raise
+        self._break = b"" if last in {b"\n", b""} else b"\n"
+
+    def _take_back(self, written: int) -> None:
+        """Remove the beginning of a line, unless another program has written behind it."""
+        end = os.lseek(self._fd, 0, os.SEEK_CUR)
+        with suppress(OSError):
+            if os.fstat(self._fd).st_size == end:
+                os.ftruncate(self._fd, end - written)
+                self.size = end - written
+
+
+EXPORTED = "/run/nfstuned/metrics.prom"
+"""The file that `nfstuned exporter` serves."""
+_STDERR = 2
+_MISTAKE = 255
+"""The status of a child that an error of nfstuned's own ended, which it prints: no errno is so large."""
+_SANDBOX = (
+    "; the service may only write below /run/nfstuned: use that folder and link to the file, see nfstuned(8)"
+)
+
+
+class MetricsFile:
+    """Replaces a file again and again, a single child at a time; `path` is absolute."""
+
+    def __init__(self, root: Root, path: str) -> None:
+        self.path = path
+        self._root = root
+        self._child = 0
+
+    def write(self, make: Callable[[], bytes]) -> None:
+        """Start to write the text that `make` returns in a child; the last write must be `finished`.
+
+        Raises OSError where the path may be on a server, and where no child can be had.
+        """
+        demand_local(self._root, dirname(self.path))
+        self._child = os.fork()
+        if self._child == 0:
+            _be_the_child(self._root.path(self.path[1:]), make)
+
+    @property
+    def writing(self) -> bool:
+        """Whether a write began that was not seen to end."""
+        return self._child != 0
+
+    def finished(self) -> str | None:
+        """Return "" when the last write succeeded (or none began), why it failed, None while it goes on.
+
+        It must be asked after each write, or the child that ended stays a zombie.
+        """
+        if self._child == 0:
+            return ""
+        try:
+            pid, status = os.waitpid(self._child, os.WNOHANG)
+        except ChildProcessError:
+            pid, status = self._child, 0
+        if pid == 0:
+            return None
+        self._child = 0
+        code = os.waitstatus_to_exitcode(status)
+        if code == 0:
+            return ""
+        if code < 0:
+            return f"the process that wrote it was ended by signal {-code}"
+        if code == _MISTAKE:
+            return "an error in nfstuned; please report the traceback that it printed"
+        return os.strerror(code) + (_SANDBOX if code == errno.EROFS else "")
+
+
+def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
+    """Write, and end with the error's number."""
+    code = _MISTAKE
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        refresh(path, make())
+        code = 0
+    except OSError as error:
+        code = error.errno or errno.EIO
+    finally:
+        try:
+            if code == _MISTAKE:
+                import traceback  # noqa: PLC0415 - it is slow to load, and the service has it
+
+                os.write(_STDERR, traceback.format_exc().encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(code)
+
+
+_FOLDER, _STALLED = "run/nfstuned", "stalled.json"
+LATE_S = 30.0
+"""A look that is due for longer does not come: the daemon was stopped."""
+
+
+def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
+    """Replace the look before by this; `next_s` is when the next is due. Raises OSError.
+
+    Times are of CLOCK_MONOTONIC, which every process shares and which no setting of the clock moves.
+    """
+    rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
+    text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
+    make_folders(root.path, _FOLDER)
+    refresh(root.path(f"{_FOLDER}/{_STALLED}"), text.encode())
+
+
+def read_stalls(root: Root) -> Stalled | None:
+    """Return the superblocks that wait; None without a daemon that samples."""
+    now_s = time.monotonic()
+    try:
+        found = json.loads(root.read_or_empty(f"{_FOLDER}/{_STALLED}"))
+        if not found["looked_s"] <= now_s <= found["next_s"] + LATE_S:
+            return None
+        stalls = {(device, bdi): _stall(*rest) for device, bdi, *rest in found["stalled"]}
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
+    return Stalled(now_s, stalls)
+
+
+def _stall(since_s: float, requests: int | None, operations: list[str], *recovering: object) -> Stall:
+    return Stall(float(since_s), requests, tuple(map(str, operations)), recovering == (True,))
