@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from nfstuned.core.mounts.targets import mount_profile
-from nfstuned.core.policy.decision import decide, place, wanted_connections
+from nfstuned.core.policy.decision import classify, decide, wanted_connections
 from nfstuned.core.samples.rates import make_look
 from nfstuned.host.bench.guard import OwnMounts
 from nfstuned.host.observe import observe_host, observe_stanzas, observe_superblocks
@@ -55,12 +55,12 @@ class Ground:
             raise CannotMeasureError(f"{folder} is on no NFS or SMB mount: see nfstuned status")
         _, superblock, mount = max(inside, key=lambda entry: entry[0])
         if mount.fstype in SMB.types:
-            chosen = place(policy, mount, None, snapshot).choice.profile
+            chosen = classify(policy, mount, None, snapshot).choice.profile
             profile = mount_profile(policy, chosen, mount.fstype)
             return cls(root, snapshot, superblock, mount, None, profile.name)
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
-        profile = place(policy, mount, superblock, snapshot).choice.profile
+        profile = classify(policy, mount, superblock, snapshot).choice.profile
         count = wanted_connections(profile, mount.options.get("vers"))
         return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
 

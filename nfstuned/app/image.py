@@ -8,10 +8,14 @@ from typing import ClassVar
 
 from nfstuned.app.change import Dialog, Ended, Plan, Way, refusal_after
 from nfstuned.app.facts import Scope, examine
-from nfstuned.core.image.bake import (
+from nfstuned.core.image import (
     SERVICE,
+    ImageUnit,
+    Wanted,
     interrupted,
     joined,
+    plan_files,
+    plan_removal,
     refused_sections,
     results,
     taken_back,
@@ -23,7 +27,6 @@ from nfstuned.core.image.bake import (
     wanted_service,
     with_remedy,
 )
-from nfstuned.core.image.files import plan_files, plan_removal
 from nfstuned.core.nconnect.persist import (
     FOREIGN,
     DropIn,
@@ -40,7 +43,7 @@ from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
 from nfstuned.host.persist import PATH
-from nfstuned.model.change import IDENTITY, RULE, FileStep, ImageUnit, Wanted, Work, settled
+from nfstuned.model.change import IDENTITY, RULE, FileStep, Work, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy

@@ -39,7 +39,7 @@ from nfstuned.host.bench.documents import names, parse_size, read_bench, suite
 from nfstuned.host.files.write import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, Suite
-from nfstuned.model.policy import WITH
+from nfstuned.model.policy import WORKLOAD_MARK
 from nfstuned.view.bench import (
     HEADER,
     against_lines,
@@ -124,7 +124,7 @@ def _print_plan(ground: Ground, order: BenchOrder, compared: Sequence[BenchSetti
     """Print the plan and the costs. Raises CannotMeasureError where the files have no space."""
     free = demand_space(order.folder, order.suite)
     wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
-    bills = ground.profile.partition(WITH)[0] != GENERIC
+    bills = ground.profile.partition(WORKLOAD_MARK)[0] != GENERIC
     for line in plan_lines(order.folder, order.suite, free, wanted_s):
         note(line)
     for line in cost_lines(order.suite, compared, order.rate, bills=bills):

@@ -9,7 +9,7 @@ import click
 
 from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, REFUSED
 from nfstuned.cli.messages import note
-from nfstuned.core.image.files import plan_files
+from nfstuned.core.image import plan_files
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.installed import contents, own_command

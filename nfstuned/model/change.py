@@ -9,7 +9,6 @@ from enum import Enum
 from types import MappingProxyType
 
 from nfstuned.model.mounts import Result
-from nfstuned.model.system import Unit
 
 IN_IMAGE = "with the image's folder for DIR"
 RELOAD_UDEV = "udevadm control --reload"
@@ -210,25 +209,3 @@ def settled(changes: Iterable[Change], result: Result, reason: str = "") -> tupl
         else change
         for change in changes
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ImageUnit:
-    """A unit of nfstuned's as the image has it: the service, or the unit that gives clones identities."""
-
-    unit: Unit
-    """As the image was before bake: a link that bake wrote does not enable it."""
-    path: str = ""
-    """Its strongest file that is no mask, without a leading slash; "" for none."""
-    text: str = ""
-    """The text of that file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The files that an image should have, and why."""
-
-    changes: tuple[Change, ...] = ()
-    """Planned changes name a file of `contents`; the others have the reason against a file."""
-    contents: Mapping[str, Content] = field(default_factory=dict)
-    """The bytes of each file by its path, without a leading slash."""

@@ -82,25 +82,10 @@ class Rule:
     """The page, kernel file or manual on which it is based."""
     needs: frozenset[Need] = frozenset()
 
-    def __call__(self, facts: Facts) -> Iterator[Fault]:
-        """Yield the faults of a host or an image."""
-        return self.judge(facts)
-
     @property
     def family(self) -> str:
         """The ids' common start: "NFS1" for read-ahead."""
         return self.id[:4]
-
-
-def rule(
-    id_: str, name: str, severity: Severity, *, source: str, needs: tuple[Need, ...] = ()
-) -> Callable[[Callable[[Facts], Iterator[Fault]]], Rule]:
-    """Make a Rule of the function that yields its faults.
-
-    An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel
-    file or the manual on which the rule is based. Without its `needs` a rule is skipped.
-    """
-    return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ SIZE_UNITS = {"G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
 """The bytes of the units of sizes in the configuration."""
 SAMPLE_INTERVAL_S = 60.0
 """The default."""
-WITH = "+"
+WORKLOAD_MARK = "+"
 """The sign between the names of a profile and of the workload that changed it; no name contains it."""
 AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
 """Built-in profiles of providers with rules of their own."""
@@ -94,12 +94,12 @@ class Profile:
         return 1 if version in self.nconnect_not_for else self.nconnect_max
 
     def working(self, workload: Workload) -> Profile:
-        """Return the profile with a workload's changes, named after both with WITH between them.
+        """Return the profile with a workload's changes, named after both with WORKLOAD_MARK between them.
 
         Its read-ahead is the workload's, lowered where it must be, and never above the profile's limit. The
         rules of the profile's vendor still count.
         """
-        named = replace(self, name=f"{self.name}{WITH}{workload.name}", inherits=self.base)
+        named = replace(self, name=f"{self.name}{WORKLOAD_MARK}{workload.name}", inherits=self.base)
         kb, most = workload.read_ahead_kb, self.read_ahead_max_kb
         if kb is None:
             return named
@@ -191,7 +191,7 @@ class Policy:
 
     def profile(self, name: str) -> Profile:
         """Return the profile of that name, with the changes of a workload in the name; raises KeyError."""
-        plain, _, work = name.partition(WITH)
+        plain, _, work = name.partition(WORKLOAD_MARK)
         for profile in self.profiles:
             if profile.name == plain:
                 workload = self.workload(work)

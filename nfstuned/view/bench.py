@@ -20,7 +20,7 @@ from nfstuned.core.bench.compare import (
     spread_of,
 )
 from nfstuned.core.bench.plan import MOST_TRIED, bounds
-from nfstuned.core.policy.match import as_glob
+from nfstuned.core.policy.decision import as_glob
 from nfstuned.core.samples.sample import amount, speed
 from nfstuned.model.bench import (
     SCHEMA,
@@ -32,7 +32,7 @@ from nfstuned.model.bench import (
     Spread,
     Suite,
 )
-from nfstuned.model.policy import WITH
+from nfstuned.model.policy import WORKLOAD_MARK
 from nfstuned.parse.fields import count
 from nfstuned.view.policy import to_toml
 from nfstuned.view.words import NONE, TIME_FORM, Document, duration
@@ -185,7 +185,7 @@ def _number_lines(number: int, measured: MeasuredMount) -> Iterator[str]:
         keys = [f"nconnect = {number}", f"nconnect_max = {number}"]
         if "vers=4.0" in measured.options.split(","):
             keys.append("nconnect_not_for = []")  # or a profile that names 4.0 there would go on with one
-        yield from _profile_lines(measured, *keys, workload=measured.profile.partition(WITH)[2])
+        yield from _profile_lines(measured, *keys, workload=measured.profile.partition(WORKLOAD_MARK)[2])
         yield (
             "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
             f"sudo nfstuned apply --remount {shlex.quote(measured.mount_point)}"
@@ -194,7 +194,7 @@ def _number_lines(number: int, measured: MeasuredMount) -> Iterator[str]:
 
 def _profile_lines(measured: MeasuredMount, *keys: str, workload: str = "") -> Iterator[str]:
     """Yield a profile with these keys for this mount alone; the keys alone where it has its own already."""
-    base = measured.profile.partition(WITH)[0]
+    base = measured.profile.partition(WORKLOAD_MARK)[0]
     name = "measured" + re.sub(r"[^A-Za-z0-9]+", "-", measured.mount_point).rstrip("-")[:50]
     file = f"/etc/nfstuned/conf.d/{name}.toml"
     if base == name:

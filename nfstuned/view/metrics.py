@@ -221,8 +221,6 @@ GROUP = (
 )
 
 
-MOST_SERIES = 41
-"""Of one superblock and its transport group."""
 MOUNT = ("device", "mount_point")
 _MISSING = "NFS412"
 

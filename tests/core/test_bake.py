@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.image.bake import (
+from nfstuned.core.image import (
     RULE,
     SERVICE,
+    ImageUnit,
+    Wanted,
     interrupted,
     joined,
     results,
@@ -16,7 +18,7 @@ from nfstuned.core.image.bake import (
     wanted_service,
 )
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.model.change import Change, ChangeKind, FileStep, ImageUnit, Link, Placement, Wanted, settled
+from nfstuned.model.change import Change, ChangeKind, FileStep, Link, Placement, settled
 from nfstuned.model.mounts import Result
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.nfsmount import PERSISTED

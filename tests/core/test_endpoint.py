@@ -2,8 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.policy.endpoint import as_address, is_loopback, plain, split_source
-from nfstuned.core.policy.match import matcher
+from nfstuned.core.policy.decision import matcher
+from nfstuned.core.policy.endpoint import (
+    as_address,
+    is_loopback,
+    plain,
+    split_source,
+)
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import Endpoint, Superblock, Tunnel

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.image.files import plan_files, plan_removal
+from nfstuned.core.image import plan_files, plan_removal
 from nfstuned.model.change import FileStep, Installed, Link
 from nfstuned.parse.etc.installed import digest
 

@@ -44,7 +44,7 @@ def ask(options: str, fstype: str = "nfs") -> Request:
     ("unit", "found"), [(Unit(), 0), (Unit(installed=True, enabled=True), 0), (Unit(installed=True), 1)]
 )
 def test_only_an_installed_service_can_lack_a_start(unit: Unit, found: int) -> None:
-    assert len(list(not_enabled(facts(system=System(daemon=unit))))) == found
+    assert len(list(not_enabled.judge(facts(system=System(daemon=unit))))) == found
 
 
 @pytest.mark.parametrize(("kb", "found"), [(15360, 0), (128, 1)])
@@ -52,11 +52,11 @@ def test_a_udev_rule_that_raises_every_mount_does_the_services_work(kb: int, fou
     text = RULE.read_text().replace('"15360"', f'"{kb}"')
     rule = UdevFile("/etc/udev/rules.d/99-nfstuned.rules", text)
     ruled = replace(facts(system=System(daemon=Unit(installed=True))), udev=(rule,))
-    assert len(list(not_enabled(ruled))) == found
+    assert len(list(not_enabled.judge(ruled))) == found
 
 
 def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:
-    (fault,) = not_enabled(facts(system=System(daemon=Unit(installed=True, masked=True))))
+    (fault,) = not_enabled.judge(facts(system=System(daemon=Unit(installed=True, masked=True))))
     assert fault.observed == "masked"
     assert fault.remedy.startswith(
         "systemctl --root=DIR unmask nfstuned.service && systemctl --root=DIR enable nfstuned.service, "
@@ -89,20 +89,23 @@ def test_a_kernel_lacks_only_modules_of_the_images_mounts(
     requests: tuple[Request, ...], helpers: set[str], modules: set[str], missing: str
 ) -> None:
     system = kernels(ImageKernel(NEW, frozenset(modules)), helpers=frozenset(helpers))
-    found = list(module_missing(facts(*requests, system=system)))
+    found = list(module_missing.judge(facts(*requests, system=system)))
     assert [fault.subject for fault in found] == ([f"kernel {NEW}"] if missing else [])
     assert all(f"has {missing}" in fault.message for fault in found)
 
 
 def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
     system = kernels(ImageKernel(OLD), ImageKernel(NEW), helpers=HELPER)
-    found = list(module_missing(facts(system=system, distribution="ubuntu")))
+    found = list(module_missing.judge(facts(system=system, distribution="ubuntu")))
     assert [fault.remedy for fault in found] == [
         f"install linux-modules-extra-{release}" for release in (OLD, NEW)
     ]
     arm = kernels(ImageKernel("6.12.107+deb13-arm64"), helpers=HELPER)
-    assert next(module_missing(facts(system=arm))).remedy == "install linux-image-6.12.107+deb13-arm64 again"
-    assert "all modules" in next(module_missing(facts(system=system, distribution="arch"))).remedy
+    assert (
+        next(module_missing.judge(facts(system=arm))).remedy
+        == "install linux-image-6.12.107+deb13-arm64 again"
+    )
+    assert "all modules" in next(module_missing.judge(facts(system=system, distribution="arch"))).remedy
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
 )
 def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -> None:
     system = kernels(ImageKernel("3.10.0"), ImageKernel(release), helpers=HELPER)
-    found = list(kernel_defaults(facts(system=system)))
+    found = list(kernel_defaults.judge(facts(system=system)))
     assert [(fault.subject, fault.observed) for fault in found] == [(f"kernel {release}", observed)]
 
 
@@ -129,8 +132,8 @@ def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -
     ],
 )
 def test_nothing_is_reported_without_a_kernel_nfs_or_a_known_release(system: System) -> None:
-    assert list(kernel_defaults(facts(system=system))) == []
-    assert list(kernel_defaults(facts(ask("vers=3"), system=replace(system, kernels=())))) == []
+    assert list(kernel_defaults.judge(facts(system=system))) == []
+    assert list(kernel_defaults.judge(facts(ask("vers=3"), system=replace(system, kernels=())))) == []
 
 
 def test_each_problem_of_the_configuration_has_its_place() -> None:
@@ -139,7 +142,7 @@ def test_each_problem_of_the_configuration_has_its_place() -> None:
         "/etc/nfstuned/conf.d: cannot be listed: Not a directory",
         "something else",
     )
-    found = list(config_invalid(facts(system=System(config_problems=problems))))
+    found = list(config_invalid.judge(facts(system=System(config_problems=problems))))
     assert [fault.subject for fault in found] == [
         "/etc/nfstuned/nfstuned.toml:2",
         "/etc/nfstuned/conf.d",

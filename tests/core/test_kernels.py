@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.mounts.kernels import has_nconnect, knows_nconnect, read_ahead_is_small
+from nfstuned.core.mounts.options import has_nconnect, knows_nconnect, read_ahead_is_small
 from nfstuned.model.kernel import Distribution
 from nfstuned.parse.proc.machine import parse_release
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,11 +13,11 @@ import pytest
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as nfs1
 from nfstuned.core.rules import nfs1_udev as udev
-from nfstuned.core.rules.remedies import give_workload
+from nfstuned.core.rules.rule import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Fault, Measured, Need
+from nfstuned.model.facts import Facts, Fault, Measured, Need, Rule
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
@@ -86,16 +86,16 @@ def subjects(faults: Iterable[Fault]) -> list[str]:
 def test_below_policy_is_judged_in_whole_pages_and_not_where_there_is_no_page(
     kb: int | None, below: list[str]
 ) -> None:
-    assert subjects(nfs1.low_read_ahead(facts(superblock(kb, AZURE)))) == below
+    assert subjects(nfs1.low_read_ahead.judge(facts(superblock(kb, AZURE)))) == below
 
 
 def test_a_value_that_is_no_multiple_of_the_page_is_reached_by_whole_pages() -> None:
     host = facts(superblock(15360, AZURE))
-    assert not list(nfs1.low_read_ahead(replace(host, snapshot=replace(host.snapshot, page_kb=64))))
+    assert not list(nfs1.low_read_ahead.judge(replace(host, snapshot=replace(host.snapshot, page_kb=64))))
 
 
 def test_128_is_explained_by_the_kernel() -> None:
-    (fault,) = nfs1.low_read_ahead(facts(superblock(128, AZURE)))
+    (fault,) = nfs1.low_read_ahead.judge(facts(superblock(128, AZURE)))
     assert "kernels since 5.4 give every NFS mount 128 KiB (this is 6.12.0)" in fault.message
 
 
@@ -106,32 +106,33 @@ def test_128_is_explained_by_the_kernel() -> None:
 def test_a_read_ahead_above_the_profiles_limit_or_above_every_sensible_value_is_excessive(
     source: str, kb: int, found: list[str]
 ) -> None:
-    assert subjects(nfs1.excessive(facts(superblock(kb, source)))) == found
+    assert subjects(nfs1.excessive.judge(facts(superblock(kb, source)))) == found
 
 
 BINDS = tuple(AZURE for _ in range(11))
 
 
 @pytest.mark.parametrize(
-    ("kb", "judge"), [(128, nfs1.low_read_ahead), (20000, nfs1.excessive), (0, nfs1.below_page)]
+    ("kb", "rule"),
+    [(128, nfs1.low_read_ahead), (20000, nfs1.excessive), (0, nfs1.below_page)],
 )
-def test_a_superblock_with_many_mount_points_is_one_finding(
-    kb: int, judge: Callable[[Facts], Iterable[Fault]]
-) -> None:
-    (fault,) = judge(facts(superblock(kb, *BINDS)))
+def test_a_superblock_with_many_mount_points_is_one_finding(kb: int, rule: Rule) -> None:
+    (fault,) = rule.judge(facts(superblock(kb, *BINDS)))
     assert fault.subject == "/0"
     assert fault.message.endswith("; it is mounted at /1, /10, /2 and 7 more as well")
     line = Request(AZURE, "/7", "vers=4.1", "/etc/fstab", 1)
-    (fault,) = judge(facts(superblock(kb, *BINDS), requests=[line]))
+    (fault,) = rule.judge(facts(superblock(kb, *BINDS), requests=[line]))
     assert fault.subject == "/7"
     others = replace(superblock(kb, *BINDS[:2]), device="0:47")
-    assert len(list(judge(facts(superblock(kb, *BINDS), others)))) == 2
+    assert len(list(rule.judge(facts(superblock(kb, *BINDS), others)))) == 2
 
 
 def test_values_that_nothing_keeps_are_one_finding_a_host() -> None:
     others = replace(superblock(1024, NFS), device="0:47")
     moved = replace(others.mounts[0], point="/x")
-    (fault,) = nfs1.not_persistent(facts(superblock(15360, AZURE, AZURE), replace(others, mounts=(moved,))))
+    (fault,) = nfs1.not_persistent.judge(
+        facts(superblock(15360, AZURE, AZURE), replace(others, mounts=(moved,)))
+    )
     assert fault.subject == "/0"
     assert fault.message.endswith("; the same holds for /1, /x")
 
@@ -153,7 +154,7 @@ STOCK = System(daemon=Unit(installed=True, masks_rules=True))
 )
 def test_a_stock_128_is_one_finding(kb: int, system: System, rules: list[str]) -> None:
     host = replace(facts(superblock(kb, AZURE)), udev=(PACKAGED,), system=system)
-    assert [rule.id for rule in (udev.contested, nfs1.low_read_ahead) if list(rule(host))] == rules
+    assert [rule.id for rule in (udev.contested, nfs1.low_read_ahead) if list(rule.judge(host))] == rules
 
 
 @pytest.mark.parametrize(
@@ -168,17 +169,17 @@ def test_a_chosen_value_is_reported_once_at_its_setting(
     writers: tuple[Setting, ...], files: tuple[UdevFile, ...], subject: str
 ) -> None:
     host = replace(facts(superblock(256, AZURE)), udev=files, writers=writers)
-    (fault,) = (*udev.contested(host), *nfs1.low_read_ahead(host))
+    (fault,) = (*udev.contested.judge(host), *nfs1.low_read_ahead.judge(host))
     assert (fault.subject, fault.remedy.endswith("; then sudo nfstuned apply")) == (subject, True)
 
 
 def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount() -> None:
     host = replace(facts(superblock(128, AZURE)), udev=(EARLY, PACKAGED))
-    (fault,) = (*udev.outrun(host), *udev.contested(host), *nfs1.low_read_ahead(host))
+    (fault,) = (*udev.outrun.judge(host), *udev.contested.judge(host), *nfs1.low_read_ahead.judge(host))
     assert (fault.subject, fault.remedy.endswith(", and sudo nfstuned apply")) == (f"{EARLY.path}:1", True)
     wrong = UdevFile(EARLY.path, ONE_LINE.replace("15360", "1024"))
     host = replace(facts(superblock(128, AZURE)), udev=(wrong, PACKAGED))
-    assert [len(list(judge(host))) for judge in (udev.outrun, udev.contested, nfs1.low_read_ahead)] == [
+    assert [len(list(rule.judge(host))) for rule in (udev.outrun, udev.contested, nfs1.low_read_ahead)] == [
         1,
         0,
         1,
@@ -204,7 +205,7 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
             (file,) if hides else tuple(sorted((file, PACKAGED), key=lambda one: one.path.rpartition("/")[2]))
         )
         host = replace(facts(superblock(15360, AZURE)), udev=files)
-        (fault,) = (fault for judge in all_of_udev for fault in judge(host))
+        (fault,) = (fault for rule in all_of_udev for fault in rule.judge(host))
         assert fault.subject == f"{file.path}:1"
         assert said in fault.message
         assert "/etc/udev/rules.d/99-read-ahead-" not in fault.remedy
@@ -214,16 +215,16 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
 def test_another_rule_of_a_broken_rules_file_keeps_its_own_finding() -> None:
     file = UdevFile(EARLY.path, ONE_LINE.replace("$$", "$") + "\n" + ONE_LINE)
     host = replace(facts(superblock(15360, AZURE)), udev=(file, PACKAGED))
-    assert subjects(udev.tolerated(host)) == [f"{file.path}:1"]
-    (fault,) = udev.outrun(host)
+    assert subjects(udev.tolerated.judge(host)) == [f"{file.path}:1"]
+    (fault,) = udev.outrun.judge(host)
     assert fault.subject == f"{file.path}:3"
     assert fault.remedy.startswith(f"repair line 1 of {file.path}, then sudo mv -n ")
 
 
 def test_bytes_for_kib_are_named() -> None:
-    (fault,) = nfs1.excessive(facts(superblock(15728640, AZURE)))
+    (fault,) = nfs1.excessive.judge(facts(superblock(15728640, AZURE)))
     assert "15728640 is 15360 KiB written in bytes" in fault.message
-    (other,) = nfs1.excessive(facts(superblock(20000, AZURE)))
+    (other,) = nfs1.excessive.judge(facts(superblock(20000, AZURE)))
     assert "bytes" not in other.message
 
 
@@ -233,13 +234,13 @@ def test_bytes_for_kib_are_named() -> None:
 def test_below_a_page_is_nothing(kb: int, page: int, found: list[str]) -> None:
     host = facts(superblock(kb, AZURE))
     host = replace(host, snapshot=replace(host.snapshot, page_kb=page))
-    assert subjects(nfs1.below_page(host)) == found
+    assert subjects(nfs1.below_page.judge(host)) == found
 
 
 def test_a_shared_superblock_is_named_once() -> None:
     shared = superblock(15360, AZURE, AZURE, AZURE)
-    assert subjects(nfs1.shared_conflict(facts(shared, policy=small("small")))) == ["/0"]
-    assert not list(nfs1.shared_conflict(facts(shared, policy=small("azure-netapp-files"))))
+    assert subjects(nfs1.shared_conflict.judge(facts(shared, policy=small("small")))) == ["/0"]
+    assert not list(nfs1.shared_conflict.judge(facts(shared, policy=small("azure-netapp-files"))))
 
 
 def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
@@ -250,25 +251,27 @@ def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
 
 def test_a_mount_of_another_namespace_does_not_count_next_to_the_hosts_own() -> None:
     policy = small("small")
-    assert not list(nfs1.shared_conflict(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy)))
-    (fault,) = nfs1.low_read_ahead(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
+    assert not list(
+        nfs1.shared_conflict.judge(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy))
+    )
+    (fault,) = nfs1.low_read_ahead.judge(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
     assert (fault.subject, fault.expected) == ("/1", "512 KiB")
 
 
 def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> None:
     shared, policy = superblock(15360, AZURE, AZURE, AZURE), small("small")
-    (mixed,) = nfs1.shared_conflict(facts(elsewhere(shared, 0), policy=policy))
+    (mixed,) = nfs1.shared_conflict.judge(facts(elsewhere(shared, 0), policy=policy))
     assert mixed.message.startswith("/1, /2 share one superblock")
-    (away,) = nfs1.shared_conflict(facts(elsewhere(shared, 0, 1, 2), policy=policy))
+    (away,) = nfs1.shared_conflict.judge(facts(elsewhere(shared, 0, 1, 2), policy=policy))
     assert away.message.startswith("/0, /1, /2 share one superblock")
 
 
 def test_nfsrahead_without_settings_writes_128_wherever_its_rule_is_in_force() -> None:
     host = facts(superblock(15360, AZURE))
-    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
+    (fault,) = udev.contested.judge(replace(host, udev=(PACKAGED,)))
     assert (fault.subject, fault.observed, fault.expected) == (RULE_1, "128 KiB", "15360 KiB")
-    assert not list(udev.contested(replace(host, udev=(PACKAGED, LATE))))
-    assert not list(udev.contested(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
+    assert not list(udev.contested.judge(replace(host, udev=(PACKAGED, LATE))))
+    assert not list(udev.contested.judge(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
 
 
 OLD = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
@@ -292,17 +295,17 @@ def test_nfsrahead_gets_one_value_a_version_in_the_deciding_line(
     writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = facts(superblock(15360, AZURE), OLD)
     host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
-    assert [fault.remedy for fault in udev.contested(host)] == [remedy.format(file)]
+    assert [fault.remedy for fault in udev.contested.judge(host)] == [remedy.format(file)]
 
 
 def test_nfsrahead_cannot_have_two_values_for_one_version() -> None:
     host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
-    (fault,) = udev.contested(replace(host, udev=(PACKAGED,)))
+    (fault,) = udev.contested.judge(replace(host, udev=(PACKAGED,)))
     assert "/dev/null" in fault.remedy
 
 
 def test_without_a_mount_nothing_is_contested() -> None:
-    assert not list(udev.contested(replace(facts(), udev=(PACKAGED,))))
+    assert not list(udev.contested.judge(replace(facts(), udev=(PACKAGED,))))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_of_nfs_conf_the_last_line_for_the_version_counts(
 ) -> None:
     writers = tuple(setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = replace(facts(superblock(15360, AZURE)), udev=(PACKAGED,), writers=writers)
-    assert subjects(udev.contested(host)) == found
+    assert subjects(udev.contested.judge(host)) == found
 
 
 def test_a_line_that_is_not_mounted_is_contested_by_its_version() -> None:
@@ -332,7 +335,7 @@ def test_a_line_that_is_not_mounted_is_contested_by_its_version() -> None:
         Request(NFS, "/c", "v3", "/etc/fstab", 3),
     ]
     host = replace(facts(requests=requests), udev=(PACKAGED,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    (fault,) = udev.contested(host)
+    (fault,) = udev.contested.judge(host)
     assert fault.subject == RULE_1
     assert "(/etc/fstab:2, /etc/fstab:3)" in fault.message
 
@@ -349,7 +352,7 @@ def test_a_line_that_is_not_mounted_is_contested_by_its_version() -> None:
 def test_a_foreign_rule_counts_where_it_surely_reaches_nfs(condition: str, found: list[str]) -> None:
     text = f'SUBSYSTEM=="bdi", {condition}ATTR{{read_ahead_kb}}="1024"\n'
     host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", text),))
-    assert subjects(udev.contested(host)) == found
+    assert subjects(udev.contested.judge(host)) == found
 
 
 def guarded(jump: str, text: str, path: str = "/r") -> UdevFile:
@@ -366,10 +369,10 @@ RUN = f"{FINDS}RUN+=\"/bin/sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"
 @pytest.mark.parametrize("text", [LOW, NFS_UTILS, RUN, FINDS + 'ATTR{read_ahead_kb}="1024"\n'])
 def test_a_jump_makes_only_the_rules_uncertain_that_it_may_pass_over(text: str) -> None:
     host = facts(superblock(15360, AZURE))
-    assert subjects(udev.contested(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
-    assert not list(udev.contested(replace(host, udev=(guarded(OPEN, text),))))
+    assert subjects(udev.contested.judge(replace(host, udev=(guarded(CLOSED, text),)))) == ["/r:2"]
+    assert not list(udev.contested.judge(replace(host, udev=(guarded(OPEN, text),))))
     beside = UdevFile("/r", f'{OPEN}, GOTO="end"\nLABEL="end"\n{text}')
-    assert subjects(udev.contested(replace(host, udev=(beside,)))) == ["/r:3"]
+    assert subjects(udev.contested.judge(replace(host, udev=(beside,)))) == ["/r:3"]
 
 
 @pytest.mark.parametrize(
@@ -382,18 +385,18 @@ def test_a_jump_makes_only_the_rules_uncertain_that_it_may_pass_over(text: str) 
 )
 def test_a_program_that_finds_nfs_does_not_decide_alone(condition: str) -> None:
     host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", condition),))
-    assert not list(udev.contested(host))
+    assert not list(udev.contested.judge(host))
 
 
 def test_more_than_is_wanted_is_no_contest_where_the_policy_only_raises() -> None:
     rule = UdevFile("/r", f'SUBSYSTEM=="bdi", {FINDS}ATTR{{read_ahead_kb}}="15360"\n')
-    assert not list(udev.contested(replace(facts(superblock(15360, NFS)), udev=(rule,))))
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, NFS)), udev=(rule,))))
     lowering = facts(superblock(15360, NFS, NFS), policy=small("small"))
     silent = facts(superblock(15360, NFS), policy=replace(POLICY, assignments=(_all("silent"),)))
     only = facts(superblock(15360, NFS), policy=replace(POLICY, assignments=(_all("small"),)))
-    assert not list(udev.contested(replace(silent, udev=(rule,))))
-    assert subjects(udev.contested(replace(only, udev=(rule,)))) == ["/r:1"]
-    assert not list(udev.contested(replace(lowering, udev=(rule,))))
+    assert not list(udev.contested.judge(replace(silent, udev=(rule,))))
+    assert subjects(udev.contested.judge(replace(only, udev=(rule,)))) == ["/r:1"]
+    assert not list(udev.contested.judge(replace(lowering, udev=(rule,))))
 
 
 def _all(profile: str) -> Assignment:
@@ -405,17 +408,17 @@ def test_aznfs_only_raises(value: str, found: list[str]) -> None:
     requests = [Request(AZURE, "/0", "", "/etc/fstab", 1, fstype="aznfs")]
     writers = (setting(AZNFS, "AZNFS_READ_AHEAD_KB", value),)
     host = replace(facts(superblock(15360, AZURE), requests=requests), writers=writers)
-    assert subjects(udev.contested(host)) == found
-    assert not list(udev.contested(replace(facts(superblock(15360, AZURE)), writers=writers)))
+    assert subjects(udev.contested.judge(host)) == found
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, AZURE)), writers=writers)))
 
 
 @pytest.mark.parametrize(("value", "found"), [("true", ["/f:1"]), ("false", [])])
 def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found: list[str]) -> None:
     writers = (setting(EFS_UTILS, "optimize_readahead", value),)
-    assert not list(udev.contested(replace(facts(superblock(15360, EFS)), writers=writers)))
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, EFS)), writers=writers)))
     host = facts(superblock(15360, EFS), policy=replace(POLICY, assignments=(_all("small"),)))
-    assert subjects(udev.contested(replace(host, writers=writers))) == found
-    assert not list(udev.contested(replace(facts(superblock(15360, NFS)), writers=writers)))
+    assert subjects(udev.contested.judge(replace(host, writers=writers))) == found
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, NFS)), writers=writers)))
 
 
 @pytest.mark.parametrize(
@@ -431,19 +434,21 @@ def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found
 )
 def test_tuned_counts_where_its_pattern_meets_the_mount(path: str, value: str, found: list[str]) -> None:
     host = replace(facts(superblock(15360, AZURE)), writers=(setting(TUNED, path, value),))
-    assert subjects(udev.contested(host)) == found
+    assert subjects(udev.contested.judge(host)) == found
 
 
 def test_a_rule_is_outrun_by_a_later_one_with_another_value() -> None:
-    assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED)))) == [f"{EARLY.path}:1"]
-    assert not list(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED, LATE))))
-    assert not list(udev.outrun(replace(facts(), udev=(EARLY, LATE))))
+    assert subjects(udev.outrun.judge(replace(facts(), udev=(EARLY, PACKAGED)))) == [f"{EARLY.path}:1"]
+    assert not list(udev.outrun.judge(replace(facts(), udev=(EARLY, PACKAGED, LATE))))
+    assert not list(udev.outrun.judge(replace(facts(), udev=(EARLY, LATE))))
     both = (setting(NFSRAHEAD, "default", "15360"),)
-    assert not list(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=both)))
+    assert not list(udev.outrun.judge(replace(facts(), udev=(EARLY, PACKAGED), writers=both)))
     one = (setting(NFSRAHEAD, "nfs4", "15360"),)
-    assert subjects(udev.outrun(replace(facts(), udev=(EARLY, PACKAGED), writers=one))) == [f"{EARLY.path}:1"]
+    assert subjects(udev.outrun.judge(replace(facts(), udev=(EARLY, PACKAGED), writers=one))) == [
+        f"{EARLY.path}:1"
+    ]
     host = replace(facts(superblock(15360, AZURE)), udev=(EARLY, PACKAGED), writers=one)
-    assert not list(udev.outrun(host))
+    assert not list(udev.outrun.judge(host))
 
 
 @pytest.mark.parametrize(("jump", "found"), [(CLOSED, True), (OPEN, False)])
@@ -451,8 +456,8 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
     jump: str, *, found: bool
 ) -> None:
     early, late = guarded(jump, ONE_LINE, EARLY.path), guarded(jump, NFS_UTILS, PACKAGED.path)
-    assert bool(list(udev.outrun(replace(facts(), udev=(early, PACKAGED))))) is found
-    assert bool(list(udev.outrun(replace(facts(), udev=(EARLY, late))))) is found
+    assert bool(list(udev.outrun.judge(replace(facts(), udev=(early, PACKAGED))))) is found
+    assert bool(list(udev.outrun.judge(replace(facts(), udev=(EARLY, late))))) is found
 
 
 @pytest.mark.parametrize(
@@ -471,24 +476,26 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
 )
 def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:
     file = UdevFile(f"/etc/udev/rules.d/{name}", text, (hides,))
-    assert subjects(udev.masking(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
+    assert subjects(udev.masking.judge(replace(facts(), udev=(file,)))) == ([file.path] if found else [])
 
 
 def test_a_mask_is_reported_where_nfs_conf_needs_the_hidden_rule() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,))
     host = replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    (fault,) = udev.masking(host)
+    (fault,) = udev.masking.judge(host)
     assert (fault.subject, fault.remedy) == (file.path, f"sudo rm {file.path}, {RELOAD}")
-    assert subjects(udev.masking(replace(host, system=System(daemon=Unit(installed=True))))) == [file.path]
+    assert subjects(udev.masking.judge(replace(host, system=System(daemon=Unit(installed=True))))) == [
+        file.path
+    ]
     for daemon in (Unit(enabled=True), Unit(active=True)):
-        assert not list(udev.masking(replace(host, system=System(daemon=daemon))))
+        assert not list(udev.masking.judge(replace(host, system=System(daemon=daemon))))
 
 
 def test_of_a_file_that_was_not_read_nothing_is_claimed() -> None:
     file = UdevFile("/etc/udev/rules.d/99-nfs.rules", "", (PACKAGED.path,), unread=True)
     settings = (setting(NFSRAHEAD, "nfs4", "15360"),)
     host = replace(facts(superblock(15360, AZURE)), udev=(file,), writers=settings)
-    assert not [*udev.masking(host), *nfs1.not_persistent(host)]
+    assert not [*udev.masking.judge(host), *nfs1.not_persistent.judge(host)]
 
 
 @pytest.mark.parametrize(
@@ -504,14 +511,14 @@ def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
     folder: str, command: str
 ) -> None:
     file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
-    (fault,) = udev.masking(replace(facts(), udev=(file,)))
+    (fault,) = udev.masking.judge(replace(facts(), udev=(file,)))
     assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
 
 
 def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
     paths = ("/usr/lib/udev/rules.d/80-b.rules", EARLY.path)
     files = tuple(UdevFile(path, ONE_LINE) for path in paths)
-    assert [fault.remedy for fault in udev.outrun(replace(facts(), udev=(*files, PACKAGED)))] == [
+    assert [fault.remedy for fault in udev.outrun.judge(replace(facts(), udev=(*files, PACKAGED)))] == [
         f"sudo cp -n {paths[0]} /etc/udev/rules.d/99-read-ahead-80-b.rules, {RELOAD}",
         f"sudo mv -n {paths[1]} /etc/udev/rules.d/99-read-ahead-90-a.rules, {RELOAD}",
     ]
@@ -523,7 +530,7 @@ def test_many_rules_that_are_broken_and_outrun_are_reported_in_time() -> None:
     text = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="1"\n' * 10_000
     host = replace(facts(), udev=(UdevFile("/etc/udev/rules.d/60-a.rules", text), PACKAGED))
     start = time.process_time()
-    assert (len(list(udev.broken(host))), list(udev.outrun(host))) == (10_000, [])
+    assert (len(list(udev.broken.judge(host))), list(udev.outrun.judge(host))) == (10_000, [])
     assert time.process_time() - start < 20
 
 
@@ -532,7 +539,7 @@ def test_a_name_is_one_word_of_the_remedys_command() -> None:
     moved = "'/etc/udev/rules.d/99-read-ahead-60-a; reboot.rules'"
     outran = replace(facts(), udev=(UdevFile(hostile, ONE_LINE), PACKAGED))
     hiding = replace(facts(), udev=(UdevFile(hostile, ONE_LINE, ("/usr/lib/udev/rules.d/x.rules",)),))
-    for fault in (*udev.outrun(outran), *udev.masking(hiding)):
+    for fault in (*udev.outrun.judge(outran), *udev.masking.judge(hiding)):
         assert fault.remedy == f"sudo mv -n '{hostile}' {moved}, {RELOAD}"
 
 
@@ -548,16 +555,16 @@ def test_a_name_is_one_word_of_the_remedys_command() -> None:
 def test_an_unread_file_gets_a_name_that_hides_nothing_and_is_not_outrun(name: str, wanted: str) -> None:
     folder = "/etc/udev/rules.d"
     host = replace(facts(), udev=(PACKAGED,), udev_unread=(UdevFile(f"{folder}/{name}", ONE_LINE),))
-    (fault,) = udev.unread(host)
+    (fault,) = udev.unread.judge(host)
     assert fault.remedy.startswith(f"sudo mv -n {folder}/{name} {folder}/{wanted}, {RELOAD}")
     renamed = replace(host, udev=(PACKAGED, UdevFile(f"{folder}/{wanted}", ONE_LINE)))
-    assert not list(udev.outrun(renamed))
+    assert not list(udev.outrun.judge(renamed))
 
 
 def test_a_file_next_to_its_rules_file_is_another_version_of_it() -> None:
     read = UdevFile("/etc/udev/rules.d/60-a.rules", ONE_LINE)
     unread = UdevFile("/etc/udev/rules.d/60-a.rules.2024", ONE_LINE)
-    assert not list(udev.unread(replace(facts(), udev=(read,), udev_unread=(unread,))))
+    assert not list(udev.unread.judge(replace(facts(), udev=(read,), udev_unread=(unread,))))
 
 
 def sample(ratio: float | None, mib: int, kb: int) -> Sample:
@@ -585,29 +592,29 @@ def sample(ratio: float | None, mib: int, kb: int) -> Sample:
 )
 def test_waste_needs_a_ratio_and_an_amount(ratio: float | None, mib: int, kb: int, found: list[str]) -> None:
     host = replace(facts(superblock(kb, AZURE, AZURE)), measured=Measured(8.0, (sample(ratio, mib, kb),)))
-    assert subjects(nfs1.wasted(host)) == found
+    assert subjects(nfs1.wasted.judge(host)) == found
 
 
 def test_a_right_value_that_nothing_sets_is_named() -> None:
     host = facts(superblock(15360, AZURE))
-    (fault,) = nfs1.not_persistent(host)
+    (fault,) = nfs1.not_persistent.judge(host)
     assert (fault.subject, fault.remedy) == ("/0", "sudo systemctl enable --now nfstuned.service")
     masked = System(daemon=Unit(installed=True, masked=True))
-    (fault,) = nfs1.not_persistent(replace(host, system=masked))
+    (fault,) = nfs1.not_persistent.judge(replace(host, system=masked))
     assert fault.remedy.startswith("sudo systemctl unmask nfstuned.service && sudo systemctl enable --now ")
-    (fault,) = nfs1.low_read_ahead(replace(facts(superblock(128, AZURE)), system=masked))
+    (fault,) = nfs1.low_read_ahead.judge(replace(facts(superblock(128, AZURE)), system=masked))
     assert (
         ", and sudo systemctl unmask nfstuned.service && sudo systemctl enable --now nfstuned" in fault.remedy
     )
-    assert not list(nfs1.not_persistent(facts(superblock(128, AZURE))))
+    assert not list(nfs1.not_persistent.judge(facts(superblock(128, AZURE))))
     low = replace(POLICY, assignments=(_all("low"),), profiles=(Profile("low", ReadAhead(kb=128)),))
-    assert not list(nfs1.not_persistent(facts(superblock(128, AZURE), policy=low)))
+    assert not list(nfs1.not_persistent.judge(facts(superblock(128, AZURE), policy=low)))
 
 
 @pytest.mark.parametrize("daemon", [Unit(installed=True, enabled=True), Unit(installed=True, active=True)])
 def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
     host = replace(facts(superblock(15360, AZURE)), system=System(daemon=daemon))
-    assert not list(nfs1.not_persistent(host))
+    assert not list(nfs1.not_persistent.judge(host))
 
 
 @pytest.mark.parametrize(
@@ -630,28 +637,28 @@ def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
 )
 def test_a_value_that_a_rule_sets_or_may_set_is_persistent(rule: str, found: list[str]) -> None:
     host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", rule),))
-    assert subjects(nfs1.not_persistent(host)) == found
+    assert subjects(nfs1.not_persistent.judge(host)) == found
 
 
 def test_old_kernels_may_give_the_value_themselves() -> None:
     host = facts(superblock(15360, AZURE))
     old = replace(host.snapshot, kernel=KernelRelease((4, 18, 0), "4.18.0"))
-    assert not list(nfs1.not_persistent(replace(host, snapshot=old)))
+    assert not list(nfs1.not_persistent.judge(replace(host, snapshot=old)))
 
 
 def test_the_results_of_earlier_files_count() -> None:
     marks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", KERNEL=="0:*", ENV{MINE}="1"\n')
     rule = UdevFile("/etc/udev/rules.d/20-b.rules", 'ENV{MINE}=="1", ATTR{read_ahead_kb}="1024"\n')
     host = facts(superblock(15360, AZURE))
-    assert subjects(udev.contested(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
-    assert not list(udev.contested(replace(host, udev=(rule,))))
+    assert subjects(udev.contested.judge(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
+    assert not list(udev.contested.judge(replace(host, udev=(rule,))))
 
 
 def test_a_value_in_the_answer_of_an_earlier_program_counts() -> None:
     asks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", PROGRAM="/usr/libexec/nfsrahead %k"\n')
     takes = UdevFile("/etc/udev/rules.d/20-b.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="%c"\n')
     host = facts(superblock(15360, AZURE))
-    assert subjects(udev.contested(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
+    assert subjects(udev.contested.judge(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
 
 
 def test_a_rule_that_never_acts_is_reported_instead_of_the_mount_without_its_value() -> None:
@@ -664,16 +671,18 @@ def test_a_rule_that_never_acts_is_reported_instead_of_the_mount_without_its_val
     ):
         file = UdevFile("/etc/udev/rules.d/99-z.rules", rule)
         host = replace(facts(superblock(128, AZURE)), udev=(file,))
-        (fault,) = (f for judge in (udev.broken, nfs1.low_read_ahead, udev.contested) for f in judge(host))
+        (fault,) = (
+            f for rule in (udev.broken, nfs1.low_read_ahead, udev.contested) for f in rule.judge(host)
+        )
         assert fault.subject == f"{file.path}:1"
         assert fault.remedy.endswith("sudo nfstuned apply")
         # The same by hand: the rule is the reason why nothing keeps it.
         right = replace(facts(superblock(15360, AZURE)), udev=(file,))
-        assert len([f for judge in (udev.broken, nfs1.not_persistent) for f in judge(right)]) == 1
+        assert len([f for rule in (udev.broken, nfs1.not_persistent) for f in rule.judge(right)]) == 1
         # Another value than the policy's would not mend the mount.
         less = file._replace(text=rule.replace("15360", "64").replace("15M", "64K"))
         host = replace(host, udev=(less,))
-        assert subjects(nfs1.low_read_ahead(host)) != []
+        assert subjects(nfs1.low_read_ahead.judge(host)) != []
 
 
 def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: Path) -> None:
@@ -703,7 +712,7 @@ def test_a_running_service_reads_the_policy_before_a_wasted_read_ahead_is_lowere
 ) -> None:
     measured = Measured(8.0, (sample(3.0, 512, 15360),))
     system = System(daemon=Unit(installed=True, active=active))
-    (fault,) = nfs1.wasted(replace(facts(superblock(15360, AZURE)), measured=measured, system=system))
+    (fault,) = nfs1.wasted.judge(replace(facts(superblock(15360, AZURE)), measured=measured, system=system))
     reload = "then sudo systemctl reload nfstuned.service, then sudo nfstuned apply, and measure again"
     assert fault.remedy.endswith(reload) is bool(active)
     assert fault.remedy.endswith("sudo nfstuned apply, and measure again")
@@ -714,6 +723,6 @@ def test_the_remedy_names_all_mounts_of_the_superblock_and_keeps_a_profile_of_on
     entry = Assignment(Match(), "small", "nfstuned.toml: policy[1]")
     for policy, profile in ((POLICY, ""), (replace(POLICY, assignments=(entry,)), "profile")):
         looked = sample(3.0, 512, 15360)
-        (fault,) = nfs1.wasted(replace(facts(both, policy=policy), measured=Measured(8.0, (looked,))))
+        (fault,) = nfs1.wasted.judge(replace(facts(both, policy=policy), measured=Measured(8.0, (looked,))))
         assert 'match={mount_point=["/0","/1"]}' in fault.remedy
         assert ('profile="small"' in fault.remedy) == bool(profile)

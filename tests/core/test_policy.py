@@ -4,8 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation, read_ahead_kb
-from nfstuned.core.policy.match import as_network, matcher
+from nfstuned.core.policy.decision import (
+    as_network,
+    decide,
+    decide_early,
+    depends_on_implementation,
+    matcher,
+    read_ahead_kb,
+)
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Options, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel

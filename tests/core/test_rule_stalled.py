@@ -24,7 +24,7 @@ def facts(tmp_path: Path, words: str = "", name: str = "mount-stalled") -> Facts
 
 
 def message(known: Facts) -> str:
-    (fault,) = stalled(known)
+    (fault,) = stalled.judge(known)
     return fault.message
 
 

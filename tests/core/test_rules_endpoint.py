@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.core.policy.decision import matcher
 from nfstuned.core.policy.endpoint import as_address
-from nfstuned.core.policy.match import matcher
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import run_rules, select_rules
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
@@ -464,7 +464,7 @@ def test_a_tunnel_needs_a_listener_and_an_installed_watchdog_that_runs(
 def test_a_watchdog_that_is_masked_is_unmasked_before_it_is_started(listening: frozenset[int]) -> None:
     for masked in (True, False):
         tls = Tls(replace(STOPPED, masked=masked), listening)
-        (fault,) = helper_down(facts([tunnelled(PRIVATE)], tls=tls))
+        (fault,) = helper_down.judge(facts([tunnelled(PRIVATE)], tls=tls))
         assert fault.remedy.startswith("sudo systemctl unmask aznfswatchdogv4 && sudo") is masked
 
 
@@ -634,7 +634,7 @@ UNITS = "/etc/systemd/system"
 
 
 def corrected(target: Target, tls: Tls) -> Fault:
-    (fault,) = wrong_cloud(facts([target], tls=tls))
+    (fault,) = wrong_cloud.judge(facts([target], tls=tls))
     return fault
 
 

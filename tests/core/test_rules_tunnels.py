@@ -54,7 +54,7 @@ def facts(*services: TunnelService, file: CaFile | None = None, now_s: float | N
 def said(known: Facts) -> list[tuple[str, str]]:
     """Return which of both rules says what was observed."""
     rules = (("unusable", unusable_ca), ("expiring", expiring_ca))
-    return [(name, fault.observed) for name, rule in rules for fault in rule(known)]
+    return [(name, fault.observed) for name, rule in rules for fault in rule.judge(known)]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_without_a_clock_nothing_has_ended() -> None:
 
 def test_a_file_is_reported_once_with_all_tunnels_that_trust_it() -> None:
     servers = [service(f"10.0.0.{number}") for number in range(4, 9)]
-    (fault,) = unusable_ca(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
+    (fault,) = unusable_ca.judge(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
     assert fault.subject == CONF.format("10.0.0.4") + ":1"
     named = "10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more"
     assert fault.message.startswith(
@@ -110,7 +110,7 @@ def test_a_file_is_reported_once_with_all_tunnels_that_trust_it() -> None:
 def test_a_file_of_the_system_is_renewed_by_the_systems_own_means() -> None:
     path = "/etc/ssl/certs/DigiCert_Global_Root_G2.pem"
     tls = Tls(services=(service(ca_file=path),), ca_files={path: CaFile(missing=True)})
-    (fault,) = unusable_ca(replace(facts(), system=System(tls=tls)))
+    (fault,) = unusable_ca.judge(replace(facts(), system=System(tls=tls)))
     assert fault.remedy.startswith("run sudo update-ca-certificates --fresh on Debian")
     assert f"tls-ca-bundle.pem {path}; then sudo pkill -HUP stunnel" in fault.remedy
 
@@ -130,15 +130,15 @@ def test_a_server_is_known_by_its_chain_and_name_or_by_its_own_certificate(
     trust: dict[str, Any], observed: list[str]
 ) -> None:
     known = facts(replace(service(), **trust))
-    assert [fault.observed for fault in unverified(known)] == observed
-    assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified(known))
+    assert [fault.observed for fault in unverified.judge(known)] == observed
+    assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified.judge(known))
 
 
 def test_tunnels_to_different_servers_need_different_ports() -> None:
     other = replace(service("10.0.0.5"), port=20050, accept="127.0.0.1:20050")
-    assert list(port_twice(facts(service(), other))) == []
-    assert list(port_twice(facts(service(), replace(service(), file="/etc/other.conf")))) == []
-    (fault,) = port_twice(facts(service(), service("10.0.0.5")))
+    assert list(port_twice.judge(facts(service(), other))) == []
+    assert list(port_twice.judge(facts(service(), replace(service(), file="/etc/other.conf")))) == []
+    (fault,) = port_twice.judge(facts(service(), service("10.0.0.5")))
     assert fault.subject == CONF.format("10.0.0.5") + ":9"
     assert fault.observed == f"accept = 127.0.0.1:20049 in {CONF.format('10.0.0.4')}:9, too"
     assert "may reach" not in fault.message
@@ -156,12 +156,12 @@ def waiting(
 
 
 def test_an_entry_waits_too_long_when_its_time_is_over_and_the_watchdog_had_a_minute() -> None:
-    assert list(entry_waits(waiting(59))) == []
-    assert list(entry_waits(waiting(3600, status="mounted"))) == []
-    (fault,) = entry_waits(waiting(60))
+    assert list(entry_waits.judge(waiting(59))) == []
+    assert list(entry_waits.judge(waiting(3600, status="mounted"))) == []
+    (fault,) = entry_waits.judge(waiting(60))
     assert (fault.subject, fault.observed) == ("/map:3", "waiting, 60 s over its time")
     assert "pgrep -a mount.nfs" in fault.remedy
-    (fault,) = entry_waits(waiting(60, active=False))
+    (fault,) = entry_waits.judge(waiting(60, active=False))
     assert fault.remedy == "sudo systemctl enable --now aznfswatchdogv4"
 
 
@@ -172,13 +172,13 @@ def test_an_entry_of_a_tunnel_that_is_in_use_or_unknown_is_left_alone() -> None:
         Superblock("0:43", 1, 128, mounts=(mount,)),
         Superblock("0:43", 1, 128, volume=volume),
     ):
-        assert list(entry_waits(waiting(600, superblock=superblock))) == []
+        assert list(entry_waits.judge(waiting(600, superblock=superblock))) == []
     elsewhere = Superblock("0:43", 1, 128, volume=replace(volume, port=2049))
-    assert len(list(entry_waits(waiting(600, superblock=elsewhere)))) == 1
+    assert len(list(entry_waits.judge(waiting(600, superblock=elsewhere)))) == 1
     known = waiting(600)
-    assert list(entry_waits(replace(known, now_s=None))) == []
+    assert list(entry_waits.judge(replace(known, now_s=None))) == []
     tls = replace(known.system.tls, services=())
-    assert list(entry_waits(replace(known, system=System(tls=tls)))) == []
+    assert list(entry_waits.judge(replace(known, system=System(tls=tls)))) == []
 
 
 def refusing(reason: str, trusting: TunnelService | None = None) -> Fault:
@@ -186,7 +186,7 @@ def refusing(reason: str, trusting: TunnelService | None = None) -> Fault:
     tunnel = trusting or service()
     refusal = Refusal("2026.11.25 04:46:34", reason, "CN=sa1")
     tls = Tls(services=(service("10.0.0.5"), tunnel), refusals={tunnel.file: refusal})
-    (fault,) = server_refused(replace(facts(), system=System(tls=tls)))
+    (fault,) = server_refused.judge(replace(facts(), system=System(tls=tls)))
     return fault
 
 
@@ -222,7 +222,7 @@ def full(shares: tuple[float, ...], *mounts: Target, listening: set[int] | None 
     tls = replace(known.system.tls, listening=None if listening is None else frozenset(listening))
     measured = Measured(10, tunnels={service().file: shares})
     system = replace(known.system, tls=tls)
-    return list(thread_full(replace(known, targets=mounts, measured=measured, system=system)))
+    return list(thread_full.judge(replace(known, targets=mounts, measured=measured, system=system)))
 
 
 def test_a_thread_is_full_from_nine_tenths_of_a_processor_on() -> None:
@@ -262,7 +262,7 @@ def test_more_connections_are_proposed_as_many_as_the_mounts_may_have() -> None:
 def test_a_tunnel_without_a_mount_limits_nobody_nor_does_a_tunnel_that_listens_no_more() -> None:
     elsewhere = through("/mnt/b", 20050), through("/mnt/c", host="10.0.0.9")
     assert full((1.0,), *elsewhere) == []
-    assert list(thread_full(replace(facts(service()), targets=(through("/mnt/a"),)))) == []
+    assert list(thread_full.judge(replace(facts(service()), targets=(through("/mnt/a"),)))) == []
     assert full((1.0,), through("/mnt/a"), listening={22}) == []
     assert full((1.0,), through("/mnt/a"), listening={20049})
 

@@ -81,7 +81,7 @@ def test_a_live_mount_and_its_line_are_one() -> None:
 def test_a_remedy_can_be_pasted_and_replaces_the_lines_own_option() -> None:
     line = replace(request("vers=3.1.1,actimeo=30,cache=none"), point="/mnt/a b")
     live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
-    (fault,) = no_cache(host(line, live=(live,)))
+    (fault,) = no_cache.judge(host(line, live=(live,)))
     assert fault.observed == "cache=none"
     assert fault.remedy.startswith("write cache=strict instead of cache=none in /etc/fstab:7, then ")
     assert fault.remedy.endswith("sudo umount '/mnt/a b' and mount it again")
@@ -145,10 +145,10 @@ def test_attribute_caches_of_a_file_have_the_kernels_default(asked: str, seconds
 def test_a_longer_time_takes_the_place_of_times_behind_which_the_kernel_passes_over_it(
     asked: str, place: str
 ) -> None:
-    (fault,) = short_attribute_cache(host(request(asked)))
+    (fault,) = short_attribute_cache.judge(host(request(asked)))
     assert f"write actimeo=30 {place} the options in /etc/fstab:7" in fault.remedy
     shown = mount(LIVE.replace("actimeo=30", "acdirmax=5,acregmax=60"))
-    (fault,) = short_attribute_cache(host(request(asked), live=(shown,)))
+    (fault,) = short_attribute_cache.judge(host(request(asked), live=(shown,)))
     assert f"write actimeo=30 {place} the options in /etc/fstab:7, then sudo umount" in fault.remedy
 
 
@@ -352,5 +352,5 @@ class TestSigning:
 
     def test_the_remedy_leaves_no_option_that_the_kernel_refuses_with_it(self) -> None:
         line = request("vers=3.1.1,sign,nomultichannel", self.VOLUME)
-        (fault,) = signing_cost(self.of_netapp(host(line)))
+        (fault,) = signing_cost.judge(self.of_netapp(host(line)))
         assert fault.remedy == "set max_channels=4 instead of nomultichannel in /etc/fstab:7"

@@ -23,12 +23,12 @@ ONE_LINE = GOOD.replace(" \\\n", "")
 def found(text: str) -> list[tuple[int, str]]:
     """Return line and defect of each broken rule, as NFS105 sees the file."""
     facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))
-    return [(int(fault.subject.removeprefix("/r:")), fault.observed) for fault in broken(facts)]
+    return [(int(fault.subject.removeprefix("/r:")), fault.observed) for fault in broken.judge(facts)]
 
 
 def message(text: str) -> str:
     facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))
-    return next(iter(broken(facts))).message
+    return next(iter(broken.judge(facts))).message
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_character_in_a_comment_that_ends_no_line_for_udev_moves_nothing(end: 
 def test_a_dollar_sign_of_awk_works_and_is_named_with_the_rules_first_line() -> None:
     text = "# azure\n\n" + VENDOR
     facts = Facts(frozenset(), Snapshot(), Policy(()), udev=(UdevFile("/r", text),))
-    assert [(fault.subject, fault.observed) for fault in tolerated(facts)] == [("/r:3", "$4 for $$4")]
+    assert [(fault.subject, fault.observed) for fault in tolerated.judge(facts)] == [("/r:3", "$4 for $$4")]
     assert found(text) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.udev.mask import choose_masks, is_default, set_by_administrator
+from nfstuned.core.udev.writers import choose_masks, is_default, set_by_administrator
 from nfstuned.model.mounts import NFSRAHEAD, Setting
 from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
 from nfstuned.parse.udev.rules import parse_udev_rules

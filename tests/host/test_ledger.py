@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.image.files import plan_files
+from nfstuned.core.image import plan_files
 from nfstuned.errors import ParseError
 from nfstuned.host.files.ledger import Ledger, digest_at, missing_folders, put, take, take_folders
 from nfstuned.host.files.write import NEW

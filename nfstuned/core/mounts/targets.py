@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, asked_options
-from nfstuned.core.policy.decision import Place, choose_profile, join_decisions, place
+from nfstuned.core.policy.decision import Classification, choose_profile, classify, join_decisions, matcher
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     as_address,
@@ -16,11 +16,10 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
-from nfstuned.core.policy.match import matcher
 from nfstuned.model.facts import NFS_TYPES, SMB_TYPES, Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock, UnitState
-from nfstuned.model.policy import WITH, Policy, Profile
+from nfstuned.model.policy import WORKLOAD_MARK, Policy, Profile
 
 SMB_SUFFIX = "-smb"
 _SMB_KEYS = ("actimeo_min", "max_channels")
@@ -42,7 +41,10 @@ def targets(
             for superblock in snapshot.superblocks
             for target in _targets_of(superblock, snapshot, policy, intents)
         ),
-        *(_live_target(mount, place(policy, mount, None, snapshot), policy, intents) for mount in smb_mounts),
+        *(
+            _live_target(mount, classify(policy, mount, None, snapshot), policy, intents)
+            for mount in smb_mounts
+        ),
     ]
     known = {target.request for target in live}
     planned: dict[tuple[str, str], Request] = {}
@@ -101,23 +103,23 @@ def _targets_of(
     superblock: Superblock, snapshot: Snapshot, policy: Policy, intents: Intents
 ) -> Iterator[Target]:
     """Yield the mounts of a superblock as targets; all of them have the decision of the superblock."""
-    placed = [(mount, place(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
-    decision = join_decisions(placed) if placed else None
-    for mount, where in placed:
+    mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
+    decision = join_decisions(mounts) if mounts else None
+    for mount, classified in mounts:
         stats = snapshot.stanza_of(mount, superblock)
-        target = _live_target(mount, where, policy, intents)
+        target = _live_target(mount, classified, policy, intents)
         yield replace(target, superblock=superblock, decision=decision, stats=stats)
 
 
-def _live_target(mount: Mount, where: Place, policy: Policy, intents: Intents) -> Target:
+def _live_target(mount: Mount, classified: Classification, policy: Policy, intents: Intents) -> Target:
     """Return a live mount as a target, without the facts of an NFS superblock."""
     return Target(
         subject=mount.point,
         point=mount.point,
         source=mount.source,
         fstype=mount.fstype,
-        endpoint=where.endpoint,
-        profile=mount_profile(policy, where.choice.profile, mount.fstype),
+        endpoint=classified.endpoint,
+        profile=mount_profile(policy, classified.choice.profile, mount.fstype),
         live=mount,
         asked=intents.of(mount),
         request=intents.planned(mount),
@@ -153,7 +155,7 @@ def mount_profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     """Return the profile of a mount. An SMB mount has the profile NAME-smb where `chosen` is NAME."""
     if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
-    plain_name = chosen.name.partition(WITH)[0]
+    plain_name = chosen.name.partition(WORKLOAD_MARK)[0]
     named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (plain_name, chosen.base))
     if named or base is None:
         return named or chosen

@@ -6,7 +6,7 @@ import itertools
 import posixpath
 from collections.abc import Sequence
 
-from nfstuned.core.mounts.kernels import V4_0_SINCE
+from nfstuned.core.mounts.options import NCONNECT_V4_0_SINCE
 from nfstuned.core.mounts.requests import asked_options, is_version, last_asked, requested
 from nfstuned.core.nconnect.transport import (
     busy_connections,
@@ -75,7 +75,7 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
     asked, wanted = last_asked(target.asked, "nconnect"), target.asked_nconnect
     got = effective_nconnect(target, facts)
     release = facts.snapshot.kernel
-    old = release is None or release.version < V4_0_SINCE
+    old = release is None or release.version < NCONNECT_V4_0_SINCE
     # The kernel may ignore the option for this version or protocol: then nobody came first.
     ignored = target.protocol != "tcp" or (old and target.version in {None, "4", "4.0"})
     if asked is None or wanted is None or got in {None, wanted} or ignored:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from nfstuned.core.mounts.kernels import V4_0_SINCE, knows_nconnect
-from nfstuned.core.mounts.options import has_kerberos, security
+from nfstuned.core.mounts.options import NCONNECT_V4_0_SINCE, has_kerberos, knows_nconnect, security
 from nfstuned.core.mounts.requests import Intents, wants_tunnel
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.transport import (
@@ -26,9 +25,8 @@ from nfstuned.core.nconnect.transport import (
     transport_groups,
     usable,
 )
-from nfstuned.core.policy.decision import choose_profile
+from nfstuned.core.policy.decision import choose_profile, matcher
 from nfstuned.core.policy.endpoint import GENERIC, as_address, asked_port, is_loopback, plain, split_source
-from nfstuned.core.policy.match import matcher
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options
 from nfstuned.model.mounts import Maker, Request, Result, Snapshot
@@ -171,7 +169,7 @@ def _old_kernel(target: Target, facts: Facts) -> str:
         return "NFS 4.0 has nconnect only since Linux 5.8" if asked == "4.0" else ""
     if not knows_nconnect(release, facts.snapshot.distribution, asked):
         return f"Linux {release.text} does not know nconnect"
-    if asked == "4.0" and release.version < V4_0_SINCE:
+    if asked == "4.0" and release.version < NCONNECT_V4_0_SINCE:
         return f"Linux {release.text} ignores nconnect with NFS 4.0"
     return ""
 

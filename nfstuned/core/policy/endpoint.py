@@ -85,12 +85,6 @@ _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
-MULTIPATH = frozenset({
-    *("spread_reads", "spread_writes", "pconnect", "mdconnect"),
-    *("remoteports", "localports", "localports_failover"),
-})  # fmt: skip
-"""Options of vendors' own clients with more connections than the kernel's."""
-
 _MOST_KEPT = 2048
 """The size of the caches by host and address: each look asks about all of them."""
 

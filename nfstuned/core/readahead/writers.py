@@ -10,8 +10,7 @@ from fnmatch import fnmatchcase
 from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import EFS, is_loopback, split_source
-from nfstuned.core.udev.mask import is_default
-from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all
+from nfstuned.core.udev.writers import in_force, is_default, is_nfsrahead, reaches_all
 from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import nfs_version

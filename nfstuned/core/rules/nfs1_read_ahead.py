@@ -6,21 +6,33 @@ from collections.abc import Iterator, Sequence
 
 from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of
 from nfstuned.core.readahead.writers import fits_policy, other_writers, profile_of, wanted_kb
-from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs1_udev import SERVICE, contested_values, has_lost, lost_kbs, overtaken_rules
-from nfstuned.core.rules.remedies import enable, give_workload, name_others, source_of, unmask
-from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    INFO,
+    LIVE,
+    SAMPLE,
+    WARNING,
+    Manual,
+    enable,
+    give_workload,
+    name_others,
+    rule,
+    source_of,
+    unmask,
+)
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages
-from nfstuned.model.policy import MOST_KB, RANDOM, WITH
+from nfstuned.model.policy import MOST_KB, RANDOM, WORKLOAD_MARK
 from nfstuned.parse.fields import some
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)
 """From this kernel on a mount starts with 128 KiB; earlier kernels took 15 times its rsize."""
 
 
-@rule("NFS101", "read-ahead-below-policy", WARNING, needs=(LIVE,), source=sources.PERFORMANCE)
+@rule("NFS101", "read-ahead-below-policy", WARNING, needs=(LIVE,), source=Manual.PERFORMANCE)
 def low_read_ahead(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with less read-ahead than their profile's, but for less than a page (`below_page`).
 
@@ -52,7 +64,7 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS102", "read-ahead-excessive", WARNING, needs=(LIVE,), source=sources.PERFORMANCE)
+@rule("NFS102", "read-ahead-excessive", WARNING, needs=(LIVE,), source=Manual.PERFORMANCE)
 def excessive(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with more read-ahead than their profile allows, or than every sensible value."""
     for target, kb, others in _by_superblock(facts):
@@ -133,7 +145,7 @@ def wasted(facts: Facts) -> Iterator[Fault]:
         # All mounts of a superblock share its value, and so they all need the workload.
         mounts = target.superblock.mounts if target.superblock else ()
         points = dict.fromkeys([target.point, *(mount.point for mount in mounts if not mount.foreign)])
-        profile = target.profile.name.partition(WITH)[0]
+        profile = target.profile.name.partition(WORKLOAD_MARK)[0]
         own = profile if profile != target.endpoint.provider else ""
         command = give_workload(tuple(points), own, RANDOM)
         yield Fault(

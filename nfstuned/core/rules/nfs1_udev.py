@@ -15,11 +15,17 @@ from nfstuned.core.readahead.writers import (
     other_writers,
     wanted_kb,
 )
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.rule import ERROR, WARNING, rule
+from nfstuned.core.rules.rule import ERROR, WARNING, Manual, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
-from nfstuned.core.udev.mask import is_copy, set_by_administrator
-from nfstuned.core.udev.writers import file_writers, is_nfsrahead, reaches_all, rule_writers, unsure
+from nfstuned.core.udev.writers import (
+    file_writers,
+    is_copy,
+    is_nfsrahead,
+    reaches_all,
+    rule_writers,
+    set_by_administrator,
+    unsure,
+)
 from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import NFSRAHEAD
@@ -99,7 +105,7 @@ def _has_too_little(target: Target, kb: int) -> bool:
     return target.superblock is not None and target.superblock.read_ahead_kb == kb < (wanted_kb(target) or 0)
 
 
-@rule("NFS105", "udev-rule-broken", ERROR, source=sources.UDEV)
+@rule("NFS105", "udev-rule-broken", ERROR, source=Manual.UDEV)
 def broken(facts: Facts) -> Iterator[Fault]:
     """Yield rules with another effect than their author meant, with all other defects of their files.
 
@@ -108,7 +114,7 @@ def broken(facts: Facts) -> Iterator[Fault]:
     return _rule_faults(facts, works=False)
 
 
-@rule("NFS111", "udev-rule-tolerated", WARNING, source=sources.UDEV)
+@rule("NFS111", "udev-rule-tolerated", WARNING, source=Manual.UDEV)
 def tolerated(facts: Facts) -> Iterator[Fault]:
     """Yield rules that work although udev complains of them, with all other defects of their files."""
     return _rule_faults(facts, works=True)
@@ -179,7 +185,7 @@ def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], 
     return {(path, line): None for path, rule in rules for line in range(rule.line, rule.last + 1)}
 
 
-@rule("NFS106", "udev-rule-masked", WARNING, source=sources.UDEV)
+@rule("NFS106", "udev-rule-masked", WARNING, source=Manual.UDEV)
 def masking(facts: Facts) -> Iterator[Fault]:
     """Yield files that hide a packaged file of the same name, unless NFS105 reports their rules."""
     broken_files = {path for path, _ in broken_rules(facts)}
@@ -240,7 +246,7 @@ def _is_nfs_rules(file: UdevFile | RuleWriter) -> bool:
     return path.endswith(f"/{NFS_RULES}")
 
 
-@rule("NFS112", "udev-file-unread", WARNING, source=sources.UDEV)
+@rule("NFS112", "udev-file-unread", WARNING, source=Manual.UDEV)
 def unread(facts: Facts) -> Iterator[Fault]:
     """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
     for writer in _unread_writers(facts):
@@ -285,7 +291,7 @@ def lost_kbs(facts: Facts) -> list[int]:
     return [kb for kb in (*broken_kbs, *(each.kb for each in _unread_writers(facts))) if kb is not None]
 
 
-@rule("NFS107", "udev-rule-outrun", WARNING, source=sources.UDEV)
+@rule("NFS107", "udev-rule-outrun", WARNING, source=Manual.UDEV)
 def outrun(facts: Facts) -> Iterator[Fault]:
     """Yield rules with a value that nfs-utils' rule overwrites, because its file comes later.
 

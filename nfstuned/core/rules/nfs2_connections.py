@@ -8,9 +8,19 @@ from dataclasses import dataclass, replace
 from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
 from nfstuned.core.nconnect.transport import transport_groups
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import ParameterWish, parameter, permanent_setting
-from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    INFO,
+    LIVE,
+    SAMPLE,
+    WARNING,
+    Manual,
+    ParameterWish,
+    parameter,
+    permanent_setting,
+    rule,
+)
 from nfstuned.model.change import quote
 from nfstuned.model.facts import NFS_TYPES, Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
@@ -103,7 +113,7 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS209", "queue-depth-high", ADVICE, needs=(SAMPLE,), source=sources.PERFORMANCE)
+@rule("NFS209", "queue-depth-high", ADVICE, needs=(SAMPLE,), source=Manual.PERFORMANCE)
 def queue_deep(facts: Facts) -> Iterator[Fault]:
     """Yield one Azure Files mount of each group with more requests at a time than are of use."""
     for group in _measured(facts):
@@ -119,7 +129,7 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS212", "nconnect-latency-bound", ADVICE, needs=(SAMPLE,), source=sources.PERFORMANCE)
+@rule("NFS212", "nconnect-latency-bound", ADVICE, needs=(SAMPLE,), source=Manual.PERFORMANCE)
 def latency_bound(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each group with nconnect that has one request at a time."""
     for group in _measured(facts):
@@ -136,7 +146,7 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS210", "slot-table-unbounded", WARNING, source=sources.SLOTS)
+@rule("NFS210", "slot-table-unbounded", WARNING, source=Manual.SLOTS)
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
     crowded = crowd(facts, SLOT_TABLE)
@@ -154,7 +164,7 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS211", "session-slots-low", ADVICE, source=sources.SLOTS)
+@rule("NFS211", "session-slots-low", ADVICE, source=Manual.SLOTS)
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
     crowded = crowd(facts, SESSION_SLOTS)
@@ -248,7 +258,7 @@ _NAMED = {"server": "Server", "mountpoint": "MountPoint"}
 _KNOWN = (*_NAMED, _VARIABLES, GLOBAL)
 
 
-@rule("NFS213", "remount-cannot-change", INFO, source=sources.NFS)
+@rule("NFS213", "remount-cannot-change", INFO, source=Manual.NFS)
 def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab and of units that remount with an option that a mount keeps for its life."""
     for request in facts.snapshot.requests:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from nfstuned.core.mounts.kernels import knows_nconnect
-from nfstuned.core.mounts.options import has_kerberos, security
+from nfstuned.core.mounts.options import has_kerberos, knows_nconnect, security
 from nfstuned.core.mounts.requests import is_global, last_asked
 from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
@@ -25,16 +24,14 @@ from nfstuned.core.nconnect.transport import (
     transport_groups,
 )
 from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import name_others, source_of
-from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, Manual, name_others, rule, source_of
 from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import AZURE_FILES
 from nfstuned.parse.fields import some
 
 
-@rule("NFS201", "nconnect-below-policy", ADVICE, source=sources.PERFORMANCE)
+@rule("NFS201", "nconnect-below-policy", ADVICE, source=Manual.PERFORMANCE)
 def nconnect_below_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers with mounts that have fewer connections than their profile asks for.
 
@@ -81,7 +78,7 @@ def _present(target: Target, facts: Facts) -> int | None:
     return busy_connections(target) or effective_nconnect(target, facts)
 
 
-@rule("NFS202", "nconnect-above-policy", WARNING, source=sources.PERFORMANCE)
+@rule("NFS202", "nconnect-above-policy", WARNING, source=Manual.PERFORMANCE)
 def above_policy(facts: Facts) -> Iterator[Fault]:
     """Yield servers with mounts that have more connections than their profile allows.
 
@@ -137,7 +134,7 @@ def _is_above(target: Target, facts: Facts) -> bool:
     return not (overruled(target, facts) and (target.asked_nconnect or 0) <= most)
 
 
-@rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=sources.NETAPP)
+@rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=Manual.NETAPP)
 def kernel_without_nconnect(facts: Facts) -> Iterator[Fault]:
     """Yield the mounts that ask for nconnect where the kernel does not know it: the cause is one."""
     release = facts.snapshot.kernel
@@ -164,7 +161,7 @@ def kernel_without_nconnect(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS204", "nconnect-inherited", WARNING, source=sources.NETAPP)
+@rule("NFS204", "nconnect-inherited", WARNING, source=Manual.NETAPP)
 def inherited(facts: Facts) -> Iterator[Fault]:
     """Yield servers with mounts that do not get the nconnect that they ask for: another came first."""
     for server, lost in _overruled(facts):
@@ -306,7 +303,7 @@ def _in(place: str) -> str:
     return f" in {place}" if place else ""
 
 
-@rule("NFS205", "nconnect-shared-private-endpoint", WARNING, source=sources.PERFORMANCE)
+@rule("NFS205", "nconnect-shared-private-endpoint", WARNING, source=Manual.PERFORMANCE)
 def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
     """Yield private endpoints over which several shares are mounted that ask for different nconnect.
 
@@ -323,7 +320,7 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS206", "nconnect-public-endpoint", WARNING, source=sources.PERFORMANCE)
+@rule("NFS206", "nconnect-public-endpoint", WARNING, source=Manual.PERFORMANCE)
 def public_endpoint(facts: Facts) -> Iterator[Fault]:
     """Yield mounts over public endpoints that ask for different nconnect: one finding for all of them.
 
@@ -461,7 +458,7 @@ def _number(count: int) -> str:
     return "no nconnect" if count == 1 else f"nconnect={count}"
 
 
-@rule("NFS207", "nconnect-with-kerberos", WARNING, source=sources.NETAPP)
+@rule("NFS207", "nconnect-with-kerberos", WARNING, source=Manual.NETAPP)
 def with_kerberos(facts: Facts) -> Iterator[Fault]:
     """Yield servers with Kerberos mounts that have several connections.
 

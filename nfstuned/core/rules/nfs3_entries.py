@@ -19,15 +19,14 @@ from nfstuned.core.mounts.options import (
     wanted_by_smb,
     wanted_though_sloppy,
 )
-from nfstuned.core.policy.endpoint import MULTIPATH, as_address, plain, split_source
-from nfstuned.core.policy.match import provider_by_name
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.rule import ERROR, INFO, WARNING, rule
+from nfstuned.core.policy.decision import matcher, provider_by_name
+from nfstuned.core.policy.endpoint import GENERIC, as_address, plain, split_source
+from nfstuned.core.rules.rule import ERROR, INFO, WARNING, Manual, rule
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_version, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request, Unread, UnreadMap
-from nfstuned.model.policy import AZURE_FILES
+from nfstuned.model.policy import AZURE_FILES, Policy
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.etc.fstab import SMB
 from nfstuned.parse.fields import MASK, holds_secret, quoted
@@ -47,7 +46,7 @@ _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
-@rule("NFS308", "fstab-not-network-aware", WARNING, source=sources.MOUNTING)
+@rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
 def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
     for target, request in _requests(facts.targets):
@@ -96,7 +95,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
     that it cannot read.
     """
     for _, request in _requests(facts.targets):
-        strange, misused = _wrong(request, facts.snapshot.kernel)
+        strange, misused = _wrong(request, facts)
         versions: tuple[str, ...] = ()
         stale: tuple[str, ...] = ()
         if request.fstype not in SMB:
@@ -109,17 +108,17 @@ def foreign_options(facts: Facts) -> Iterator[Fault]:
             yield _refused(request, strange, misused, versions, stale)
 
 
-def is_refused_line(request: Request, kernel: KernelRelease | None) -> bool:
-    """Whether one of a line's options prevents its mount."""
-    return any(_wrong(request, kernel))
+def is_refused_line(request: Request, facts: Facts) -> bool:
+    """Whether an option of a line prevents its mount."""
+    return any(_wrong(request, facts))
 
 
-def _wrong(request: Request, kernel: KernelRelease | None) -> tuple[tuple[str, ...], tuple[_Misused, ...]]:
+def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misused, ...]]:
     """Return the unknown options, and the options with refused values."""
-    options = parse_options(request.options)
+    options, kernel = parse_options(request.options), facts.snapshot.kernel
     sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
-    misused = [*_misused(options, request, sloppy=sloppy)]
+    misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
     if request.fstype in SMB and kernel is not None and kernel.version >= WITHOUT_NTLM:
         wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
         misused += [
@@ -221,15 +220,17 @@ class _Misused:
         return "" if self.value is None or self.wanted == NO_VALUE else quoted(self.value)
 
 
-def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_Misused]:
+def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool) -> Iterator[_Misused]:
     judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
     named = nfs_version(request.fstype, options)
+    of_kernel = matcher(policy).providers.by_options(options) == GENERIC
+    more_connections = not of_kernel or any(name in options for name in option_names().multipath)
     for name, value in options.pairs:
         # mount.nfs takes the minor version of vers=4.1 and drops minorversion's.
         if name == "minorversion" and named not in {None, (4, decimal(value))}:
             continue
         # Vendors' own clients take more connections than the kernel's.
-        if name == "nconnect" and any(option in MULTIPATH for option, _ in options.pairs):
+        if name == "nconnect" and more_connections:
             continue
         # The values that an automounter makes of `&` and of quotes are not known here.
         takes = "" if value and ('"' in value or (request.wildcard and "&" in value)) else judge(name, value)
@@ -237,7 +238,7 @@ def _misused(options: Options, request: Request, *, sloppy: bool) -> Iterator[_M
             yield _Misused(name, value, takes)
 
 
-@rule("NFS311", "source-refused", ERROR, source=sources.MOUNTING)
+@rule("NFS311", "source-refused", ERROR, source=Manual.MOUNTING)
 def refused_source(facts: Facts) -> Iterator[Fault]:
     """Yield lines with a source that their type or protocol cannot mount, or that Azure Files refuses."""
     for target, request in _requests(facts.targets):

@@ -18,9 +18,19 @@ from nfstuned.core.mounts.options import (
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import members
 from nfstuned.core.policy.endpoint import EFS
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import name_others, out_of_conf, place_to_change, then_remount, where
-from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    INFO,
+    WARNING,
+    Manual,
+    name_others,
+    out_of_conf,
+    place_to_change,
+    rule,
+    then_remount,
+    where,
+)
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import ONLY_V3, Options, Version, nfs_version, parse_options, version_text
@@ -44,7 +54,7 @@ _RESVPORT_MENDED = {AZURE_FILES: (5, 18, 0), EFS: (5, 5, 0)}
 """The first kernel for which each vendor does without noresvport."""
 
 
-@rule("NFS301", "version-not-supported", ERROR, source=sources.MOUNTING)
+@rule("NFS301", "version-not-supported", ERROR, source=Manual.MOUNTING)
 def wrong_version(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a version that the vendor does not support; the server decides a negotiated version."""
     intents = Intents((), facts.snapshot.settings)
@@ -121,7 +131,7 @@ def _own(target: Target) -> Options:
     return parse_options(target.request.options if target.request else "")
 
 
-@rule("NFS302", "security-not-supported", ERROR, source=sources.MOUNTING)
+@rule("NFS302", "security-not-supported", ERROR, source=Manual.MOUNTING)
 def wrong_security(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files without sec=sys among their flavours."""
     for target in facts.azure_files:
@@ -137,7 +147,7 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS303", "transfer-size-low", WARNING, source=sources.MOUNTING)
+@rule("NFS303", "transfer-size-low", WARNING, source=Manual.MOUNTING)
 def small_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files with an rsize or wsize below 1 MiB in their lines; 0 is the server's own.
 
@@ -169,7 +179,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS304", "transfer-size-high", WARNING, source=sources.NETAPP)
+@rule("NFS304", "transfer-size-high", WARNING, source=Manual.NETAPP)
 def large_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with an rsize or wsize above their profile's limit (Azure NetApp Files: 262144)."""
     for target in facts.nfs:
@@ -190,7 +200,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS305", "noresvport-missing", WARNING, source=sources.MOUNTING)
+@rule("NFS305", "noresvport-missing", WARNING, source=Manual.MOUNTING)
 def reserved_port(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
     kernel = facts.snapshot.kernel
@@ -212,7 +222,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS306", "attribute-cache-short", ADVICE, source=sources.MOUNTING)
+@rule("NFS306", "attribute-cache-short", ADVICE, source=Manual.MOUNTING)
 def short_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that keep attributes for less time than their profile asks for, where that matters.
 
@@ -308,7 +318,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS312", "over-udp", WARNING, source=sources.NFS)
+@rule("NFS312", "over-udp", WARNING, source=Manual.NFS)
 def over_udp(facts: Facts) -> Iterator[Fault]:
     """Yield mounts over UDP, which current kernels refuse."""
     kernel = facts.snapshot.kernel
@@ -333,7 +343,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS314", "locks-local", INFO, source=sources.NFS)
+@rule("NFS314", "locks-local", INFO, source=Manual.NFS)
 def local_locks(facts: Facts) -> Iterator[Fault]:
     """Yield writable NFSv3 mounts with locks that the server does not know."""
     for target in facts.nfs:

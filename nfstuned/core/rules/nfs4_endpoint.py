@@ -7,6 +7,7 @@ from ipaddress import IPv4Address
 
 from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import has_stand_in, server_name
+from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import (
     GENERIC,
     Address,
@@ -17,10 +18,7 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
-from nfstuned.core.policy.match import provider_by_name
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import name_others, unmount
-from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, Manual, name_others, rule, unmount
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import Maker
@@ -40,7 +38,7 @@ _WHY = {
 }
 
 
-@rule("NFS401", "public-endpoint", WARNING, needs=(NETWORK,), source=sources.NETWORKING)
+@rule("NFS401", "public-endpoint", WARNING, needs=(NETWORK,), source=Manual.NETWORKING)
 def public(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files at a public address; NFS402 has those with a private endpoint."""
     answers = facts.network.by_name
@@ -69,7 +67,7 @@ def public(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS402", "privatelink-not-linked", ERROR, needs=(NETWORK,), source=sources.NETWORKING)
+@rule("NFS402", "privatelink-not-linked", ERROR, needs=(NETWORK,), source=Manual.NETWORKING)
 def not_linked(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of a name that is in a privatelink zone, or passes it, and ends at a public address."""
     answers = facts.network.by_name
@@ -119,7 +117,7 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS404", "address-drift", WARNING, needs=(LIVE, NETWORK), source=sources.NFS)
+@rule("NFS404", "address-drift", WARNING, needs=(LIVE, NETWORK), source=Manual.NFS)
 def drifted(facts: Facts) -> Iterator[Fault]:
     """Yield live mounts with an address that their name no longer has.
 
@@ -184,7 +182,7 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS408", "name-unresolved", ERROR, needs=(NETWORK,), source=sources.NFS)
+@rule("NFS408", "name-unresolved", ERROR, needs=(NETWORK,), source=Manual.NFS)
 def unresolved(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of servers without an address, by the resolver's own verdict."""
     doors = _Doors(facts)
@@ -205,7 +203,7 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS410", "clear-in-public", ADVICE, needs=(NETWORK,), source=sources.NFS)
+@rule("NFS410", "clear-in-public", ADVICE, needs=(NETWORK,), source=Manual.NFS)
 def clear_in_public(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of public IPv4 addresses of no provider with neither Kerberos nor TLS.
 
@@ -350,7 +348,7 @@ def _dead(tried: tuple[Reach, ...]) -> bool:
     return bool(tried) and all(reach.state is not Reachable.OPEN for reach in tried)
 
 
-@rule("NFS411", "mount-stalled", ERROR, needs=(LIVE,), source=sources.NFS)
+@rule("NFS411", "mount-stalled", ERROR, needs=(LIVE,), source=Manual.NFS)
 def stalled(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with requests that wait for their server, by the service's state."""
     if facts.stalled is None:
@@ -386,7 +384,7 @@ def stalled(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS412", "mount-missing", ERROR, needs=(LIVE,), source=sources.SYSTEMCTL)
+@rule("NFS412", "mount-missing", ERROR, needs=(LIVE,), source=Manual.SYSTEMCTL)
 def missing_mounts(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that files ask for and that nobody has made, with systemd's reason."""
     for target, unit, state, entries in facts.missing:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.mounts.options import is_v3
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import name_others, out_of_files, parameter
-from nfstuned.core.rules.rule import ERROR, LIVE, SAMPLE, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ERROR,
+    LIVE,
+    SAMPLE,
+    WARNING,
+    Manual,
+    name_others,
+    out_of_files,
+    parameter,
+    rule,
+)
 from nfstuned.model.change import IN_IMAGE, sudo
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
@@ -25,7 +33,7 @@ _BAKE = f"sudo nfstuned bake --root DIR, {IN_IMAGE}"
 _AGAIN = "then unmount all NFSv4 mounts and mount them again"
 
 
-@rule("NFS413", "client-identity-generic", WARNING, source=sources.CLIENT_ID)
+@rule("NFS413", "client-identity-generic", WARNING, source=Manual.CLIENT_ID)
 def generic(facts: Facts) -> Iterator[Fault]:
     """Yield the name of an NFSv4 client that others are likely to have as well, or will have."""
     v4 = [target for target in facts.nfs if not is_v3(target.fstype, target.options)]
@@ -109,7 +117,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     )
 
 
-@rule("NFS414", "client-identity-shared", ERROR, needs=(LIVE, SAMPLE), source=sources.CLIENT_ID)
+@rule("NFS414", "client-identity-shared", ERROR, needs=(LIVE, SAMPLE), source=Manual.CLIENT_ID)
 def shared(facts: Facts) -> Iterator[Fault]:
     """Yield servers with which the client made many new sessions between two looks."""
     if facts.measured is None:

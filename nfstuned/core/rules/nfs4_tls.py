@@ -12,11 +12,19 @@ from collections.abc import Container, Iterator, Mapping
 from nfstuned.core.mounts.options import aznfs_version, last_of
 from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
 from nfstuned.core.nconnect.transport import replaced
+from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import TUNNEL_PORTS, as_address, is_loopback, plain, split_source
-from nfstuned.core.policy.match import provider_by_name
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import WATCHDOG, enable, name_after, unmask, unmount
-from nfstuned.core.rules.rule import ERROR, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ERROR,
+    WARNING,
+    WATCHDOG,
+    Manual,
+    enable,
+    name_after,
+    rule,
+    unmask,
+    unmount,
+)
 from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.kernel import nfs_version, parse_options
@@ -29,7 +37,7 @@ _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
 
 
-@rule("NFS406", "tls-helper-down", ERROR, source=sources.TLS)
+@rule("NFS406", "tls-helper-down", ERROR, source=Manual.TLS)
 def helper_down(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts without a listener for their tunnel, or without a watchdog."""
     state = facts.system.tls
@@ -58,7 +66,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS407", "tls-mixed", ERROR, source=sources.TLS)
+@rule("NFS407", "tls-mixed", ERROR, source=Manual.TLS)
 def mixed(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts that share a clear mount's connections, and clear mounts of an endpoint with TLS.
 
@@ -140,7 +148,7 @@ def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
     return mount.point != other.point and not before_and_after
 
 
-@rule("NFS409", "tls-wrong-cloud", WARNING, source=sources.TLS)
+@rule("NFS409", "tls-wrong-cloud", WARNING, source=Manual.TLS)
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts for which the helper's endpoint override is missing, or is another cloud's."""
     for target in facts.nfs:

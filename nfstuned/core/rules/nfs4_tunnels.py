@@ -13,10 +13,8 @@ from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.core.nconnect.server import servers
 from nfstuned.core.nconnect.transport import busy_connections
 from nfstuned.core.policy.endpoint import is_loopback, split_source
-from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs2_nconnect import mounts_below_policy
-from nfstuned.core.rules.remedies import WATCHDOG, enable
-from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, WATCHDOG, Manual, enable, rule
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import Mount, bracketed
@@ -35,7 +33,7 @@ _SYSTEM_FOLDER = "/etc/ssl/certs/"
 _BUNDLE = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
 
-@rule("NFS415", "tls-ca-unusable", ERROR, needs=(LIVE,), source=sources.STUNNEL)
+@rule("NFS415", "tls-ca-unusable", ERROR, needs=(LIVE,), source=Manual.STUNNEL)
 def unusable_ca(facts: Facts) -> Iterator[Fault]:
     """Yield files of CAs without a valid certificate, by which tunnels are to recognise their server."""
     for path, services, file, now_s in _only_ca_files(facts):
@@ -61,7 +59,7 @@ def unusable_ca(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS416", "tls-ca-expires", WARNING, needs=(LIVE,), source=sources.STUNNEL)
+@rule("NFS416", "tls-ca-expires", WARNING, needs=(LIVE,), source=Manual.STUNNEL)
 def expiring_ca(facts: Facts) -> Iterator[Fault]:
     """Yield files of CAs where the last certificate expires within a month."""
     for path, services, file, now_s in _only_ca_files(facts):
@@ -78,7 +76,7 @@ def expiring_ca(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS417", "tls-unverified", WARNING, needs=(LIVE,), source=sources.STUNNEL)
+@rule("NFS417", "tls-unverified", WARNING, needs=(LIVE,), source=Manual.STUNNEL)
 def unverified(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels that accept any server's certificate, or every certificate of their CAs."""
     for service in facts.system.tls.services:
@@ -96,7 +94,7 @@ def unverified(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS418", "tls-port-twice", ERROR, needs=(LIVE,), source=sources.AZNFS)
+@rule("NFS418", "tls-port-twice", ERROR, needs=(LIVE,), source=Manual.AZNFS)
 def port_twice(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels that listen on the address and port of a tunnel to another server."""
     first: dict[str, TunnelService] = {}
@@ -117,7 +115,7 @@ def port_twice(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS419", "tls-entry-waits", WARNING, needs=(LIVE,), source=sources.AZNFS)
+@rule("NFS419", "tls-entry-waits", WARNING, needs=(LIVE,), source=Manual.AZNFS)
 def entry_waits(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels that are kept for an overdue mount, and that no other mount uses."""
     ports = {service.file: service.port for service in facts.system.tls.services}
@@ -147,7 +145,7 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS420", "tls-server-refused", ERROR, needs=(LIVE,), source=sources.STUNNEL)
+@rule("NFS420", "tls-server-refused", ERROR, needs=(LIVE,), source=Manual.STUNNEL)
 def server_refused(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels that refused their server's certificate at the last connection."""
     for service in facts.system.tls.services:
@@ -165,7 +163,7 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS421", "tls-tunnel-full", ADVICE, needs=(LIVE, SAMPLE), source=sources.STUNNEL)
+@rule("NFS421", "tls-tunnel-full", ADVICE, needs=(LIVE, SAMPLE), source=Manual.STUNNEL)
 def thread_full(facts: Facts) -> Iterator[Fault]:
     """Yield tunnels with a fully used processor for each connection of their mounts."""
     if facts.measured is None:

@@ -7,11 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nfstuned import data
-from nfstuned.core.mounts.kernels import el8_build
+from nfstuned.core.mounts.options import el8_build
 from nfstuned.core.policy.endpoint import as_address
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import ParameterWish, parameter, permanent_setting
-from nfstuned.core.rules.rule import ERROR, INFO, LIVE, NETWORK, SAMPLE, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ERROR,
+    INFO,
+    LIVE,
+    NETWORK,
+    SAMPLE,
+    WARNING,
+    Manual,
+    ParameterWish,
+    parameter,
+    permanent_setting,
+    rule,
+)
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.policy import AZURE_FILES
@@ -34,7 +44,7 @@ _IDMAPPING_FILE = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 
-@rule("NFS501", "kernel-readdir-hang", ERROR, source=sources.TROUBLE)
+@rule("NFS501", "kernel-readdir-hang", ERROR, source=Manual.TROUBLE)
 def readdir_hang(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel with an NFS client that hangs while it lists large directories."""
     kernel = facts.snapshot.kernel
@@ -51,7 +61,7 @@ def readdir_hang(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS502", "helper-missing", ERROR, source=sources.TROUBLE)
+@rule("NFS502", "helper-missing", ERROR, source=Manual.TROUBLE)
 def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
@@ -75,7 +85,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS503", "idmapping-enabled", WARNING, source=sources.TROUBLE)
+@rule("NFS503", "idmapping-enabled", WARNING, source=Manual.TROUBLE)
 def id_mapping(facts: Facts) -> Iterator[Fault]:
     """Yield the NFS module's parameter that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
@@ -123,7 +133,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS505", "kernel-old-for-depth", WARNING, source=sources.SLOW)
+@rule("NFS505", "kernel-old-for-depth", WARNING, source=Manual.SLOW)
 def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel that is too old for I/O depth on Azure Files."""
     kernel = facts.snapshot.kernel
@@ -196,7 +206,7 @@ class _Uplink:
         return tuple(target.subject for target, _ in self.mounts)
 
 
-@rule("NFS506", "accelerated-networking-off", WARNING, needs=(LIVE,), source=sources.ACCELERATED)
+@rule("NFS506", "accelerated-networking-off", WARNING, needs=(LIVE,), source=Manual.ACCELERATED)
 def without_vf(facts: Facts) -> Iterator[Fault]:
     """Yield an Azure VM's interfaces that carry mounts and have no virtual function."""
     for uplink in _uplinks(facts):
@@ -214,7 +224,7 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS507", "vf-not-carrying", WARNING, needs=(LIVE, SAMPLE), source=sources.ACCELERATED)
+@rule("NFS507", "vf-not-carrying", WARNING, needs=(LIVE, SAMPLE), source=Manual.ACCELERATED)
 def idle_vf(facts: Facts) -> Iterator[Fault]:
     """Yield virtual functions that were idle while the interface above them carried traffic."""
     measured = facts.measured

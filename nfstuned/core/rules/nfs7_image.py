@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nfstuned.core.mounts.kernels import has_nconnect, read_ahead_is_small
-from nfstuned.core.mounts.options import is_v3
-from nfstuned.core.rules import sources
-from nfstuned.core.rules.remedies import unmask
-from nfstuned.core.rules.rule import ERROR, IMAGE, INFO, WARNING, rule
+from nfstuned.core.mounts.options import has_nconnect, is_v3, read_ahead_is_small
+from nfstuned.core.rules.rule import ERROR, IMAGE, INFO, WARNING, Manual, rule, unmask
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.change import IN_IMAGE
@@ -40,7 +37,7 @@ _PACKAGES = {
 """Which package has the modules, by os-release's ID or ID_LIKE."""
 
 
-@rule("NFS701", "daemon-not-enabled", WARNING, needs=(IMAGE,), source=sources.SYSTEMCTL)
+@rule("NFS701", "daemon-not-enabled", WARNING, needs=(IMAGE,), source=Manual.SYSTEMCTL)
 def not_enabled(facts: Facts) -> Iterator[Fault]:
     """Yield the service where it is installed, nothing will start it, and no udev rule does its work."""
     daemon = facts.system.daemon

@@ -1,10 +1,246 @@
-"""The decorator of rules, `@rule(ID, NAME, SEVERITY, needs=(…), source=…)`, and names for its arguments."""
+"""The parts of rules: the arguments of `@rule`, the manuals, and remedies with the place of each change."""
 
 from __future__ import annotations
 
-from nfstuned.model.facts import Need, Severity, rule
+import json
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-__all__ = ["ADVICE", "ERROR", "IMAGE", "INFO", "LIVE", "NETWORK", "SAMPLE", "WARNING", "rule"]
+from nfstuned.core.mounts.requests import last_asked
+from nfstuned.core.policy.decision import as_glob
+from nfstuned.model.change import quote
+from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity, Target
+from nfstuned.model.mounts import UTAB
+from nfstuned.model.policy import Profile
+from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
+from nfstuned.parse.fields import some
 
 ERROR, WARNING, ADVICE, INFO = Severity
 LIVE, NETWORK, SAMPLE, IMAGE = Need
+
+
+def rule(
+    id_: str, name: str, severity: Severity, *, source: str, needs: tuple[Need, ...] = ()
+) -> Callable[[Callable[[Facts], Iterator[Fault]]], Rule]:
+    """Make a Rule of the function that yields its faults.
+
+    An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel
+    file or the manual on which the rule is based. Without its `needs` a rule is skipped.
+    """
+    return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs))
+
+
+class Manual:
+    """The pages and manuals that several rules rest on."""
+
+    ACCELERATED = "https://learn.microsoft.com/azure/virtual-network/accelerated-networking-how-it-works"
+    AZNFS = "https://github.com/Azure/AZNFS-mount"
+    CLIENT_ID = "https://docs.kernel.org/filesystems/nfs/client-identifier.html"
+    MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-how-to-mount-nfs-shares"
+    NETAPP = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-mount-options"
+    NETAPP_SMB = (
+        "https://learn.microsoft.com/en-us/azure/azure-netapp-files/azure-netapp-files-smb-performance"
+    )
+    NETWORKING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-files-networking-overview"
+    NFS = "https://man7.org/linux/man-pages/man5/nfs.5.html"
+    PERFORMANCE = "https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance"
+    SLOTS = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/performance-linux-concurrency-session-slots"
+    SLOW = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/performance/files-troubleshoot-performance"
+    SMB = "https://learn.microsoft.com/en-us/azure/storage/files/smb-performance"
+    SMB_MOUNTING = "https://learn.microsoft.com/en-us/azure/storage/files/storage-how-to-use-files-linux"
+    STUNNEL = "https://www.stunnel.org/static/stunnel.html"
+    SYSTEMCTL = "https://www.freedesktop.org/software/systemd/man/latest/systemctl.html"
+    TLS = "https://learn.microsoft.com/en-us/azure/storage/files/encryption-in-transit-for-nfs-shares"
+    TROUBLE = "https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/linux/files-troubleshoot-linux-nfs"
+    UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
+
+
+WATCHDOG = "aznfswatchdogv4"
+"""The service that keeps the TLS tunnels of AZNFS."""
+_DROP_INS = "/etc/nfstuned/conf.d"
+
+
+def where(target: Target) -> str:
+    """Return the place that has to be changed, for people."""
+    return target.origin or "the mount command"
+
+
+def source_of(profile: Profile, key: str) -> str:
+    """Return the address of the page that a key of a profile is from; "" where it has none."""
+    return next((source.url for source in profile.sources if key in source.keys), "")
+
+
+def name_others(others: Sequence[Target]) -> str:
+    """Name more mounts, or lines, with the same finding."""
+    return f"; the same holds for {some([other.subject for other in others])}" if others else ""
+
+
+def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
+    """Return the command that adds the [[policy]] entry for mounts to a drop-in; "" keeps their profile.
+
+    It makes the folder of drop-ins, which no package brings. A `?`, which matches any character, replaces a
+    character that TOML or a terminal cannot hold.
+    """
+    globs = ("".join(char if char.isprintable() else "?" for char in as_glob(point)) for point in points)
+    patterns = ",".join(json.dumps(glob, ensure_ascii=False) for glob in globs)
+    keys = [f"match={{mount_point=[{patterns}]}}"]
+    keys += [f'profile="{profile}"'] if profile else []
+    words = " ".join(quote(line) for line in ("[[policy]]", *keys, f'workload="{workload}"'))
+    written = f"printf '%s\\n' {words} | sudo tee -a {_DROP_INS}/workloads.toml"
+    return f"sudo mkdir -p {_DROP_INS} && {written}"
+
+
+def out_of_conf(target: Target, *names: str) -> str:
+    """Return how to take options out of nfsmount.conf, "" where the mount's own line has them.
+
+    An opposite option with another name does not keep them away: `hard` does not prevent `soft`.
+    """
+    own = {UTAB, target.request.file if target.request else ""}
+    asked = (last_asked(target.asked, name) for name in names)
+    added = [
+        f"{option.name} out of {option.origin}"
+        for option in asked
+        if option is not None and option.file not in own
+    ]
+    return f"take {', '.join(added)}" if added else ""
+
+
+def unmask(unit: Unit, name: str, systemctl: str = "sudo systemctl") -> str:
+    """Return the command that must precede enabling or starting a service; "" where it is not masked."""
+    return f"{systemctl} unmask {name} && " if unit.masked else ""
+
+
+def enable(unit: Unit, name: str) -> str:
+    """Return the command that starts a service now and at every boot."""
+    return f"{unmask(unit, name)}sudo systemctl enable --now {name}"
+
+
+def name_after(file: str, known: str) -> str:
+    """Return the name of a new file that is read after a known file: these folders are sorted by name."""
+    return file if file > known else f"{known.removesuffix('.conf')}_nfs.conf"
+
+
+def then_remount(target: Target) -> str:
+    """Return how a change comes into effect for a live mount: remounting changes none of these options."""
+    return f", then {unmount(target)} and mount it again" if target.live is not None else ""
+
+
+def place_to_change(target: Target) -> str:
+    """Return the place that has to be changed, and how the change comes into effect."""
+    return where(target) + then_remount(target)
+
+
+def unmount(target: Target) -> str:
+    """Return how to unmount, in words where another mount namespace has the mount.
+
+    Its mount point is a path of that namespace; the host may have something else at the same path.
+    """
+    if target.foreign:
+        return f"unmount {target.point} in its own mount namespace"
+    return f"sudo umount {quote(target.point)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterWish:
+    """The right value of a parameter, and a test for other right values."""
+
+    name: str
+    """With the module's: "nfs.max_session_slots"."""
+    value: str
+    fits: Callable[[str], bool]
+    file: str
+    """The name of a file for it."""
+
+
+def parameter(facts: Facts, name: str) -> tuple[str, str] | None:
+    """Return a module parameter's value and its source; None where the default holds.
+
+    The running kernel has precedence.
+    """
+    system = facts.system
+    if name in system.parameters:
+        return system.parameters[name], f"/sys/module/{name.replace('.', '/parameters/')}"
+    word, setting = _decider(system, name)
+    if word:
+        return word.partition("=")[2], system.cmdline.file
+    return (setting.value, f"{setting.file}:{setting.line}") if setting else None
+
+
+def permanent_setting(facts: Facts, wish: ParameterWish) -> str:
+    """Return how to set a parameter permanently, "" where its value at the next boot will be right.
+
+    The deciding line is changed, because no earlier line would count. A package's file is left alone: a new
+    file, of the wish's name where the order allows it, comes after it.
+    """
+    word, setting = _decider(facts.system, wish.name)
+    old = word.partition("=")[2] if word else setting.value if setting else ""
+    if old and wish.fits(old):
+        return ""
+    if word:
+        place = _booted_with(facts.system.cmdline)
+        return f"write {wish.name}={wish.value} instead of {word} on {place}"
+    if setting is not None and setting.file.startswith("/etc/"):
+        name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
+        return f"write {name}={wish.value} instead of {name}={old} in {setting.file}:{setting.line}"
+    file, line = _new_file(wish, setting)
+    return f"write {line} into {file}"
+
+
+def out_of_files(facts: Facts, name: str) -> str:
+    """Return how to take the deciding line of a parameter out of its file, "" where no file sets it."""
+    word, setting = _decider(facts.system, name)
+    if word:
+        return f"take {word} off {_booted_with(facts.system.cmdline)}"
+    if setting is None:
+        return ""
+    key = name if _by_sysctl(setting) else name.partition(".")[2]
+    return f"take {key}={setting.value} out of {setting.file}:{setting.line}"
+
+
+def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:
+    """Return the new file that sets a parameter permanently, and its line.
+
+    None where an existing line has to be changed (see `permanent_setting`).
+    """
+    word, setting = _decider(facts.system, wish.name)
+    if word or (setting is not None and setting.file.startswith("/etc/")):
+        return None
+    return _new_file(wish, setting)
+
+
+def _new_file(wish: ParameterWish, setting: KernelSetting | None) -> tuple[str, str]:
+    """Return the file and the line, after a package's own setting where there is one."""
+    module, _, key = wish.name.partition(".")
+    folder, line = "modprobe.d", f"options {module} {key}={wish.value}"
+    if setting is not None and _by_sysctl(setting):
+        folder, line = "sysctl.d", f"{wish.name}={wish.value}"
+    file = name_after(wish.file, posixpath.basename(setting.file) if setting else "")
+    return f"/etc/{folder}/{file}", line
+
+
+def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
+    """Return the word of the kernel's command line that sets a parameter, or else the setting that does.
+
+    modprobe puts the options of its files before the word. sysctl changes the loaded sunrpc, and does not
+    know nfs.
+    """
+    known = (line for line in reversed(system.settings) if line.name == name)
+    setting = next((line for line in known if name.startswith("sunrpc.") or not _by_sysctl(line)), None)
+    words = (word for word in reversed(system.cmdline.words) if "=" in word)
+    word = next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
+    if setting is not None and _by_sysctl(setting):
+        word = ""
+    return word, None if word else setting
+
+
+def _booted_with(cmdline: CommandLine) -> str:
+    """Return the kernel's command line for people, with the file to change."""
+    file = cmdline.file
+    made = file.endswith("grub.cfg")
+    shown = f"{file}, which grub-mkconfig makes of /etc/default/grub: change that" if made else file
+    return "the kernel's command line" + ("" if file == RUNNING else f" ({shown})")
+
+
+def _by_sysctl(setting: KernelSetting) -> bool:
+    return "/modprobe.d/" not in setting.file

@@ -26,10 +26,20 @@ from nfstuned.core.mounts.smb import (
     signs,
     wanted_channels,
 )
-from nfstuned.core.rules import sources
 from nfstuned.core.rules.nfs3_entries import is_refused_line
-from nfstuned.core.rules.remedies import place_to_change, source_of, where
-from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, LIVE, SAMPLE, WARNING, rule
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    INFO,
+    LIVE,
+    SAMPLE,
+    WARNING,
+    Manual,
+    place_to_change,
+    rule,
+    source_of,
+    where,
+)
 from nfstuned.model.change import sudo
 from nfstuned.model.facts import SMB_TYPES, Facts, Fault, Target
 from nfstuned.parse.fields import count, holds_secret, some
@@ -44,11 +54,11 @@ METADATA_PERCENT, METADATA_PER_S = 75, 50
 def _mountable(facts: Facts) -> Iterator[Target]:
     """Yield the SMB mounts that are there, and the lines that can be mounted: NFS309 reports the others."""
     for target in facts.smb_mounts:
-        if target.live or not target.request or not is_refused_line(target.request, facts.snapshot.kernel):
+        if target.live or not target.request or not is_refused_line(target.request, facts):
             yield target
 
 
-@rule("SMB601", "multichannel-unused", ADVICE, source=sources.SMB)
+@rule("SMB601", "multichannel-unused", ADVICE, source=Manual.SMB)
 def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that use one channel on a kernel that the vendor lists for more."""
     support = multichannel_support(facts.snapshot)
@@ -69,7 +79,7 @@ def multichannel_unused(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB602", "channels-above-four", WARNING, source=sources.SLOW)
+@rule("SMB602", "channels-above-four", WARNING, source=Manual.SLOW)
 def too_many_channels(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with more channels than their profile allows."""
     for target in facts.smb_mounts:
@@ -92,7 +102,7 @@ def _set_channels(target: Target, number: int) -> str:
     return f"set max_channels={number}{instead} in {place_to_change(target)}"
 
 
-@rule("SMB603", "multichannel-unsupported-kernel", WARNING, source=sources.SMB)
+@rule("SMB603", "multichannel-unsupported-kernel", WARNING, source=Manual.SMB)
 def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that ask for channels on a kernel below those that the vendor lists."""
     support = multichannel_support(facts.snapshot)
@@ -132,7 +142,7 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB605", "dialect-old", WARNING, source=sources.SMB_MOUNTING)
+@rule("SMB605", "dialect-old", WARNING, source=Manual.SMB_MOUNTING)
 def dialect_old(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect, and all with SMB 1."""
     for target in facts.smb_mounts:
@@ -159,7 +169,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB606", "attribute-cache-short", ADVICE, source=sources.SMB_MOUNTING)
+@rule("SMB606", "attribute-cache-short", ADVICE, source=Manual.SMB_MOUNTING)
 def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that keep attributes for less time than their profile recommends."""
     for target in _mountable(facts):
@@ -181,7 +191,7 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB607", "cache-none", WARNING, source=sources.SLOW)
+@rule("SMB607", "cache-none", WARNING, source=Manual.SLOW)
 def no_cache(facts: Facts) -> Iterator[Fault]:
     """Yield mounts without page cache or without the server's inode numbers."""
     for target in facts.smb_mounts:
@@ -207,7 +217,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB608", "signing-cost", INFO, source=sources.NETAPP_SMB)
+@rule("SMB608", "signing-cost", INFO, source=Manual.NETAPP_SMB)
 def signing_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure NetApp Files that sign all packets on a single channel."""
     for target in _mountable(facts):
@@ -224,7 +234,7 @@ def signing_cost(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB609", "encryption-cost", INFO, source=sources.NETAPP_SMB)
+@rule("SMB609", "encryption-cost", INFO, source=Manual.NETAPP_SMB)
 def encryption_cost(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that ask for encryption themselves."""
     for target in _mountable(facts):
@@ -261,7 +271,7 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("SMB613", "credentials-readable", WARNING, source=sources.SMB_MOUNTING)
+@rule("SMB613", "credentials-readable", WARNING, source=Manual.SMB_MOUNTING)
 def readable_credentials(facts: Facts) -> Iterator[Fault]:
     """Yield files with a login that others than their owner may read, once a file."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
@@ -302,7 +312,7 @@ def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB611", "metadata-cache", INFO, needs=(LIVE, SAMPLE), source=sources.SMB)
+@rule("SMB611", "metadata-cache", INFO, needs=(LIVE, SAMPLE), source=Manual.SMB)
 def metadata_heavy(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files with mostly metadata requests between two looks."""
     measured = facts.measured

@@ -19,8 +19,9 @@ from nfstuned.core.udev.device import (
     redirects_nothing,
     start_mistake,
 )
-from nfstuned.core.udev.writers import NFS_ADDED, NFSRAHEAD, aims_at_attribute, finds_nfs, reached
+from nfstuned.core.udev.writers import NFS_ADDED, aims_at_attribute, finds_nfs, reached
 from nfstuned.model.kernel import decimal
+from nfstuned.model.mounts import NFSRAHEAD
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
 from nfstuned.parse.udev.keys import check_token, split_tokens, uses_result
 from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, physical_lines

@@ -1,27 +1,101 @@
-"""The udev rules that write the read-ahead of an NFS superblock, and the rules that decide its value.
+"""The udev rules that write the read-ahead of an NFS superblock, and the masks of the distributions' rules.
 
 They are read from the rules alone: the output of programs, the content of files and the host stay unknown. A
-rule that depends on them may write.
+rule that depends on them may write. While nfstuned.service runs, a file of the same name in
+/run/udev/rules.d, without any rule, hides each distribution's rule for all NFS mounts (udev(7)).
+Administrators' own settings stay in force.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused_value, redirects_nothing, start_mistake
-from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
+from nfstuned.model.mounts import NFSRAHEAD, Setting
+from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
 from nfstuned.parse.udev.rules import parse_udev_rules
 
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts
 
+
+_PACKAGED = ("/usr/lib/udev/rules.d/", "/lib/udev/rules.d/")
+_VENDORS = "/usr/"
+_ADDED = (UdevToken("ACTION", None, "==", "add"), UdevToken("SUBSYSTEM", None, "==", "bdi"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A name, and why its file is left in force; "" where it is masked."""
+
+    name: str
+    left: str = ""
+
+
+def choose_masks(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tuple[Mask, ...]:
+    """Return the mask of each name, given the files that count without nfstuned's masks.
+
+    nfs-utils may be installed later than nfstuned: its name is masked even where there is no such file.
+    """
+    by_name = {file.path.rpartition("/")[2]: file for file in files}
+    setting = set_by_administrator(settings)
+    masks: list[Mask] = []
+    for name in MASKED_NAMES:
+        file = by_name.get(name)
+        if file is None and name != NFS_RULES:
+            continue
+        if name == NFS_RULES and setting is not None:
+            left = f"{setting.file}:{setting.line} sets {setting.name}={setting.value} below [nfsrahead]"
+        else:
+            left = "" if file is None or is_default(file) else f"{file.path} is not the distribution's own"
+        masks.append(Mask(name, left))
+    return tuple(masks)
+
+
+def set_by_administrator(settings: Iterable[Setting]) -> Setting | None:
+    """Return the last line below [nfsrahead] that is not a vendor's, or None."""
+    lines = [
+        setting
+        for setting in settings
+        if setting.section == NFSRAHEAD and not setting.file.startswith(_VENDORS)
+    ]
+    return lines[-1] if lines else None
+
+
+def is_default(file: UdevFile) -> bool:
+    """Whether a file is a distribution's, with its one known rule and nothing else."""
+    return file.path.startswith(_PACKAGED) and is_copy(file)
+
+
+def is_copy(file: UdevFile) -> bool:
+    """Whether a file in any folder has only the rule of the distribution's file of its name.
+
+    An administrator's copy keeps the rule in force where the service would mask it.
+    """
+    name = file.path.rpartition("/")[2]
+    if name not in MASKED_NAMES:
+        return False
+    parsed = parse_udev_rules(file.text)
+    if len(parsed.rules) != 1 or parsed.defects:
+        return False
+    rule = parsed.rules[0]
+    programs = [token.value for token in rule.tokens if token.key == "PROGRAM"]
+    if name == NFS_RULES:
+        value, asks = "%c", any(program.split(" ")[0].endswith("/nfsrahead") for program in programs)
+    else:  # amazon-ec2-utils
+        value, asks = "15360", any(program.endswith(" /proc/fs/nfsfs/volumes") for program in programs)
+    # Such a rule only writes the value to bdis that are added, if its program lets it.
+    known = {*_ADDED, UdevToken("ATTR", "read_ahead_kb", "=", value)}
+    others = [token for token in rule.tokens if token not in known]
+    plain = rule.goto is None and rule.label is None and known <= set(rule.tokens)
+    return asks and plain and all(token.is_match and token.key in {"KERNEL", "PROGRAM"} for token in others)
+
+
 NFS_ADDED = UdevEvent()
-NFSRAHEAD = "nfsrahead"
 _PATH = r"(?:/[\w./+-]*/)?"
 _PIECE = r"[^;&|()<>`\n]*"
 """A part of one command of a shell."""
@@ -121,7 +195,7 @@ _ROWS = "/nfsfs/volumes"
 _STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
 _BDIS = re.compile(r"\bbdi\b")
 _BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
-_SAID = re.compile(r"%c|\$result")
+_RESULT = re.compile(r"%c|\$result")
 
 
 def rule_writers(facts: Facts, event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
@@ -164,7 +238,7 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
     # Reading all rules of a host takes its time. Files that are not about a read-ahead matter where a rule
     # about it looks at results of earlier rules, or runs commands in the end.
     looks_back = any(
-        _BEHIND.search(text) or ("PROGRAM" not in text and _SAID.search(text)) for _, text in about
+        _BEHIND.search(text) or ("PROGRAM" not in text and _RESULT.search(text)) for _, text in about
     )
     return find_writers(everything if looks_back else about, event)
 

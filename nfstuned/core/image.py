@@ -1,22 +1,30 @@
-"""The links, rules and parameter files with which an image's first boot has fast mounts."""
+"""The files with which an image's first boot has fast mounts, and the step for each file of nfstuned's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
-from nfstuned.core.rules.remedies import new_file, permanent_setting
-from nfstuned.core.udev.mask import is_default, set_by_administrator
-from nfstuned.model.change import Change, ChangeKind, Content, FileStep, ImageUnit, Link, Placement, Wanted
+from nfstuned.core.rules.rule import new_file, permanent_setting
+from nfstuned.core.udev.writers import is_default, set_by_administrator
+from nfstuned.model.change import (
+    Change,
+    ChangeKind,
+    Content,
+    FileStep,
+    Installed,
+    Link,
+    Placement,
+)
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result, UnitSetting
-from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
+from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, Unit
 from nfstuned.model.udev import BAKED, NFS_RULES
-from nfstuned.parse.etc.installed import encoded
+from nfstuned.parse.etc.installed import digest, encoded
 from nfstuned.parse.etc.nfsmount import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
 
@@ -67,6 +75,28 @@ _KEPT_BY_PRESET = "where presets are applied, by mkosi or at a first boot, the u
 _ONE_MACHINE_ID = "the image has a machine id, which all of its clones would share: {}, bake again"
 _ONE_IDENTIFIER = "all clones are given the identifier {}, which the unit would leave: {}, bake again"
 _REMOVED, _RESTORED = "removed", "as before"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageUnit:
+    """A unit of nfstuned's as the image has it: the service, or the unit that gives clones identities."""
+
+    unit: Unit
+    """As the image was before bake: a link that bake wrote does not enable it."""
+    path: str = ""
+    """Its strongest file that is no mask, without a leading slash; "" for none."""
+    text: str = ""
+    """The text of that file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The files that an image should have, and why."""
+
+    changes: tuple[Change, ...] = ()
+    """Planned changes name a file of `contents`; the others have the reason against a file."""
+    contents: Mapping[str, Content] = field(default_factory=dict)
+    """The bytes of each file by its path, without a leading slash."""
 
 
 def wanted_service(service: ImageUnit) -> Wanted:
@@ -223,8 +253,7 @@ def with_remedy(change: Change, unknown: Container[str], mode: str | None) -> Ch
 
 def refused_sections(reason: str) -> Wanted:
     """Return that the drop-in is not touched."""
-    change = _section(PERSISTED, (None, None), Result.FAILED, reason)
-    return Wanted((change,))
+    return Wanted((_section(PERSISTED, (None, None), Result.FAILED, reason),))
 
 
 def joined(parts: Iterable[Wanted]) -> Wanted:
@@ -237,29 +266,27 @@ def joined(parts: Iterable[Wanted]) -> Wanted:
 def results(wanted: Wanted, steps: Sequence[Placement]) -> tuple[Change, ...]:
     """Return each change with the step of its file as its result."""
     by_path = {f"/{step.path}": step for step in steps}
+    changes: list[Change] = []
+    for change in wanted.changes:
+        placement = by_path[change.place] if change.result is Result.PLANNED else None
+        if placement is None or placement.step is FileStep.WRITE:
+            changes.append(change)
+        elif placement.step is FileStep.REFUSE:
+            changes.append(replace(change, result=Result.FAILED, reason=placement.reason))
     failed = {change.place for change in wanted.changes if change.result is Result.FAILED}
     others = [step for step in steps if step.path not in wanted.contents and f"/{step.path}" not in failed]
-    return (
-        *_of_wishes(wanted, by_path),
-        *(
-            _gone(other, _REMOVED, Result.PLANNED, _PASSED)
-            for other in others
-            if other.step is FileStep.REMOVE
-        ),
-        *(
-            _gone(other, None, Result.SKIPPED, other.reason)
-            for other in others
-            if other.step is FileStep.KEEP
-        ),
-    )
+    removed = [step for step in others if step.step is FileStep.REMOVE]
+    left = [step for step in others if step.step is FileStep.KEEP]
+    changes += [_of_file(step, _REMOVED, Result.PLANNED, _PASSED) for step in removed]
+    return (*changes, *(_of_file(step, None, Result.SKIPPED, step.reason) for step in left))
 
 
 def taken_back(steps: Iterable[Placement], before: Container[str]) -> tuple[Change, ...]:
     """Return the change of each file that bake wrote; `before` names those that replaced another text."""
     return tuple(
-        _gone(step, None, Result.FAILED, step.reason)
+        _of_file(step, None, Result.FAILED, step.reason)
         if step.step is FileStep.KEEP
-        else _gone(step, _RESTORED if step.path in before else _REMOVED, Result.PLANNED, "bake wrote it")
+        else _of_file(step, _RESTORED if step.path in before else _REMOVED, Result.PLANNED, "bake wrote it")
         for step in steps
     )
 
@@ -274,19 +301,7 @@ def interrupted(changes: Iterable[Change], done: Container[str], problem: str) -
     )
 
 
-def _of_wishes(wanted: Wanted, by_path: Mapping[str, Placement]) -> Iterator[Change]:
-    for change in wanted.changes:
-        if change.result is not Result.PLANNED:
-            yield change
-            continue
-        placement = by_path[change.place]
-        if placement.step is FileStep.REFUSE:
-            yield replace(change, result=Result.FAILED, reason=placement.reason)
-        elif placement.step is FileStep.WRITE:
-            yield change
-
-
-def _gone(placement: Placement, new: str | None, result: Result, reason: str) -> Change:
+def _of_file(placement: Placement, new: str | None, result: Result, reason: str) -> Change:
     path = f"/{placement.path}"
     return Change(ChangeKind.FILE, path, None, new, result, reason, path)
 
@@ -311,3 +326,46 @@ def _section(name: str, numbers: tuple[str | int | None, ...], result: Result, r
 
 def _refused(kind: ChangeKind, target: str, reason: str, old: str | None, new: str) -> Wanted:
     return Wanted((Change(kind, target, old, new, Result.FAILED, reason),))
+
+
+_FOREIGN = "it was not written by {}: move it away, or remove the package that has it"
+_EDITED = "it was changed after {} had written it: move it away"
+_LEFT = "it was changed after {} had written it: remove it yourself if nobody needs it"
+
+
+def plan_files(
+    wanted: Mapping[str, Content], digests: Mapping[str, str | None], known: Installed, command: str
+) -> tuple[Placement, ...]:
+    """Return the step for each wanted file, and for each file of an earlier `command` that is not wanted now.
+
+    `digests` are by path: None where there is no file, "" for anything but a regular file or a link.
+    """
+    steps = []
+    for path, content in wanted.items():
+        now, ours = digests.get(path), known.digests.get(path, ())
+        if now == digest(content):
+            steps.append(Placement(path, FileStep.SAME))
+        elif now is None or now in ours:
+            steps.append(Placement(path, FileStep.WRITE))
+        else:
+            reason = _EDITED if ours else _FOREIGN
+            steps.append(Placement(path, FileStep.REFUSE, reason.format(command)))
+    return (
+        *steps,
+        *(placement for placement in plan_removal(digests, known, command) if placement.path not in wanted),
+    )
+
+
+def plan_removal(present: Mapping[str, str | None], known: Installed, command: str) -> tuple[Placement, ...]:
+    """Return the step for each file that was written.
+
+    A file that is gone has no step, nor has a file with its earlier text, because a kill came before the
+    write. `present` are the digests by path.
+    """
+    before = {path: digest(encoded(text)) for path, text in known.before.items()}
+    left = _LEFT.format(command)
+    return tuple(
+        Placement(path, FileStep.REMOVE) if present[path] in digests else Placement(path, FileStep.KEEP, left)
+        for path, digests in known.digests.items()
+        if present.get(path) not in {None, before.get(path)}
+    )

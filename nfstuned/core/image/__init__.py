@@ -1,1 +1,0 @@
-"""The files of an image for its first boot."""
