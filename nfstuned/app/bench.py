@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 
-from nfstuned.app.bench_ground import CannotMeasureError, Ground
 from nfstuned.core.bench import plan
-from nfstuned.core.bench.compare import figures, spread
-from nfstuned.core.bench.own_mount import compared_connections, own_mount, own_mount_obstacle
-from nfstuned.core.bench.plan import Step
-from nfstuned.core.bench.validity import from_memory, over_fetch, unlike_setting
+from nfstuned.core.bench.compare import from_memory, over_fetch
+from nfstuned.core.bench.connections import (
+    compared_connections,
+    own_mount,
+    own_mount_obstacle,
+    unlike_setting,
+)
+from nfstuned.core.bench.plan import CannotMeasureError, Step
+from nfstuned.core.policy.decision import classify, decide, wanted_connections
 from nfstuned.core.readahead.evidence import KERNEL_KB
+from nfstuned.core.samples.rates import make_look
 from nfstuned.errors import ParseError
-from nfstuned.host.bench import fio, guard
-from nfstuned.host.bench.guard import OwnMountError, OwnMounts
+from nfstuned.host.bench import fio
+from nfstuned.host.bench.guard import POINT, Guard, new_record, record_folder, restore_leftovers
+from nfstuned.host.observe import observe_host, observe_stanzas, observe_stanzas_of, observe_superblocks
 from nfstuned.host.read_ahead import Bdi
-from nfstuned.model.bench import Bench, BenchSetting, Run, Suite, Varies
-from nfstuned.parse.proc.mountinfo import SMB
+from nfstuned.host.root import Root
+from nfstuned.model.bench import Bench, BenchSetting, MeasuredMount, OwnMount, Run, Suite, Varies
+from nfstuned.model.kernel import Mount, MountStats, Stanza, whole_pages
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.mountstats import parse_transports
 
-_ANSWER_S = 20.0
-"""How long a child may take to look at the folder, or to make it."""
 _SPACE = 1.05
 """The free space that a measurement demands, as a multiple of the size of its files."""
 AS_IT_IS = BenchSetting("as it is")
@@ -38,8 +46,6 @@ class BenchOrder:
     folder: str
     suite: Suite
     compare: bool = False
-    rate: int | None = None
-    """The most bytes a second that the jobs may move, where others use the mount."""
     connections: int | None = None
     """The number of connections that a single connection is compared with.
 
@@ -48,15 +54,82 @@ class BenchOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a measurement is."""
+class Ground:
+    """The mount that is measured, in its state before the measurement."""
 
-    done_s: float
-    all_s: float
-    step: str
+    root: Root
+    snapshot: Snapshot
+    superblock: Superblock
+    mount: Mount
+    target_kb: int | None
+    """The read-ahead of its profile."""
+    profile: str
+    target_connections: int | None
+    """The number of connections that its profile asks for."""
 
+    @classmethod
+    def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
+        """Return the NFS mount that a folder is on, without touching it. Raises CannotMeasureError."""
+        snapshot = observe_host(root)
+        inside = [
+            (len(mount.point), superblock, mount)
+            for superblock in snapshot.superblocks
+            for mount in superblock.mounts
+            if folder == mount.point or folder.startswith(mount.point.rstrip("/") + "/")
+        ]
+        if not inside:
+            raise CannotMeasureError(f"{folder} is on no NFS mount: see nfstuned status")
+        _, superblock, mount = max(inside, key=lambda entry: entry[0])
+        decision = decide(policy, superblock, snapshot)
+        kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
+        profile = classify(policy, mount, superblock, snapshot).choice.profile
+        count = wanted_connections(profile, mount.options.get("vers"))
+        return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
 
-_Show = Callable[[Progress], None]
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the mount is still there."""
+        seen = observe_superblocks(self.root, deep=False).superblocks
+        return any(mount.mount_id == self.mount.mount_id for each in seen for mount in each.mounts)
+
+    @property
+    def connections(self) -> int | None:
+        """The number of the mount's connections; None where the kernel does not show it."""
+        return len(self._stats.transports) or None if self._stats else None
+
+    @property
+    def round_trip_ms(self) -> float | None:
+        """The mean time of the quickest kind of operation so far; None where no operation has ended."""
+        ended = [op for op in self._stats.ops.values() if op.ops > 0] if self._stats else []
+        return min((op.rtt_ms / op.ops for op in ended), default=None)
+
+    @property
+    def _stats(self) -> MountStats | None:
+        return self.snapshot.stanza_of(self.mount, self.superblock)
+
+    def measured_mount(self, program: str) -> MeasuredMount:
+        """Return the mount and the machine for the document; `program` is fio's version."""
+        return MeasuredMount(
+            mount_point=self.mount.point,
+            source=self.mount.source,
+            fstype=self.mount.fstype,
+            profile=self.profile,
+            options=",".join(
+                name if value is None else f"{name}={value}" for name, value in self.mount.options.pairs
+            ),
+            read_ahead_kb=self.superblock.read_ahead_kb,
+            connections=self.connections,
+            kernel=self.snapshot.kernel.text if self.snapshot.kernel else "",
+            fio=program,
+            host=os.uname().nodename,
+        )
+
+    def counters(self) -> Look:
+        """Return the counters of the mount; a Look without them where they cannot be read."""
+        moment = time.time(), time.monotonic()
+        stanzas = observe_stanzas(self.root)
+        looked = () if stanzas is None else make_look(self.snapshot, stanzas, *moment).superblocks
+        return Look(*moment, tuple(each for each in looked if each.device == self.superblock.device))
 
 
 def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
@@ -65,14 +138,17 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
     Raises CannotMeasureError.
     """
     suite = order.suite
-    compares_connections = suite.varies is Varies.CONNECTIONS
-    if ground.mount.fstype in SMB.types and (order.compare or compares_connections or suite.searches):
-        raise CannotMeasureError(
-            f"{ground.mount.point} is an SMB mount, whose read-ahead and channels bench does not change: "
-            "without --compare the vendors' suites measure the mount as it is"
-        )
-    if compares_connections:
-        return _numbers_of_connections(ground, order)
+    if suite.varies is Varies.CONNECTIONS:
+        if reason := own_mount_obstacle(ground.mount):
+            raise CannotMeasureError(f"{ground.mount.point} can have no second set of connections: {reason}")
+        most = compared_connections(order.connections, ground.connections, ground.target_connections)
+        if most is None:
+            raise CannotMeasureError(
+                f"there is nothing to compare: the mount has one connection, and profile {ground.profile} "
+                "asks for no more; --nconnect 4 compares one with four"
+            )
+        several = BenchSetting(f"{most} connections", connections=most)
+        return BenchSetting("1 connection", connections=1), several
     if order.connections is not None:
         raise CannotMeasureError(f"suite {suite.name} does not compare connections: --suite nconnect does")
     if order.compare:
@@ -87,38 +163,25 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
                 f"there is nothing to compare: profile {ground.profile} asks for no other read-ahead "
                 f"than the kernel's {KERNEL_KB} KiB; --suite read-ahead looks for a better one"
             )
-        return (
-            BenchSetting("kernel's default", KERNEL_KB),
-            BenchSetting(f"profile {ground.profile}", target),
-        )
+        of_profile = BenchSetting(f"profile {ground.profile}", target)
+        return BenchSetting("kernel's default", KERNEL_KB), of_profile
     return () if suite.searches else (AS_IT_IS,)
 
 
-def _numbers_of_connections(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
-    if reason := own_mount_obstacle(ground.mount):
-        raise CannotMeasureError(f"{ground.mount.point} can have no second set of connections: {reason}")
-    most = compared_connections(order.connections, ground.connections, ground.target_connections)
-    if most is None:
-        raise CannotMeasureError(
-            f"there is nothing to compare: the mount has one connection, and profile {ground.profile} asks "
-            "for no more; --nconnect 4 compares one with four"
-        )
-    return (
-        BenchSetting("1 connection", connections=1),
-        BenchSetting(f"{most} connections", connections=most),
-    )
-
-
-def demand_space(folder: str, suite: Suite) -> int:
+def demand_space(ground: Ground, order: BenchOrder) -> int:
     """Return the free bytes on the mount.
 
     Raises CannotMeasureError where a suite's files have no space, or may not be made.
     """
-    output, problem = guard.ask("look", folder, _ANSWER_S)
-    if problem:
-        raise CannotMeasureError(f"{folder}: {problem}")
-    known = json.loads(output)
-    need, free = int(suite.bytes_on_disk * _SPACE), known["free_bytes"]
+    folder, need = order.folder, int(order.suite.bytes_on_disk * _SPACE)
+    guard = Guard(new_record(record_folder(ground.root)), folder)
+    try:
+        known = guard.space(folder)
+    except OSError as error:
+        raise CannotMeasureError(_reason(error)) from None
+    finally:
+        guard.end()
+    free = known["free_bytes"]
     if known["read_only"]:
         raise CannotMeasureError(f"{folder} is mounted read-only: bench has to make files of its own")
     if not known["writable"]:
@@ -126,50 +189,55 @@ def demand_space(folder: str, suite: Suite) -> int:
     if free < need:
         less = f"{need >> 20} MiB are needed and {free >> 20} MiB are free: --size makes the files smaller"
         raise CannotMeasureError(f"{folder}: {less}")
-    return int(free)
+    return free
 
 
-def run_bench(ground: Ground, order: BenchOrder, show: _Show) -> Bench:
-    """Measure, and put everything back, however it ends.
+def run_bench(ground: Ground, order: BenchOrder, show: Callable[[str], object]) -> Bench:
+    """Measure, and put everything back, however it ends; `show` gets the name of each step.
 
-    The runs before an error are in the result, with the reason. Raises CannotMeasureError, OSError or
-    ParseError before the first run; CannotMeasureError also where something interrupts the measurement and
-    not all is put back.
+    The runs before an error are in the result, with the reason. Raises CannotMeasureError or OSError before
+    the first run; CannotMeasureError also where something interrupts the measurement and not all is put back.
     """
     compared = settings(ground, order)
-    program = fio.version()
-    records = guard.record_folder(ground.root)
-    problems = [line for record in guard.leftovers(records, order.folder) if (line := guard.clean_up(record))]
-    if problems:
-        raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problems[0]}")
+    if compared and compared[0].connections is not None and os.geteuid() != 0:
+        raise CannotMeasureError(
+            f"only root can mount a second time to compare connections: sudo nfstuned bench {order.folder}"
+        )
+    program, records = fio.version(), record_folder(ground.root)
+    if problem := restore_leftovers(records, order.folder):
+        raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problem}")
     began, ended = datetime.now(timezone.utc).replace(microsecond=0), ""
-    with (
-        _guarded(records, order.folder) as keeper,
-        _opened_bdi(ground, compared, order, keeper) as bdi,
-    ):
-        work = _Work(ground, order, keeper, bdi, _own_mounts(ground, compared, order, keeper), show)
+    values = plan.candidates(ground.target_kb, ground.superblock.read_ahead_kb)
+    with _opened_bdi(ground, compared, order) or nullcontext() as bdi:
+        guard = Guard(new_record(records), order.folder)
+        work = _Measurement(ground, guard, bdi)
         try:
             work.prepare(compared)
-            if compared:
-                work.carry_out(plan.steps(order.suite, compared))
-            else:
-                work.search()
-        except (_StopError, OSError) as error:  # the guard may have ended, and the temporary folder be full
-            ended = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
-    left = "; ".join(keeper.end())
+            try:
+                work.make_files(order.suite, show)
+                steps = plan.steps(order.suite, compared) if compared else None
+                for step in steps or plan.search(order.suite, values, work.runs):
+                    turn = f"run {step.turn}" if step.turn else "warm-up"
+                    show(f"{step.job.name}, {step.setting.name}, {turn}")
+                    work.run(step)
+            except (CannotMeasureError, OSError) as error:  # the guard may have ended
+                ended = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
+        except BaseException as error:
+            if left := guard.end():
+                raise CannotMeasureError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
+            raise
+    unrestored = "; ".join(guard.end())
+    ran = {run.setting for run in work.runs}
+    tried = (setting for setting in map(BenchSetting.tried, values) if setting.name in ran)
+    reasons = ended, unrestored and f"not put back: {unrestored}"
     return Bench(
         began,
         ground.measured_mount(program),
         order.suite,
-        compared or work.settings(),
+        compared or tuple(tried),
         tuple(work.runs),
-        "; ".join(part for part in (ended, left and f"not put back: {left}") if part),
-        order.rate,
+        "; ".join(reason for reason in reasons if reason),
     )
-
-
-class _StopError(Exception):
-    """Why a measurement ends before its time."""
 
 
 def _reason(error: BaseException) -> str:
@@ -179,29 +247,10 @@ def _reason(error: BaseException) -> str:
     return str(error) or "interrupted"
 
 
-@contextmanager
-def _guarded(records: str, folder: str) -> Iterator[guard.Guard]:
-    """Have a guard, which ends when the block is left by an error or ^C.
-
-    Raises CannotMeasureError where the guard could not put all back then.
-    """
-    keeper = guard.Guard(records, folder)
-    try:
-        yield keeper
-    except BaseException as error:
-        if left := keeper.end():
-            raise CannotMeasureError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
-        raise
-
-
-@contextmanager
-def _opened_bdi(
-    ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
-) -> Iterator[Bdi | None]:
-    """Have the superblock's read-ahead open, and its value in the guard's record; None where it stays."""
+def _opened_bdi(ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder) -> Bdi | None:
+    """Return the superblock's read-ahead; None where it stays as it is. Raises CannotMeasureError."""
     if compared and all(setting.read_ahead_kb is None for setting in compared):
-        yield None
-        return
+        return None
     try:
         bdi = Bdi(ground.root, ground.superblock.device)
     except PermissionError:
@@ -210,169 +259,128 @@ def _opened_bdi(
         ) from None
     except OSError as error:
         raise CannotMeasureError(f"{ground.mount.point}: {error.strerror}") from None
-    with bdi:
-        if bdi.inode != ground.superblock.bdi:
-            raise CannotMeasureError(f"{ground.mount.point} was unmounted")
-        keeper.read_ahead(bdi, bdi.read_kb())
-        yield bdi
+    if bdi.inode != ground.superblock.bdi:
+        raise CannotMeasureError(f"{ground.mount.point} was unmounted")
+    return bdi
 
 
-def _own_mounts(
-    ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder, keeper: guard.Guard
-) -> OwnMounts | None:
-    """Return the place for mounts of bench's own, each setting tried there once; None where none needs it.
-
-    The mount itself cannot serve: each setting needs its exact number of connections, and a mount that joins
-    a transport group gets the connections that the group has.
-    """
-    wanted = [setting.connections for setting in compared if setting.connections is not None]
-    if not wanted:
-        return None
-    if os.geteuid() != 0:
-        raise CannotMeasureError(
-            f"only root can mount a second time to compare connections: sudo nfstuned bench {order.folder}"
-        )
+def _read_ahead(bdi: Bdi, wanted_kb: int | None = None) -> int:
+    """Set a read-ahead, if one is wanted, and return its value. Raises CannotMeasureError."""
     try:
-        own = OwnMounts(ground.root, keeper)
-        for number in wanted:
-            _mount_with(own, ground, number)
-        own.have(None)
-    except OwnMountError as error:
-        raise CannotMeasureError(f"{ground.mount.point} cannot be mounted a second time: {error}") from None
-    return own
-
-
-def _mount_with(own: OwnMounts, ground: Ground, number: int) -> None:
-    """Have a mount with its own number of connections, and check the number. Raises OwnMountError."""
-    own.have(own_mount(ground.mount, number))
-    stanza = own.stanza()
-    try:
-        shown = None if stanza is None else len(parse_transports(stanza.transports))
-    except ParseError:
-        shown = None
-    if shown != number:
-        has = "an unknown number of" if shown is None else shown
-        raise OwnMountError(
-            f"with nconnect={number} it has {has} connections: it shares those of another mount, or the "
-            "kernel has no nconnect"
-        )
+        if wanted_kb is not None:
+            bdi.write_kb(wanted_kb)
+        return bdi.read_kb()
+    except OSError as error:
+        raise CannotMeasureError(f"{bdi.name}: {error.strerror}") from None
+    except ParseError as error:
+        raise CannotMeasureError(str(error)) from None
 
 
 @dataclass(slots=True, eq=False)
-class _Work:
-    """The runs of a measurement, one after the other."""
+class _Measurement:
+    """The runs of a measurement, and the changes that they need."""
 
     ground: Ground
-    order: BenchOrder
-    keeper: guard.Guard
+    guard: Guard
     bdi: Bdi | None
-    own: OwnMounts | None
-    show: _Show
+    mounted: OwnMount | None = None
+    """bench's own mount, in the guard's namespace."""
     runs: list[Run] = field(default_factory=list)
     """Without the warm-up."""
-    done_s: float = 0.0
-    all_s: float = 0.0
-
-    def settings(self) -> tuple[BenchSetting, ...]:
-        """Return the read-aheads that a search tried, in their order."""
-        tried = {run.setting for run in self.runs}
-        each = map(BenchSetting.tried, self._candidates())
-        return tuple(setting for setting in each if setting.name in tried)
-
-    def _candidates(self) -> tuple[int, ...]:
-        return plan.candidates(self.ground.target_kb, self.ground.superblock.read_ahead_kb)
 
     def prepare(self, compared: Sequence[BenchSetting]) -> None:
-        """Make the folder and the files. Raises _StopError."""
-        suite = self.order.suite
-        self.all_s = plan.seconds(suite, compared or (AS_IT_IS,) * plan.LIKELY_TRIED)
-        self.keeper.folder(self.ground.mount.point)
-        inode, problem = guard.ask("make", self.keeper.path, _ANSWER_S)
-        if problem:
-            raise _StopError(problem)
-        self.keeper.files(int(inode))
-        for job in suite.layouts:
-            step = f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB"
-            problem = fio.lay_out(job, self.keeper.path, self.keeper.program, self._waiting(step))
-            if problem:
-                raise _StopError(f"the files could not be made: {problem}")
-            self.done_s += job.bytes_on_disk / plan.LAYOUT_BYTES_PER_S
-
-    def carry_out(self, steps: Iterable[Step]) -> None:
-        """Do the steps. Raises _StopError where a run cannot be made."""
-        for step in steps:
-            run = self._run(step)
-            if step.turn != plan.WARM_UP:
-                self.runs.append(run)
-            if run.problem and run.delivered is None:
-                raise _StopError(f"{run.job}: {run.problem}")
-
-    def search(self) -> None:
-        """Look for the best read-ahead of each job. Raises _StopError."""
-        for job in self.order.suite.jobs:
-            values = self._candidates()
-            measured: dict[int, float] = {}
-            while (kb := plan.next_value(values, measured)) is not None:
-                setting = BenchSetting.tried(kb)
-                first = plan.WARM_UP if not measured else 1
-                turns = range(first, self.order.suite.repeats + 1)
-                self.carry_out(Step(turn, job, setting) for turn in turns)
-                middle = spread(figures(self.runs, job.name, setting.name))
-                if middle is None:
-                    raise _StopError(f"{job.name}: no run counts, see the problems")
-                measured[kb] = middle.median
-
-    def _run(self, step: Step) -> Run:
-        """Make a run; it has the reason where it does not count though fio reports no error."""
-        turn, job, setting = step
-        self._apply_setting(setting)
-        folder, own = self.keeper.path, self.own if setting.connections is not None else None
-        if own is not None:
-            folder = own.path + folder.removeprefix(self.ground.mount.point.rstrip("/"))
-        waiting = self._waiting(f"{job.name}, {setting.name}, " + (f"run {turn}" if turn else "warm-up"))
-        before = self.ground.counters(own)
-        delivered, problem = fio.run_job(job, folder, self.order.rate, self.keeper.program, waiting)
-        after = self.ground.counters(own)
-        self.done_s += plan.run_seconds(job)
-        ratio = over_fetch(job, before, after, delivered)
-        problem = (
-            problem
-            or self._changed_by_others(setting)
-            or from_memory(ratio)
-            or unlike_setting(setting.connections, before, after)
-        )
-        return Run(job.name, setting.name, turn, delivered, ratio, problem)
-
-    def _changed_by_others(self, setting: BenchSetting) -> str:
-        wanted = setting.read_ahead_kb
-        if wanted is None or self.bdi is None or (value := _present_kb(self.bdi)) == wanted:
-            return ""
-        return f"another program set the read-ahead to {value} KiB while it ran"
-
-    def _apply_setting(self, setting: BenchSetting) -> None:
-        if setting.connections is not None and self.own is not None:
-            try:
-                _mount_with(self.own, self.ground, setting.connections)
-            except OwnMountError as error:
-                raise _StopError(str(error)) from None
-        if setting.read_ahead_kb is None or self.bdi is None:
-            return
+        """Have the read-ahead kept, and try each own mount once. Raises CannotMeasureError and OSError."""
+        if self.bdi is not None:
+            self.guard.ask("keep_read_ahead", self.bdi.name, self.bdi.inode, _read_ahead(self.bdi))
         try:
-            self.bdi.write_kb(setting.read_ahead_kb)
+            for setting in compared:
+                if setting.connections is not None:
+                    self._mount(setting.connections)
+            self._unmount()
+        except CannotMeasureError as error:
+            reason = f"{self.ground.mount.point} cannot be mounted a second time: {error}"
+            raise CannotMeasureError(reason) from None
+
+    def make_files(self, suite: Suite, show: Callable[[str], object]) -> None:
+        """Make the folder and the files of a suite. Raises CannotMeasureError and OSError."""
+        self.guard.ask("make", self.guard.folder, self.ground.mount.point)
+        for job in suite.layouts:
+            show(f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB")
+            if problem := fio.lay_out(job, self.guard.folder, self.guard.run):
+                raise CannotMeasureError(f"the files could not be made: {problem}")
+
+    def run(self, step: Step) -> None:
+        """Make a run; it has the reason where it does not count. Raises CannotMeasureError and OSError."""
+        turn, job, setting = step
+        folder, wanted_kb = self.guard.folder, setting.read_ahead_kb
+        if setting.connections is not None:
+            self._mount(setting.connections)
+            folder = POINT + folder.removeprefix(self.ground.mount.point.rstrip("/"))
+        if self.bdi is not None and wanted_kb is not None:
+            value = _read_ahead(self.bdi, wanted_kb)
+            if value != wanted_kb:
+                raise CannotMeasureError(f"the kernel made {value} of a read-ahead of {wanted_kb} KiB")
+        before = self._counters()
+        delivered, problem = fio.run_job(job, folder, self.guard.run)
+        after = self._counters()
+        ratio = over_fetch(job, before, after, delivered)
+        if not problem and self.bdi is not None and wanted_kb is not None:
+            value = _read_ahead(self.bdi)
+            if value != wanted_kb:
+                problem = f"another program set the read-ahead to {value} KiB while it ran"
+        problem = problem or from_memory(ratio) or unlike_setting(setting.connections, before, after)
+        if turn != plan.WARM_UP:
+            self.runs.append(Run(job.name, setting.name, turn, delivered, ratio, problem))
+        if problem and delivered is None:
+            raise CannotMeasureError(f"{job.name}: {problem}")
+
+    def _counters(self) -> Look:
+        """Return the counters of bench's own mount, or of the mount itself without one."""
+        if self.mounted is None:
+            return self.ground.counters()
+        stanza = own_stanza(self.ground.root, self.guard)
+        shown = stanza and Counted("own", None, (stanza.point,), stanza.source, stanza.point, stanza)
+        return Look(time.time(), time.monotonic(), (shown,) if shown else ())
+
+    def _mount(self, connections: int) -> None:
+        """Have a mount with its own number of connections, and check the number. Raises CannotMeasureError.
+
+        The mount itself cannot serve: each setting needs its exact number of connections, and a mount that
+        joins a transport group gets the connections that the group has.
+        """
+        wanted = own_mount(self.ground.mount, connections)
+        if wanted == self.mounted:
+            return
+        self._unmount()
+        try:
+            self.guard.ask("mount", asdict(wanted))
         except OSError as error:
-            raise _StopError(f"{self.bdi.name}: {error.strerror}") from None
-        value = _present_kb(self.bdi)
-        if value != setting.read_ahead_kb:
-            raise _StopError(f"the kernel made {value} of a read-ahead of {setting.read_ahead_kb} KiB")
+            about = f"mounting {wanted.source} with {wanted.options}"
+            raise CannotMeasureError(f"{about}: {_reason(error)}") from None
+        self.mounted = wanted
+        stanza = own_stanza(self.ground.root, self.guard)
+        try:
+            shown = None if stanza is None else len(parse_transports(stanza.transports))
+        except ParseError:
+            shown = None
+        if shown != connections:
+            has = "an unknown number of" if shown is None else shown
+            raise CannotMeasureError(
+                f"with nconnect={connections} it has {has} connections: it shares those of another mount, "
+                "or the kernel has no nconnect"
+            )
 
-    def _waiting(self, step: str) -> Callable[[float], None]:
-        return lambda passed_s: self.show(Progress(self.done_s + passed_s, self.all_s, step))
+    def _unmount(self) -> None:
+        """Unmount bench's own mount, if there is one. Raises CannotMeasureError."""
+        if self.mounted is not None:
+            try:
+                self.guard.ask("unmount")
+            except OSError as error:
+                reason = f"unmounting {self.mounted.source}: {_reason(error)}"
+                raise CannotMeasureError(reason) from None
+            self.mounted = None
 
 
-def _present_kb(bdi: Bdi) -> int:
-    try:
-        return bdi.read_kb()
-    except OSError as error:
-        raise _StopError(f"{bdi.name}: {error.strerror}") from None
-    except ParseError as error:
-        raise _StopError(str(error)) from None
+def own_stanza(root: Root, guard: Guard) -> Stanza | None:
+    """Return the counters of bench's own mount; None where they cannot be read."""
+    return next((each for each in observe_stanzas_of(root, guard.pid) if each.point == POINT), None)

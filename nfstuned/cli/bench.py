@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, BenchOrder, Progress, demand_space, run_bench, settings
-from nfstuned.app.bench_ground import CannotMeasureError, Ground
+from nfstuned.app.bench import AS_IT_IS, BenchOrder, Ground, demand_space, run_bench, settings
 from nfstuned.cli.messages import note, terminal_width, usable_policy
 from nfstuned.cli.options import format_option
 from nfstuned.core.bench.compare import (
@@ -23,10 +22,11 @@ from nfstuned.core.bench.compare import (
     has_all_results,
     lack_of_runs,
 )
-from nfstuned.core.bench.own_mount import MOST
+from nfstuned.core.bench.connections import MOST
 from nfstuned.core.bench.plan import (
     LIKELY_TRIED,
     ROUND_TRIPS,
+    CannotMeasureError,
     scaled,
     seconds,
     with_jobs,
@@ -49,13 +49,11 @@ from nfstuned.view.bench import (
     cost_lines,
     plan_lines,
 )
-from nfstuned.view.words import duration, printable, to_json
+from nfstuned.view.words import printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
-_NAMES, _OTHERS = 2, 5
-"""Columns of the table: the names, the throughput, and the other figures."""
-_SOON_S = 2.0
-_CLEAR = "\r\x1b[K"
+_NAMES = 2
+"""Columns of the table with names."""
 
 
 def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
@@ -79,8 +77,7 @@ class BenchWish:
 
 def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
     """Print the plan, measure, and print the results. Raises OSError of stdout."""
-    program = fio.version()
-    if not program:
+    if not fio.version():
         note("fio is not installed: apt install fio, or dnf install fio")
         return FAILED
     policy = usable_policy(root)
@@ -94,10 +91,14 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
             order = replace(order, suite=with_long_runs(order.suite, ground.round_trip_ms))
         compared = settings(ground, order)
         before = None if wish.against is None else _earlier(wish.against, order.suite, compared)
-        _print_plan(ground, order, compared)
+        wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
+        bills = ground.profile.partition(WORKLOAD_MARK)[0] != GENERIC
+        plan = plan_lines(order.folder, order.suite, demand_space(ground, order), wanted_s)
+        for line in (*plan, *cost_lines(compared, bills=bills)):
+            note(line)
         if not wish.yes and not _agreed():
             return FAILED
-        with _bar() as show:
+        with _step_line() as show:
             result = run_bench(ground, order, show)
     except (CannotMeasureError, NotComparableError, ParseError) as error:
         note(str(error))
@@ -120,17 +121,6 @@ def _earlier(file: str, chosen: Suite, compared: Sequence[BenchSetting]) -> Benc
     return before
 
 
-def _print_plan(ground: Ground, order: BenchOrder, compared: Sequence[BenchSetting]) -> None:
-    """Print the plan and the costs. Raises CannotMeasureError where the files have no space."""
-    free = demand_space(order.folder, order.suite)
-    wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
-    bills = ground.profile.partition(WORKLOAD_MARK)[0] != GENERIC
-    for line in plan_lines(order.folder, order.suite, free, wanted_s):
-        note(line)
-    for line in cost_lines(order.suite, compared, order.rate, bills=bills):
-        note(line)
-
-
 def _agreed() -> bool:
     """Ask a person; without one, name the missing option."""
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -139,31 +129,18 @@ def _agreed() -> bool:
     return False
 
 
-class _bar:  # noqa: N801 - a context, used once
-    """A line on the terminal, from two seconds on, which is gone at the end."""
+@contextmanager
+def _step_line() -> Iterator[Callable[[str], None]]:
+    """Show the present step on a terminal, in a line that is gone at the end."""
+    from rich.console import Console  # noqa: PLC0415 - rich is slow to load
+    from rich.text import Text  # noqa: PLC0415 - as above
 
-    def __enter__(self) -> Callable[[Progress], None]:
-        self._began, self._drawn = time.monotonic(), False
-        return self._show
-
-    def _show(self, progress: Progress) -> None:
-        if not sys.stderr.isatty() or time.monotonic() - self._began < _SOON_S:
-            return
-        left = max(0.0, progress.all_s - progress.done_s)
-        line = f"about {duration(left)} left: "
-        columns = max(0, terminal_width() - 1 - len(line))
-        sys.stderr.write(_CLEAR + line + printable(progress.step)[:columns])
-        sys.stderr.flush()
-        self._drawn = True
-
-    def __exit__(self, *_: object) -> None:
-        if self._drawn:
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
+    with Console(stderr=True).status("", spinner="line") as status:
+        yield lambda step: status.update(Text(printable(step), no_wrap=True, overflow="crop"))
 
 
 def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
-    """Compare and print the results; return the exit status."""
+    """Compare and print the results; return the exit status. Raises OSError of stdout."""
     status = MEASURED if not result.ended and has_all_results(result.runs) else INCOMPLETE
     compared = None
     if before is not None:
@@ -172,14 +149,9 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
         except NotComparableError as error:
             note(f"not compared: {error}")
             status = INCOMPLETE
-    return status if _print(result, compared, wish) else INCOMPLETE
-
-
-def _print(result: Bench, compared: Against | None, wish: BenchWish) -> bool:
-    """Print the table, or write the document; return whether that could be done. Raises OSError of stdout."""
     if wish.form == "text":
         _print_text(result, compared)
-        return True
+        return status
     if wish.form == "html":
         from nfstuned.view.report.bench import bench_page  # noqa: PLC0415 - for a page alone
 
@@ -187,50 +159,33 @@ def _print(result: Bench, compared: Against | None, wish: BenchWish) -> bool:
     else:
         lines = to_json(bench_document(result, compared)).splitlines()
     if wish.output is None:
-        for line in lines:
-            # In UTF-8 whatever the locale is: a page names its own encoding.
-            sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
-        return True
+        # In UTF-8 whatever the locale is: a page names its own encoding.
+        sys.stdout.buffer.writelines(line.encode("utf-8", "backslashreplace") + b"\n" for line in lines)
+        return status
     try:
         write_file(wish.output, lines)
     except OSError as error:
         note(f"{wish.output}: {error.strerror or error}")
-        return False
+        return INCOMPLETE
     note(f"{wish.output}: written")
-    return True
+    return status
 
 
 def _print_text(result: Bench, compared: Against | None) -> None:
-    rows = bench_rows(result)
-    if rows:
-        _print_table(rows)
-    lines = (*bench_result_lines(result), *(against_lines(compared) if compared is not None else ()))
-    sys.stdout.writelines(_wrapped(printable(line)) + "\n" for line in lines)
+    """Print the table, and sentences in lines as wide as the terminal."""
+    from textwrap import fill  # noqa: PLC0415 - for people alone
 
+    from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    """Print the table; on a terminal that is too narrow for it the throughput first, and then the others."""
-    from nfstuned.cli.table import Column, fits_terminal, print_table  # noqa: PLC0415 - rich is slow to load
-
-    columns = (Column(), Column(shrinks=1), *(Column(right=True),) * (len(HEADER) - _NAMES))
-    if fits_terminal(columns, rows, HEADER):
+    if rows := bench_rows(result):
+        columns = (Column(), Column(shrinks=1), *(Column(right=True),) * (len(HEADER) - _NAMES))
         print_table(columns, rows, HEADER)
-        return
-    names, throughput, others = slice(_NAMES), slice(_NAMES, _OTHERS), slice(_OTHERS, None)
-    for part in (throughput, others):
-        cells = [(*row[names], *row[part]) for row in rows]
-        print_table(columns[: len(cells[0])], cells, (*HEADER[names], *HEADER[part]))
-
-
-def _wrapped(line: str) -> str:
-    """Return a sentence in lines as wide as the terminal; a configuration stays as it is."""
-    if not sys.stdout.isatty() or line.startswith(" "):
-        return line
-    from textwrap import fill  # noqa: PLC0415 - for a terminal alone
-
-    return fill(
-        line, terminal_width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
+    width = terminal_width() if sys.stdout.isatty() else sys.maxsize
+    for line in (*bench_result_lines(result), *(against_lines(compared) if compared is not None else ())):
+        text = fill(
+            printable(line), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        sys.stdout.write(text + "\n")
 
 
 @click.command("bench")
@@ -268,12 +223,6 @@ def _wrapped(line: str) -> str:
 )
 @click.option("--size", callback=_size, metavar="SIZE", help="The size of the files of a job, as in 1G.")
 @click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="How often each job is run.")
-@click.option(
-    "--rate",
-    callback=_size,
-    metavar="SIZE",
-    help="Move at most so much a second, where others use the mount.",
-)
 @click.option("--yes", is_flag=True, help="Do not ask before it begins.")
 @format_option("html")
 @click.option(
@@ -322,8 +271,6 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     chosen = scaled(whole, options["runtime"], options["size"], options["repeats"])
-    order = BenchOrder(
-        os.path.abspath(folder), chosen, options["compare"], options["rate"], options["connections"]
-    )
+    order = BenchOrder(os.path.abspath(folder), chosen, options["compare"], options["connections"])
     wish = BenchWish(**{field.name: options[field.name] for field in fields(BenchWish)})
     return bench(root, order, wish)

@@ -71,14 +71,6 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     sys.stdout.write("".join(line.rstrip() + "\n" for line in output.getvalue().splitlines()))
 
 
-def fits_terminal(columns: Sequence[Column], rows: Rows, header: Sequence[str]) -> bool:
-    """Return whether a terminal is wide enough for a table with its shrinking columns cut; a file is."""
-    if not sys.stdout.isatty():
-        return True
-    width = terminal_width()
-    return _width(columns, fit(columns, rows, header, width), header) <= width
-
-
 def fit(columns: Sequence[Column], rows: Rows, header: Sequence[str] | None, width: int) -> Rows:
     """Return the rows with their shrinking columns cut in the middle as far as `width` asks for."""
     grid = [list(row) for row in rows]

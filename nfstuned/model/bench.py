@@ -234,5 +234,3 @@ class Bench:
     """Without the warm-up."""
     ended: str = ""
     """Why it ended before its time; "" where it did not."""
-    rate_bytes_per_s: Whole | None = None
-    """The upper bound of the jobs' throughput; None for no bound."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timezone
@@ -15,26 +13,20 @@ from nfstuned.core.bench.compare import (
     Against,
     best_read_aheads,
     differences,
-    is_comparison,
     proposed,
     spread_of,
 )
-from nfstuned.core.bench.plan import MOST_TRIED, bounds
-from nfstuned.core.policy.decision import as_glob
-from nfstuned.core.samples.sample import amount, speed
+from nfstuned.core.samples.sample import speed
 from nfstuned.model.bench import (
     SCHEMA,
     Bench,
     BenchSetting,
     Difference,
-    MeasuredMount,
     Relation,
     Spread,
     Suite,
 )
-from nfstuned.model.policy import WORKLOAD_MARK
 from nfstuned.parse.fields import count
-from nfstuned.view.policy import to_toml
 from nfstuned.view.words import NONE, TIME_FORM, Document, duration
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "OVER-FETCH")
@@ -52,25 +44,14 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
     yield f"It takes about {duration(seconds)}, and uses all that the server and the network give."
 
 
-def cost_lines(
-    suite: Suite, compared: Sequence[BenchSetting], rate: int | None, *, bills: bool
-) -> Iterator[str]:
-    """Yield the second mount, the bytes and the possible costs, before the measurement begins."""
+def cost_lines(compared: Sequence[BenchSetting], *, bills: bool) -> Iterator[str]:
+    """Yield the second mount and the possible costs, before the measurement begins."""
     if any(setting.connections is not None for setting in compared):
         yield (
             "It mounts the folder a second time where no other program sees it, with connections of its own, "
             "and unmounts it between the settings; the mount itself stays as it is."
         )
-    if rate is None:
-        yield "The number of bytes and requests depends on the server; --rate sets a bound."
-    else:
-        size, blocks = bounds(suite, compared or (BenchSetting(""),) * MOST_TRIED, rate)
-        beyond = "" if all(job.direct for job in suite.jobs) else ", without the excess of the read-ahead"
-        yield (
-            f"At {speed(rate)} the jobs move at most {amount(size)} in all, in "
-            f"about {blocks:,} blocks{beyond}; their files are written once before, "
-            f"{amount(suite.bytes_on_disk)}."
-        )
+    yield "The number of bytes and requests depends on the server."
     if bills:
         yield (
             "The provider may charge for requests, for bytes, and for traffic that crosses a zone or a "
@@ -95,17 +76,10 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
 
 
 def bench_result_lines(bench: Bench) -> Iterator[str]:
-    """Yield a sentence for each job, and the configuration where a setting wins."""
-    yield from rate_lines(bench)
+    """Yield a sentence for each job, the best setting, and the runs that do not count."""
     yield from comparisons(bench)
-    yield from policy_lines(bench)
+    yield from proposal_lines(bench)
     yield from shortcomings(bench)
-
-
-def rate_lines(bench: Bench) -> Iterator[str]:
-    """Yield the effect of --rate on the figures; nothing without it."""
-    if bench.rate_bytes_per_s is not None:
-        yield f"The jobs were held to {speed(bench.rate_bytes_per_s)} (--rate): none can show more."
 
 
 def comparisons(bench: Bench) -> Iterator[str]:
@@ -154,64 +128,16 @@ def short_name(setting: BenchSetting) -> str:
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
 
 
-def policy_lines(bench: Bench) -> Iterator[str]:
-    """Yield the configuration for the best setting, where the mount does not have it."""
+def proposal_lines(bench: Bench) -> Iterator[str]:
+    """Yield the best setting for all jobs, as a key of a profile."""
     best, measured = proposed(bench), bench.mount
     if best is None:
         return
+    key, value, present = "read_ahead_kb", best.read_ahead_kb, measured.read_ahead_kb
     if best.connections is not None:
-        yield from _number_lines(best.connections, measured)
-        return
-    kb, present = best.read_ahead_kb, measured.read_ahead_kb
-    of_profile = is_comparison(bench) and best == bench.settings[-1]
-    if kb == present and (of_profile or not is_comparison(bench)):
-        yield f"The mount has the best read-ahead: {kb} KiB."
-    elif of_profile and kb is not None and present is not None and present < kb:
-        yield "To have that: sudo nfstuned apply"
-    else:
-        yield from _profile_lines(measured, f"read_ahead_kb = {kb}", "lower = true")
-
-
-def _number_lines(number: int, measured: MeasuredMount) -> Iterator[str]:
-    """Yield how to have a number of connections: the first mount of a server decides for all."""
-    if number == measured.connections:
-        yield f"The mount has the better number of connections: {number}."
-    elif number == 1:
-        yield (
-            "To have that, remove nconnect from its origin (nfstuned status names it), unmount all "
-            "mounts of the server, and mount them again."
-        )
-    else:
-        keys = [f"nconnect = {number}", f"nconnect_max = {number}"]
-        if "vers=4.0" in measured.options.split(","):
-            keys.append("nconnect_not_for = []")  # or a profile that names 4.0 there would go on with one
-        yield from _profile_lines(measured, *keys, workload=measured.profile.partition(WORKLOAD_MARK)[2])
-        yield (
-            "The first mount of a server decides for all: sudo nfstuned apply --persist, and "
-            f"sudo nfstuned apply --remount {shlex.quote(measured.mount_point)}"
-        )
-
-
-def _profile_lines(measured: MeasuredMount, *keys: str, workload: str = "") -> Iterator[str]:
-    """Yield a profile with these keys for this mount alone; the keys alone where it has its own already."""
-    base = measured.profile.partition(WORKLOAD_MARK)[0]
-    name = "measured" + re.sub(r"[^A-Za-z0-9]+", "-", measured.mount_point).rstrip("-")[:50]
-    file = f"/etc/nfstuned/conf.d/{name}.toml"
-    if base == name:
-        yield f"To have that, in the table [profile.{name}] of {file}:"
-        yield from (f"    {key}" for key in keys)
-        return
-    yield f"To have that, in {file}:"
-    lines = [
-        f"[profile.{name}]",
-        f'inherits = "{base}"',
-        *keys,
-        "[[policy]]",
-        f"match = {to_toml({'mount_point': as_glob(measured.mount_point)})}",
-        f'profile = "{name}"',
-        *([f'workload = "{workload}"'] if workload else ()),
-    ]
-    yield from (f"    {line}" for line in lines)
+        key, value, present = "nconnect", best.connections, measured.connections
+    has = "an unknown number" if present is None else present
+    yield f"Best for all jobs: {key} = {value}; the mount has {has}. To change it: nfstuned(1), BENCH."
 
 
 def against_lines(against: Against) -> Iterator[str]:

@@ -11,11 +11,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nfstuned.app import bench as app
-from nfstuned.host.bench.guard import Guard, OwnMounts
+from nfstuned.host.bench.guard import POINT, Guard
+from nfstuned.host.root import Root
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount, Stanza
 from tests.cli.conftest import Host
@@ -61,7 +63,6 @@ def place(host: MakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(app, "own_mount", overlay)
     yield made, folder
     assert list(folder.iterdir()) == []
-    assert not (made.tree / "run/nfstuned-bench").exists()
     assert list((made.tree / "var/lib/nfstuned/bench").iterdir()) == []
 
 
@@ -69,17 +70,24 @@ def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: 
     """Have each look at the second mount show more requests, on all of its connections or on so many."""
     looks = count(1)
 
-    def stanza(own: OwnMounts) -> Stanza:
-        mounted = own._mounted  # noqa: SLF001 - what the kernel would know
-        number = shown or (mounted.connections if mounted else 0)
-        step = next(looks) * 1000
+    mounted: list[int] = []
+
+    def ask(guard: Guard, order: str, *arguments: Any, **options: float) -> Any:  # noqa: ANN401 - as Guard's
+        if order == "mount":
+            mounted.append(arguments[0]["connections"])
+        return real(guard, order, *arguments, **options)
+
+    def stanza(_root: Root, _guard: Guard) -> Stanza:
+        number, step = shown or mounted[-1], next(looks) * 1000
         lines = [
             f"tcp 0 1 1 0 0 {step if n < (carrying or number) else 1} {step} 0 {step} 0 2 0 0"
             for n in range(number)
         ]
-        return Stanza("overlay", own.point, 5, None, "\n".join(lines).encode(), b"", whole=True)
+        return Stanza("overlay", POINT, 5, None, "\n".join(lines).encode(), b"", whole=True)
 
-    monkeypatch.setattr(OwnMounts, "stanza", stanza)
+    real = Guard.ask
+    monkeypatch.setattr(Guard, "ask", ask)
+    monkeypatch.setattr(app, "own_stanza", stanza)
 
 
 def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
@@ -87,7 +95,7 @@ def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
 ) -> None:
     """The read-ahead of the measured mount stays: no hanging second mount can delay its restoring."""
     counts(monkeypatch)
-    monkeypatch.delattr(Guard, "read_ahead")
+    monkeypatch.delattr(app, "Bdi")
     host, folder = place
     run = host.run("bench", str(folder), "--suite", "nconnect", *WORDS)
     assert run.status == 0, run.err

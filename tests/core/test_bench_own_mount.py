@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.bench.own_mount import compared_connections, own_mount, own_mount_obstacle
+from nfstuned.core.bench.connections import compared_connections, own_mount, own_mount_obstacle
 from nfstuned.model.kernel import Mount
 from nfstuned.parse.proc.mountinfo import parse_mountinfo
 

@@ -16,7 +16,7 @@ import pytest
 from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, against
 from nfstuned.model.bench import Bench, BenchSetting, Relation
-from nfstuned.view.bench import bench_document, rate_lines
+from nfstuned.view.bench import bench_document
 from nfstuned.view.report.bench import BarChart, Curve, bench_charts, bench_page, colour
 from nfstuned.view.report.pages import environment
 from nfstuned.view.words import to_json
@@ -162,33 +162,7 @@ def test_the_verdicts_come_first_and_the_subject_is_there() -> None:
     assert "kernel: 6.1.0 then, 6.12.48+deb13-amd64 now" in words
     assert "rw,vers=4.1,rsize=1048576,wsize=1048576,hard,nconnect=4" in words
     assert "read-4k as it is 9.0 MB/s 8.8 MB/s 9.2 MB/s" in said(VENDORS)
-    assert "read_ahead_kb = 4096" in said(SEARCHED)
-
-
-def test_a_configuration_stands_right_behind_the_sentence_that_says_where_to_write_it() -> None:
-    """Of connections another sentence follows, which is not the configuration's."""
-    settings = BenchSetting("1 connection", connections=1), BenchSetting("4 connections", connections=4)
-    bench = measured("nconnect", settings, lambda _, setting: 1e6 * (setting.connections or 0))
-    one = replace(bench, mount=replace(bench.mount, connections=1))
-    body = next(tags(parsed(one), "body"))
-    parts = ["".join(part.itertext()).strip() for part in body]
-    places = [number for number, part in enumerate(body) if part.tag.endswith("}pre")]
-    assert len(places) == 1
-    (place,) = places
-    assert parts[place - 1].endswith("To have that, in /etc/nfstuned/conf.d/measured-data.toml:")
-    assert parts[place].startswith("[profile.measured-data]\n")
-    assert "nconnect = 4\n" in parts[place]
-    assert parts[place + 1].startswith("The first mount of a server decides for all: ")
-
-
-def test_a_rate_is_on_the_page_as_in_the_text() -> None:
-    (line,) = rate_lines(replace(COMPARED, rate_bytes_per_s=500_000_000))
-    assert line == "The jobs were held to 500 MB/s (--rate): none can show more."
-    words = said(replace(COMPARED, rate_bytes_per_s=500_000_000))
-    assert words.index(line) < words.index("sequential-read: 15.67 times as fast")
-    assert "Rate limit 500 MB/s" in words
-    assert list(rate_lines(COMPARED)) == []
-    assert "Rate limit none" in said(COMPARED)
+    assert "Best for all jobs: read_ahead_kb = 4096; the mount has 128." in said(SEARCHED)
 
 
 def test_names_of_others_are_shown_and_do_nothing() -> None:

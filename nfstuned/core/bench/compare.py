@@ -14,13 +14,29 @@ from operator import attrgetter
 from statistics import median
 from types import MappingProxyType
 
-from nfstuned.core.bench.plan import best_value
-from nfstuned.model.bench import Bench, BenchSetting, Difference, Job, Relation, Run, Spread, Suite
+from nfstuned.core.samples.rates import rates
+from nfstuned.model.bench import (
+    Bench,
+    BenchSetting,
+    Delivered,
+    Difference,
+    Engine,
+    Job,
+    Relation,
+    Run,
+    Spread,
+    Suite,
+)
+from nfstuned.model.samples import Look
 from nfstuned.parse.fields import mask_secrets
 
 LEAST_RUNS = 5
 LEAST_DIFFERENCE = 0.05
 """Below this part nobody changes a configuration."""
+CLOSE = 0.03
+"""A share of the best throughput: values within it of the best are equal, and the smallest wastes least."""
+_CACHED = 0.9
+"""The least part of a job's reads that comes from the server; with less the client's memory was measured."""
 _LABELS = {"fstype": "type", "read_ahead_kb": "read-ahead in KiB"}
 FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
     "bytes_per_s": attrgetter("delivered.bytes_per_s"),
@@ -31,6 +47,30 @@ FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
 """The figures of a run, by their keys in the document."""
 TWO = 2
 """Settings of a comparison; a search tries more."""
+
+
+def over_fetch(job: Job, before: Look, after: Look, delivered: Delivered | None) -> float | None:
+    """Return the bytes that the server sent for each byte that programs read; None for writes.
+
+    The kernel does not count reads of mapped files: there fio's own bytes count, unless some of them were
+    read in a ramp, which fio leaves out.
+    """
+    sample = next(iter(rates(before, after)), None)
+    if not job.pattern.reads or sample is None:
+        return None
+    if job.engine is not Engine.MAPPED:
+        return sample.over_fetch_ratio
+    if delivered is None or job.ramp_s:
+        return None
+    read = delivered.bytes_per_s * delivered.seconds
+    return sample.server_read_bytes_per_s * sample.interval_s / read if read else None
+
+
+def from_memory(ratio: float | None) -> str:
+    """Return why a run with this over-fetch does not measure the server; "" where it does."""
+    if ratio is None or ratio >= _CACHED:
+        return ""
+    return f"{1 - ratio:.0%} of the bytes read came from this machine's memory, not from the server"
 
 
 def has_all_results(runs: Iterable[Run]) -> bool:
@@ -69,6 +109,12 @@ def difference(
 def spread_of(bench: Bench, job: str, setting: BenchSetting, key: str = "bytes_per_s") -> Spread | None:
     """Return the spread of a figure over the runs that count; None where no run has it."""
     return spread(figures(bench.runs, job, setting.name, key))
+
+
+def best_value(measured: Mapping[int, float]) -> int:
+    """Return the smallest value within CLOSE of the highest throughput. Raises ValueError for no values."""
+    most = max(measured.values())
+    return min(value for value, throughput in measured.items() if throughput >= most * (1 - CLOSE))
 
 
 def best_read_aheads(bench: Bench) -> dict[str, int]:
@@ -213,9 +259,5 @@ def _changes(before: Bench, now: Bench) -> Iterator[Changed]:
         if had != has:
             shown = ("unknown" if value is None else str(value) or "nothing" for value in (had, has))
             yield Changed(_LABELS.get(field.name, field.name.replace("_", " ")), *shown)
-    for name, had, has in (
-        ("rate in B/s", before.rate_bytes_per_s or "unlimited", now.rate_bytes_per_s or "unlimited"),
-        ("repeats", before.suite.repeats, now.suite.repeats),
-    ):
-        if had != has:
-            yield Changed(name, str(had), str(has))
+    if before.suite.repeats != now.suite.repeats:
+        yield Changed("repeats", str(before.suite.repeats), str(now.suite.repeats))

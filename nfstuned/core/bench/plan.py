@@ -7,11 +7,12 @@ up to some value, and above it to stay or to fall.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from nfstuned.model.bench import BenchSetting, Job, Suite
+from nfstuned.core.bench.compare import figures, spread
+from nfstuned.model.bench import BenchSetting, Job, Run, Suite
 
 WARM_UP = 0
 """The turn that does not count: the first run of a job fills the server's caches."""
@@ -22,17 +23,16 @@ ROUND_TRIPS = 80
 again from the start (Documentation/networking/ip-sysctl.rst, tcp_slow_start_after_idle)."""
 _LONGEST_S = 60.0
 """No link is so long that a run needs more; a server that answers slowly is not a long link."""
-LAYOUT_BYTES_PER_S = 100e6
+_LAYOUT_BYTES_PER_S = 100e6
 """A guess, for the estimate of the time that the files take; nothing depends on it."""
 
-
-CLOSE = 0.03
-"""A share of the best throughput: values within it of the best are equal, and the smallest wastes least."""
 _POWERS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-MOST_TRIED = len(_POWERS_KB) + 2
-"""No search tries more values: the powers, the policy's and the present one."""
 LIKELY_TRIED = 6
 """About how many values a search tries, for the estimate of its time."""
+
+
+class CannotMeasureError(Exception):
+    """Why a mount is not measured, or not to the end."""
 
 
 class Step(NamedTuple):
@@ -41,15 +41,6 @@ class Step(NamedTuple):
     turn: int
     job: Job
     setting: BenchSetting
-
-
-def bounds(suite: Suite, settings: Sequence[BenchSetting], rate_bytes_per_s: int) -> tuple[int, int]:
-    """Return the most bytes and blocks that all runs of a suite move under a rate."""
-    moved = [
-        ((step.job.ramp_s + step.job.runtime_s) * rate_bytes_per_s, step.job.block_bytes)
-        for step in steps(suite, settings)
-    ]
-    return math.ceil(sum(size for size, _ in moved)), math.ceil(sum(size / block for size, block in moved))
 
 
 def with_jobs(suite: Suite, names: Sequence[str]) -> Suite:
@@ -67,19 +58,16 @@ def scaled(suite: Suite, runtime_s: float | None, file_bytes: int | None, repeat
     A file stays a whole number of blocks, and at least one for each of its job's requests under way. A ramp
     is never longer than its run.
     """
-    jobs = tuple(_scaled(job, runtime_s, file_bytes) for job in suite.jobs)
-    return replace(suite, jobs=jobs, repeats=repeats if repeats is not None else suite.repeats)
-
-
-def _scaled(job: Job, runtime_s: float | None, file_bytes: int | None) -> Job:
+    jobs = suite.jobs
     if runtime_s is not None:
-        ramp_s = min(job.ramp_s, runtime_s / 2)
-        job = replace(job, runtime_s=runtime_s, ramp_s=ramp_s)
+        jobs = tuple(replace(job, runtime_s=runtime_s, ramp_s=min(job.ramp_s, runtime_s / 2)) for job in jobs)
     if file_bytes is not None:
-        each = file_bytes // (job.threads * job.files)
-        least = job.block_bytes * job.depth
-        job = replace(job, file_bytes=max(each - each % job.block_bytes, least))
-    return job
+        sizes = [file_bytes // (job.threads * job.files) // job.block_bytes for job in jobs]
+        jobs = tuple(
+            replace(job, file_bytes=max(blocks, job.depth) * job.block_bytes)
+            for job, blocks in zip(jobs, sizes, strict=True)
+        )
+    return replace(suite, jobs=jobs, repeats=repeats if repeats is not None else suite.repeats)
 
 
 def with_long_runs(suite: Suite, round_trip_ms: float) -> Suite:
@@ -95,23 +83,19 @@ def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[Step, ...]:
     So a change from outside, such as the load of a server that others use, meets all settings alike
     (A B A B). Every other turn begins with the last setting: no setting always comes after the same one.
     """
-    planned: list[Step] = []
-    for job in suite.jobs:
-        for turn in range(WARM_UP, suite.repeats + 1):
-            ordered = settings if turn % 2 else tuple(reversed(settings))
-            planned.extend(Step(turn, job, setting) for setting in ordered)
-    return tuple(planned)
+    return tuple(
+        Step(turn, job, setting)
+        for job in suite.jobs
+        for turn in range(WARM_UP, suite.repeats + 1)
+        for setting in settings[:: 1 if turn % 2 else -1]
+    )
 
 
 def seconds(suite: Suite, settings: Sequence[BenchSetting]) -> float:
     """Return about how long the suite takes, its files' making among it."""
-    runs = sum(run_seconds(step.job) for step in steps(suite, settings))
-    return runs + suite.bytes_on_disk / LAYOUT_BYTES_PER_S
-
-
-def run_seconds(job: Job) -> float:
-    """Return about how long a run of a job takes."""
-    return job.ramp_s + job.runtime_s + _BETWEEN_S
+    jobs = (step.job for step in steps(suite, settings))
+    runs_s = sum(job.ramp_s + job.runtime_s + _BETWEEN_S for job in jobs)
+    return runs_s + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S
 
 
 def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:
@@ -122,6 +106,24 @@ def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]
     given = {kb for kb in (target_kb, present_kb) if kb}
     powers = {power for power in _POWERS_KB if not any(abs(kb - power) * 8 <= power for kb in given)}
     return tuple(sorted(given | powers))
+
+
+def search(suite: Suite, values: Sequence[int], runs: Sequence[Run]) -> Iterator[Step]:
+    """Yield the steps that look for the best read-ahead of each job among values.
+
+    The runs of each step are in `runs` before the next step is asked for. Raises CannotMeasureError where no
+    run of a job counts.
+    """
+    for job in suite.jobs:
+        measured: dict[int, float] = {}
+        while (kb := next_value(values, measured)) is not None:
+            setting = BenchSetting.tried(kb)
+            for turn in range(1 if measured else WARM_UP, suite.repeats + 1):
+                yield Step(turn, job, setting)
+            middle = spread(figures(runs, job.name, setting.name))
+            if middle is None:
+                raise CannotMeasureError(f"{job.name}: no run counts, see the problems")
+            measured[kb] = middle.median
 
 
 def next_value(values: Sequence[int], measured: Mapping[int, float]) -> int | None:
@@ -143,9 +145,3 @@ def next_value(values: Sequence[int], measured: Mapping[int, float]) -> int | No
     )
     gaps = [(abs(index - best), (index + best) // 2) for index in near if abs(index - best) > 1]
     return values[max(gaps)[1]] if gaps else None
-
-
-def best_value(measured: Mapping[int, float]) -> int:
-    """Return the smallest value within CLOSE of the highest throughput. Raises ValueError for no values."""
-    most = max(measured.values())
-    return min(value for value, throughput in measured.items() if throughput >= most * (1 - CLOSE))

@@ -1,4 +1,4 @@
-"""fio(1), which sends the requests: its command line, its process, and its figures.
+"""fio(1), which sends the requests: its command line, and its figures.
 
 The figures are of `--output-format=json` of fio 3.0 and later (HOWTO, "Interpreting the output").
 """
@@ -9,10 +9,7 @@ import errno
 import json
 import os
 import shutil
-import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from nfstuned.errors import ParseError
@@ -23,14 +20,11 @@ END_S = 30.0
 """Beyond its run and its ramp: to begin, and to write its figures."""
 _SLOWEST_BYTES_PER_S = 1e6
 """A server that takes the files more slowly is not measured."""
-_TICK_S = 0.2
-_WAIT_FOR_WORD = ("/bin/sh", "-c", 'read -r word && exec "$@" </dev/null', "sh")
-"""fio begins when the guard knows its process id: of a bench that is killed before that, none is left."""
 _P99 = "99.000000"
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3
-Started = Callable[[int], None]
-Waiting = Callable[[float], None]
+Runner = Callable[[list[str], float], tuple[str, str]]
+"""Runs a command for so many seconds at most; returns its output, and the problem."""
 
 
 def version() -> str:
@@ -42,7 +36,7 @@ def version() -> str:
     return done.stdout.strip()
 
 
-def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> list[str]:
+def arguments(job: Job, folder: str) -> list[str]:
     """Return fio's arguments for a job; jobs of one shape find the same files.
 
     A job that has read all of its files begins again at their start and drops them from the page cache
@@ -51,7 +45,6 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
     file, and POSIX_FADV_RANDOM, which ends it (mm/fadvise.c), and programs do neither.
     """
     pattern = job.pattern.value + (f":{job.skip_bytes}" if job.skip_bytes else "")
-    limit = [f"--rate={rate_bytes_per_s // job.threads}"] if rate_bytes_per_s else []
     depth = [f"--iodepth={job.depth}"] if job.engine is Engine.ASYNCHRONOUS else []
     return [
         f"--name={job.name}",
@@ -68,7 +61,6 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
         "--time_based",
         f"--runtime={job.runtime_s * 1000:.0f}ms",
         f"--ramp_time={job.ramp_s * 1000:.0f}ms",
-        *limit,
         "--fallocate=none",
         "--invalidate=1",
         "--fadvise_hint=0",
@@ -77,11 +69,11 @@ def arguments(job: Job, folder: str, rate_bytes_per_s: int | None = None) -> lis
     ]
 
 
-def lay_out(job: Job, folder: str, started: Started, waiting: Waiting) -> str:
+def lay_out(job: Job, folder: str, run: Runner) -> str:
     """Make the files of a job, unless they are there; return the problem, "" without one."""
     seconds = END_S + job.bytes_on_disk / _SLOWEST_BYTES_PER_S
     argv = [PROGRAM, *arguments(job, folder), "--create_only=1", "--output-format=json"]
-    output, problem = _run(argv, seconds, started, waiting)
+    output, problem = run(argv, seconds)
     try:
         return problem or reason(parse_fio(output, job.pattern).error)
     except ParseError as unclear:
@@ -95,12 +87,10 @@ def reason(number: int) -> str:
     return os.strerror(number) if number else ""
 
 
-def run_job(
-    job: Job, folder: str, rate: int | None, started: Started, waiting: Waiting
-) -> tuple[Delivered | None, str]:
+def run_job(job: Job, folder: str, run: Runner) -> tuple[Delivered | None, str]:
     """Run a job; return its figures, and why they do not count, "" where they do."""
-    argv = [PROGRAM, *arguments(job, folder, rate), "--output-format=json"]
-    output, problem = _run(argv, job.ramp_s + job.runtime_s + END_S, started, waiting)
+    argv = [PROGRAM, *arguments(job, folder), "--output-format=json"]
+    output, problem = run(argv, job.ramp_s + job.runtime_s + END_S)
     try:
         delivered = parse_fio(output, job.pattern)
     except ParseError as unclear:
@@ -154,45 +144,3 @@ def _number(table: Mapping[str, object], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise ParseError("fio", 0, f"its {key} is no number: {value!r}")
     return float(value)
-
-
-def _run(argv: list[str], seconds: float, started: Started, waiting: Waiting) -> tuple[str, str]:
-    """Run fio for at most `seconds`; return its output, and the problem.
-
-    `started` gets its process id, `waiting` is called every now and then with the seconds that have passed.
-    """
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(  # noqa: S603 - no shell sees the words
-            [*_WAIT_FOR_WORD, *argv],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=errors,
-            start_new_session=True,  # ^C is bench's, which ends it through its guard
-            cwd="/",  # where fio leaves files of its own
-        )
-        try:
-            started(process.pid)
-        except OSError:
-            with process:
-                process.kill()
-            raise
-        if process.stdin is None:
-            raise AssertionError
-        process.stdin.write(b"go\n")
-        process.stdin.close()
-        began = time.monotonic()
-        problem = ""
-        while process.poll() is None:
-            passed = time.monotonic() - began
-            if passed > seconds:
-                process.send_signal(signal.SIGKILL)
-                problem = f"no end within {seconds:.0f} s: the server does not answer, or very slowly"
-                break
-            waiting(passed)
-            time.sleep(_TICK_S)
-        output.seek(0)
-        errors.seek(0)
-        lines = [line.strip() for line in errors if line.strip()]
-        if not problem and process.returncode:
-            problem = lines[-1] if lines else f"fio ended with status {process.returncode}"
-        return output.read(), problem

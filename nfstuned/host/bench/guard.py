@@ -1,37 +1,61 @@
-"""A process that outlives bench for a moment, to put back bench's changes: also after kill -9.
+"""The guard of `nfstuned bench`: a process that runs fio, mounts, and puts everything back.
 
-It also makes bench's own mounts, in a mount namespace that no other program is in.
+bench starts this file as a program, `python -I -S guard.py RECORD TARGET`, which imports nothing but the
+standard library and so starts in no time. Its orders are lines of JSON. When they end, however bench has
+ended, also by kill -9, the guard ends fio and puts everything back. Should the guard be killed, the next
+bench of the same folder starts another guard with its record.
+
+Mounts are in a mount namespace of the guard's own, over /run, which every system has. No other program sees
+them, and the kernel unmounts them when the guard and its fio have ended.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import fcntl
 import json
 import os
+import re
 import secrets
 import select
+import signal
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from typing import IO, TYPE_CHECKING, Any
 
-from nfstuned.host.bench import guard_child
-from nfstuned.host.observe import observe_stanzas_of
-from nfstuned.host.read_ahead import Bdi
-from nfstuned.host.root import Root
-from nfstuned.host.tools import run_tool
-from nfstuned.model.bench import OwnMount
-from nfstuned.model.kernel import Stanza
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nfstuned.host.root import Root
 
 END_S = 60.0
 """For a mount, an unmount, or the removal of the files: a server may take its time for each."""
-FOLDER = "run/nfstuned-bench"
-_PREFIX = ".nfstuned-bench-"
-_DONE = "ok"
-"""The guard's answer to a line that is in its record, or done."""
+SPACE_S = 20.0
+"""For the free space, before anything has been changed."""
+GONE_S = 5.0
+"""How long a killed program has to end."""
+BUSY_S = 10.0
+"""How long a program that was killed may take to close its files."""
+POINT = "/run"
+"""Where the guard's namespace has bench's mount."""
+FILE = re.compile(r"\d+-\d+-\d+\.\d+\.\d+", re.ASCII)
+"""The names that host.bench.fio has fio give its files."""
+_ENDING = ".json"
+_STEP_S = 0.1
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HOST_NAME_ENDING = "-nfstuned-bench"
 _LONGEST_HOST_NAME = 64
 """__NEW_UTS_LEN."""
+_CLONE_NEWNS, _CLONE_NEWUTS = 0x00020000, 0x04000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_SYNCHRONOUS = 2, 4, 8, 16
+_MS_NOATIME, _MS_REC, _MS_SLAVE = 1024, 1 << 14, 1 << 19
+_UMOUNT_NOFOLLOW = 8
+_PR_SET_PDEATHSIG = 1
 
 
 def record_folder(root: Root) -> str:
@@ -42,164 +66,342 @@ def record_folder(root: Root) -> str:
     return f"{state}/nfstuned/bench"
 
 
-class Guard:
-    """The connection to the guard's process. Bench announces each change before it makes the change."""
+def new_record(folder: str) -> str:
+    """Return the name of a record that nobody has written yet."""
+    return f"{folder}/{os.getpid()}-{secrets.token_hex(6)}{_ENDING}"
 
-    def __init__(self, folder: str, target: str) -> None:
-        """Start it; `folder` is where records are and `target` the folder of the mount that is measured."""
-        os.makedirs(folder, 0o700, exist_ok=True)
-        name = self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
-        self.path = f"{target.rstrip('/')}/{_PREFIX}{name}"
+
+def restore_leftovers(folder: str, target: str) -> str:
+    """Put back everything that the records of a target name; return the first problem."""
+    with suppress(FileNotFoundError):
+        for name in sorted(os.listdir(folder)):
+            with suppress(OSError, KeyError, TypeError, ValueError):
+                record = f"{folder}/{name}"
+                with open(record, encoding="utf-8") as file:
+                    ours = name.endswith(_ENDING) and json.loads(file.readline())["target"] == target
+                if ours and (left := Guard(record, target).end()):
+                    return left[0]
+    return ""
+
+
+class Guard:
+    """bench's side: the connection to the guard's process."""
+
+    def __init__(self, record: str, target: str) -> None:
+        """Start the process; `target` is the folder of the mount that is measured."""
+        os.makedirs(os.path.dirname(record), 0o700, exist_ok=True)
+        name = os.path.basename(record).removesuffix(_ENDING)
+        self.record = record
+        self.folder = f"{target.rstrip('/')}/.nfstuned-bench-{name}"
         """The folder to measure in, which nobody has made yet."""
-        self.record = f"{folder}/{name}.jsonl"
         self._process = subprocess.Popen(  # noqa: S603 - our own file
-            [*_child("guard"), self.record],
+            [sys.executable, "-I", "-S", __file__, record, target],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,  # ^C is not for it
         )
-        own, guard = os.getpid(), self.pid
-        guards = {"guard": guard, "guard_began": guard_child.start_of(guard)}
-        self.demand("owner", pid=own, began=guard_child.start_of(own), target=target, **guards)
 
     @property
     def pid(self) -> int:
         """The guard's process id."""
         return self._process.pid
 
-    def folder(self, point: str) -> None:
-        """Have the folder removed from the mount on `point`; by the next start where the mount is gone."""
-        self.demand("empty-folder", path=self.path, point=point)
-
-    def files(self, inode: int) -> None:
-        """Have bench's files removed from the folder, if it is still the one with this inode."""
-        self.demand("files", path=self.path, inode=inode)
-
-    def read_ahead(self, bdi: Bdi, kb: int) -> None:
-        """Have a superblock's read-ahead set back."""
-        self.demand("read-ahead", file=bdi.name, inode=bdi.inode, kb=kb)
-
-    def program(self, pid: int) -> None:
-        """Have a program ended."""
-        self.demand("program", pid=pid, began=guard_child.start_of(pid))
-
-    def demand(self, kind: str, **item: object) -> None:
-        """Send a line, wait for its answer. Raises OSError unless it is done: nothing may be changed then."""
-        answer = self.ask(kind, **item)
-        if answer != _DONE:
-            raise OSError(f"{self.record}: {answer}")
-
-    def ask(self, kind: str, **item: object) -> str:
-        """Send a line; return the answer, which is a reason unless the line is done."""
+    def ask(self, order: str, *arguments: object, seconds: float = END_S) -> Any:  # noqa: ANN401 - JSON
+        """Return the answer to an order of `Restorer`. Raises OSError unless the order was carried out."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError
-        with suppress(BrokenPipeError):  # a guard that could not write its record gives the reason and ends
-            self._process.stdin.write(json.dumps({"kind": kind, **item}) + "\n")
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps([order, *arguments]) + "\n")
             self._process.stdin.flush()
-        if not select.select([self._process.stdout], [], [], END_S)[0]:
-            return f"no answer within {END_S:g} s"
-        return self._process.stdout.readline().strip() or "the guard has ended"
+        if not select.select([self._process.stdout], [], [], seconds)[0]:
+            raise OSError(f"no answer within {seconds:g} s")
+        line = self._process.stdout.readline()
+        if not line:
+            raise OSError("the guard has ended")
+        result, problem = json.loads(line)
+        if problem:
+            raise OSError(problem)
+        return result
+
+    def run(self, argv: list[str], seconds: float) -> tuple[str, str]:
+        """Run fio for so long at most; return its output, and the problem. Raises OSError."""
+        output, problem = self.ask("run", argv, seconds, seconds=seconds + END_S)
+        return output, problem
+
+    def space(self, folder: str) -> dict[str, int]:
+        """Return the free bytes of a folder, and whether it may be written to. Raises OSError."""
+        try:
+            known: dict[str, int] = self.ask("space", folder, seconds=SPACE_S)
+        except OSError:
+            self._process.kill()  # it may wait for the server, and has nothing to put back
+            raise
+        return known
 
     def end(self) -> tuple[str, ...]:
-        """Let everything be put back; return the rest, which the next start tries again.
-
-        A guard that was killed has put nothing back, and has no answer.
-        """
+        """Let everything be put back; return the problems, which the next start tries to solve."""
         try:
             answers, _ = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
-            return (f"the server has not answered for {END_S:g} s; {self.path} is removed when it does",)
-        # After ^C there may be an answer that nobody read.
-        left = tuple(line for line in answers.splitlines() if line != _DONE)
-        if self._process.returncode and not left:
-            later = "the next bench of the same folder puts them back"
-            return (f"the changes in {self.record}: the guard has ended, and {later}",)
-        return left
+            return (f"the server has not answered for {END_S:g} s; {self.folder} is removed when it does",)
+        if self._process.returncode == 0:
+            # After ^C there may be an answer before, which nobody has read.
+            return tuple(json.loads(answers.splitlines()[-1]))
+        if not os.path.exists(self.record):
+            return ()
+        later = "the next bench of the same folder puts them back"
+        return (f"the changes in {self.record}: the guard has ended, and {later}",)
 
 
-class OwnMountError(Exception):
-    """Why a mount could not be made, or unmounted."""
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Everything to put back: a line of a record. A mount is not in it, since it ends with the guard."""
+
+    target: str
+    folder: str = ""
+    """bench's own, which is perhaps not made yet; "" before."""
+    point: str = ""
+    """The mount point above the folder."""
+    inode: int | None = None
+    """The folder's. Its mount has another device when it is mounted again, as after a boot."""
+    bdi: str = ""
+    """The file of the superblock's read-ahead; "" where it stays as it is."""
+    bdi_inode: int = 0
+    kb: int = 0
 
 
-class OwnMounts:
-    """Mounts of bench's own, one at a time, on a folder below /run; they end with the guard's process."""
+class Restorer:
+    """The guard's side: it carries out orders until they end, and then puts everything back."""
 
-    def __init__(self, root: Root, keeper: Guard) -> None:
-        """Give the guard namespaces of its own. Raises OSError, and OwnMountError where that is forbidden."""
-        self._root = root
-        self._keeper = keeper
-        self._mounted: OwnMount | None = None
-        self.point = root.path(f"{FOLDER}/{keeper.name}")
-        # The name is the same at each measurement: a server remembers a client for some time.
-        name = os.uname().nodename[: _LONGEST_HOST_NAME - len(_HOST_NAME_ENDING)] + _HOST_NAME_ENDING
-        keeper.demand("point", path=self.point)
-        os.makedirs(os.path.dirname(self.point), 0o700, exist_ok=True)
-        os.mkdir(self.point, 0o700)
-        self._demand("a mount namespace of its own", "separate", name=name)
+    def __init__(self, record: str, target: str) -> None:
+        """Take over the changes of a record, if there is one. Raises BlockingIOError for a guard's own."""
+        self.changes = Changes(target)
+        self._record = record
+        self._file: IO[str] | None = None
+        self._program: subprocess.Popen[bytes] | None = None
+        self._has_namespaces = self._has_mount = False
+        if os.path.exists(record):
+            lines = [line for line in self._opened_record() if line.endswith("\n")]
+            self.changes = Changes(**json.loads(lines[-1])) if lines else self.changes
 
-    @property
-    def path(self) -> str:
-        """The mount's root, for processes that may look into the guard's namespace."""
-        return f"/proc/{self._keeper.pid}/root{self.point}"
+    def _opened_record(self) -> IO[str]:
+        if self._file is None:
+            self._file = open(self._record, "a+", encoding="utf-8")  # noqa: SIM115 - the lock is held to the end
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.seek(0)
+        return self._file
 
-    def have(self, wanted: OwnMount | None) -> None:
-        """Have this mount, and no other; None for no mount. Raises OwnMountError."""
-        if wanted == self._mounted:
-            return
-        if self._mounted is not None:
-            self._demand(f"unmounting {self._mounted.source}", "unmount")
-            self._mounted = None
-        if wanted is not None:
-            about = f"mounting {wanted.source} with {wanted.options}"
-            self._demand(about, "mount", point=self.point, **asdict(wanted))
-            self._mounted = wanted
+    def _announce(self, changes: Changes) -> None:
+        """Write changes to the record before they are made. Raises OSError: nothing may be changed then."""
+        self._opened_record().write(json.dumps(asdict(changes)) + "\n")
+        self._opened_record().flush()
+        self.changes = changes
 
-    def stanza(self) -> Stanza | None:
-        """Return the counters of the mount; None where they cannot be read."""
-        stanzas = observe_stanzas_of(self._root, self._keeper.pid)
-        return next((stanza for stanza in stanzas if stanza.point == self.point), None)
-
-    def _demand(self, about: str, kind: str, **item: object) -> None:
-        answer = self._keeper.ask(kind, **item)
-        if answer != _DONE:
-            raise OwnMountError(f"{about}: {answer}")
-
-
-def leftovers(folder: str, target: str) -> Iterator[str]:
-    """Yield the records of a folder without a bench process; the guard may still be at work."""
-    with suppress(FileNotFoundError):
-        for name in sorted(os.listdir(folder)):
-            record = f"{folder}/{name}"
+    def obey(self) -> None:
+        """Carry out the orders until they end."""
+        orders: Mapping[str, Callable[..., object]] = {
+            "space": self.space,
+            "make": self.make,
+            "keep_read_ahead": self.keep_read_ahead,
+            "run": self.run,
+            "mount": self.mount,
+            "unmount": self.unmount,
+        }
+        for line in sys.stdin:
+            order, *arguments = json.loads(line)
             try:
-                with open(record, encoding="utf-8") as file:
-                    owner = json.loads(file.readline())
-                mine = owner["target"] == target
-                alive = guard_child.start_of(int(owner["pid"])) == owner["began"]
-            except (OSError, KeyError, TypeError, ValueError):
-                continue
-            if mine and not alive:
-                yield record
+                answer = orders[order](*arguments), ""
+            except EOFError:
+                return
+            except OSError as error:
+                answer = None, _reason(error)
+            _print(answer)
+
+    def space(self, folder: str) -> dict[str, int]:
+        """Return the free bytes, and whether the folder may be written to. Raises OSError."""
+        room = os.statvfs(folder)
+        return {
+            "free_bytes": room.f_bavail * room.f_frsize,
+            "read_only": room.f_flag & os.ST_RDONLY,
+            "writable": os.access(folder, os.W_OK | os.X_OK),
+        }
+
+    def make(self, folder: str, point: str) -> None:
+        """Make a folder that nobody else may enter on the mount at `point`. Raises OSError."""
+        self._announce(replace(self.changes, folder=folder, point=point))
+        os.mkdir(folder, 0o700)
+        made = os.open(folder, _FOLDER)
+        try:
+            # Somebody may have put another one in its place; in an empty one nothing can be lost.
+            if os.listdir(made):
+                raise OSError(errno.ENOTEMPTY, "is not the folder that was just made", folder)
+            self._announce(replace(self.changes, inode=os.fstat(made).st_ino))
+        finally:
+            os.close(made)
+
+    def keep_read_ahead(self, bdi: str, inode: int, kb: int) -> None:
+        """Have a superblock's read-ahead set back to `kb` at the end."""
+        self._announce(replace(self.changes, bdi=bdi, bdi_inode=inode, kb=kb))
+
+    def run(self, argv: list[str], seconds: float) -> tuple[str, str]:
+        """Run fio; return its output, and the problem. Raises OSError, and EOFError where bench has ended."""
+        with (
+            open(os.memfd_create("output"), encoding="utf-8", errors="replace") as output,
+            open(os.memfd_create("errors"), encoding="utf-8", errors="replace") as errors,
+        ):
+            self._program = subprocess.Popen(  # noqa: S603 - no shell sees the words
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                cwd="/",  # where fio leaves files of its own
+                preexec_fn=_end_with_the_guard,  # noqa: PLW1509 - the guard has one thread
+            )
+            deadline, problem = time.monotonic() + seconds, ""
+            while self._program.poll() is None and not problem:
+                if select.select([sys.stdin], [], [], _STEP_S)[0]:
+                    self._program.kill()
+                    raise EOFError
+                if time.monotonic() > deadline:
+                    self._end_program()
+                    problem = f"no end within {seconds:.0f} s: the server does not answer, or very slowly"
+            output.seek(0)
+            errors.seek(0)
+            lines = [line.strip() for line in errors if line.strip()]
+            if not problem and self._program.returncode:
+                problem = lines[-1] if lines else f"fio ended with status {self._program.returncode}"
+            return output.read(), problem
+
+    def mount(self, own: Mapping[str, Any]) -> None:
+        """Have the kernel mount an OwnMount, without mount.nfs and the files that it reads. Raises OSError.
+
+        A mount that the host unmounts is unmounted in the namespace, too (MS_SLAVE). The host name is the
+        same at each measurement: a server remembers a client for some time.
+        """
+        if not self._has_namespaces:
+            name = os.uname().nodename[: _LONGEST_HOST_NAME - len(_HOST_NAME_ENDING)] + _HOST_NAME_ENDING
+            _call("unshare", _CLONE_NEWNS | _CLONE_NEWUTS)
+            _call("sethostname", os.fsencode(name), len(os.fsencode(name)))
+            _call("mount", b"none", b"/", None, _MS_REC | _MS_SLAVE, None)
+            self._has_namespaces = True
+        flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_NOATIME
+        flags |= _MS_SYNCHRONOUS if own["synchronous"] else 0
+        source, fstype, options = (os.fsencode(own[key]) for key in ("source", "fstype", "options"))
+        _call("mount", source, POINT.encode(), fstype, flags, options)
+        self._has_mount = True
+
+    def unmount(self) -> None:
+        """Unmount, never lazily nor by force, once a killed fio has closed its files. Raises OSError."""
+        deadline = time.monotonic() + BUSY_S
+        while self._has_mount:
+            busy = errno.EBUSY if time.monotonic() < deadline else 0
+            self._has_mount = not _call("umount2", POINT.encode(), _UMOUNT_NOFOLLOW, expected=busy)
+            time.sleep(_STEP_S if self._has_mount else 0)
+
+    def put_back(self) -> list[str]:
+        """Put everything back, then remove the record; return the problems.
+
+        The read-ahead is the first: every later step can wait for a server. fio ends before its files are
+        removed, or it would write them again.
+        """
+        steps = self._restore_read_ahead, self._end_program, self.unmount, self._empty, self._remove_folder
+        problems = [problem for step in steps if (problem := _problem_of(step))]
+        if not problems:
+            with suppress(FileNotFoundError):
+                os.unlink(self._record)
+        return problems
+
+    def _restore_read_ahead(self) -> None:
+        """Write the old value, if it is still the same superblock."""
+        with suppress(FileNotFoundError):
+            if self.changes.bdi:
+                fd = os.open(self.changes.bdi, os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    if os.fstat(fd).st_ino == self.changes.bdi_inode:
+                        os.pwrite(fd, b"%d\n" % self.changes.kb, 0)
+                finally:
+                    os.close(fd)
+
+    def _end_program(self) -> None:
+        if self._program is not None:
+            self._program.kill()
+            with suppress(subprocess.TimeoutExpired):
+                self._program.wait(GONE_S)
+
+    def _empty(self) -> None:
+        """Remove bench's files from the folder that bench made, and from no other of its name.
+
+        Users who may write to the folder above can rename it and put another in its place.
+        """
+        if self.changes.inode is None:
+            return
+        with suppress(FileNotFoundError):
+            path = self.changes.folder
+            folder = os.open(path, _FOLDER)
+            try:
+                if os.fstat(folder).st_ino != self.changes.inode:
+                    problem = "is not the folder that bench made: nothing in it was removed"
+                    raise OSError(errno.ESTALE, problem, path)
+                for name in filter(FILE.fullmatch, os.listdir(folder)):
+                    if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                        os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(folder)
+
+    def _remove_folder(self) -> None:
+        """Remove the folder. Where its mount is gone it is still on the server."""
+        try:
+            if self.changes.folder:
+                os.rmdir(self.changes.folder)
+        except FileNotFoundError:
+            if not os.path.ismount(self.changes.point):
+                problem = "still on the server: the next bench of the same folder removes it"
+                raise OSError(errno.ENODEV, problem, self.changes.folder) from None
 
 
-def clean_up(record: str) -> str:
-    """Put back everything that a record names; return the rest, which is all while its guard still runs."""
-    with open(record, encoding="utf-8") as file:
-        owner = json.loads(file.readline())
-    if "guard" in owner and guard_child.start_of(int(owner["guard"])) == owner["guard_began"]:
-        process = f"its guard (process {owner['guard']})"
-        return f"{process} still puts back the changes in {record}: try again later"
-    done = run_tool([*_child("sweep"), record], END_S)
-    return done.problem or done.output.strip()
+def _call(name: str, *arguments: object, expected: int = 0) -> bool:
+    """Call the C library; return False for an expected errno. Raises OSError."""
+    words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
+    if not getattr(ctypes.CDLL(None, use_errno=True), name)(*words):
+        return True
+    number = ctypes.get_errno()
+    if number != expected:
+        raise OSError(number, os.strerror(number))
+    return False
 
 
-def ask(word: str, folder: str, seconds: float) -> tuple[str, str]:
-    """Let a child look at a folder or make it (guard_child); return its output, and the problem."""
-    done = run_tool([*_child(word), folder], seconds)
-    # The child's own words are enough.
-    return done.output, done.problem.partition("; ")[0] if done.problem else ""
+def _end_with_the_guard() -> None:
+    """Have the kernel kill this process when the guard ends."""
+    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL.value)
 
 
-def _child(word: str) -> list[str]:
-    return [sys.executable, "-I", "-S", guard_child.__file__, word]
+def _problem_of(step: Callable[[], None]) -> str:
+    try:
+        step()
+    except OSError as error:
+        return _reason(error)
+    return ""
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+
+
+def _print(answer: object) -> None:
+    with suppress(BrokenPipeError):  # bench may have been killed
+        os.write(sys.stdout.fileno(), json.dumps(answer).encode() + b"\n")
+
+
+def main(record: str, target: str) -> None:
+    """Carry out bench's orders, put everything back, and print the problems."""
+    try:
+        restorer = Restorer(record, target)
+    except BlockingIOError:
+        _print([f"{record}: another bench of this folder runs, or puts its changes back: try again later"])
+    else:
+        restorer.obey()
+        _print(restorer.put_back())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
-from itertools import groupby
 from typing import ClassVar
 
 from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against, proposed, spread_of
@@ -18,8 +17,7 @@ from nfstuned.view.bench import (
     against_lines,
     bench_rows,
     comparisons,
-    policy_lines,
-    rate_lines,
+    proposal_lines,
     short_name,
     shortcomings,
 )
@@ -46,8 +44,6 @@ _VALUES = 74
 """How wide the numbers behind the bars are."""
 _NAME_WIDTH = 22
 """Characters of a bar's name."""
-_INDENT = "    "
-"""Before the lines of a configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,16 +238,13 @@ def _curve(bench: Bench, job: Job, quantity: Quantity) -> Curve:
 def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
     began = bench.time.astimezone(zone)
-    sentences = (*rate_lines(bench), *comparisons(bench), *policy_lines(bench))
-    parts = groupby(sentences, lambda line: line.startswith(_INDENT))
     names = [(colour(number), setting) for number, setting in enumerate(bench.settings)]
     return pages.render(
         "bench.jinja",
         title=f"{bench.mount.mount_point} measured",
         bench=bench,
         began=f"{began:{TIME_FORM}} {pages.zone_name(began.timestamp(), began.timestamp(), zone)}",
-        # Sentences, and the lines of a configuration.
-        verdicts=[(is_toml, [line.removeprefix(_INDENT) for line in lines]) for is_toml, lines in parts],
+        verdicts=[*comparisons(bench), *proposal_lines(bench)],
         shortcomings=list(shortcomings(bench)),
         since=list(against_lines(against)) if against is not None else [],
         how_to_read=HOW_TO_READ,
@@ -259,5 +252,4 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         keys=names if len(names) > 1 else [],
         headings=HEADER,
         rows=bench_rows(bench),
-        rate=speed(bench.rate_bytes_per_s) if bench.rate_bytes_per_s is not None else "none",
     )

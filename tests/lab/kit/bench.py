@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 HERE = "/run/clone"
 """Where a clone mounts."""
 SHORT = ("--yes", "--format", "json", "--size", "64M")
-TEMPORARY = Path("/run/nfstuned-bench")
 
 
 def measured(text: str) -> dict[str, Any]:

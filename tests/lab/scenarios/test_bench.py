@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nfstuned.host.bench import fio
+from nfstuned.host.bench.guard import Guard, new_record
 from nfstuned.model.bench import Job, Pattern
 from tests.lab.kit import faults
-from tests.lab.kit.bench import SHORT, TEMPORARY, left
+from tests.lab.kit.bench import SHORT, left
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.load import nfsd
 from tests.lab.kit.mounts import set_read_ahead_kb
@@ -38,10 +39,12 @@ def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> Non
     job = Job("reader", Pattern.READ, 1 << 16, file_bytes=32 << 20, runtime_s=1)
     folder = mounted.point / "read"
     folder.mkdir()
-    assert fio.lay_out(job, str(folder), lambda _: None, lambda _: None) == ""
+    guard = Guard(new_record("/run/bench"), str(mounted.point))
+    assert fio.lay_out(job, str(folder), guard.run) == ""
     before = nfsd()
-    delivered, problem = fio.run_job(job, str(folder), None, lambda _: None, lambda _: None)
+    delivered, problem = fio.run_job(job, str(folder), guard.run)
     grown = nfsd() - before
+    assert guard.end() == ()
     shutil.rmtree(folder)
     assert (problem, delivered is None) == ("", False)
     assert 64 << 10 < grown.read_bytes / grown.reads <= 128 << 10
@@ -149,17 +152,17 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
 ) -> None:
     mounted = mount("a", f"vers={version},nconnect=2")
     assert nfs_clients() == 1
+    before = Path("/proc/self/mounts").read_text()
     words = ("--suite", "nconnect", "--job", "read-4k", "--size", "32M", "--runtime", "60")
     with bench(mounted, *words) as process:
         # The settings are tried before the files are made, so that a mount alone is not yet the measurement.
         wait_for("a job", lambda: nfs_clients() == 2 and len(left(server.path("a"))) > 4, 120)
         time.sleep(3)
-        assert "nfstuned-bench" not in Path("/proc/self/mounts").read_text()
+        assert Path("/proc/self/mounts").read_text() == before
         run("kill", f"-{ending}", str(process.pid))
         process.wait(60)
     wait_for("no client of bench's", lambda: nfs_clients() == 1)
     wait_for("no file of bench's", lambda: left(server.path("a")) == [])
-    wait_for("no folder of bench's", lambda: not TEMPORARY.exists())
     assert attempt("pgrep", "-x", "fio").returncode == 1
     run("umount", str(mounted.point))
     assert nfs_clients() == 0

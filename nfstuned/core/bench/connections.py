@@ -16,11 +16,15 @@ from __future__ import annotations
 
 from ipaddress import AddressValueError, IPv4Address
 
+from nfstuned.core.samples.rates import sends_between
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount
+from nfstuned.model.samples import Look
 
 MOST = 16
 """NFS_MAX_CONNECTIONS (fs/nfs/internal.h)."""
+_USED = 0.1
+"""The least part of an equal share of the requests with which a connection counts as used."""
 _LEFT_OUT = frozenset(
     {
         # Flags of mount(2), or of the mount alone.
@@ -85,3 +89,20 @@ def compared_connections(asked: int | None, present: int | None, target: int | N
     if asked is not None:
         return asked
     return next((number for number in (present, target) if number is not None and number > 1), None)
+
+
+def unlike_setting(wanted: int | None, before: Look, after: Look) -> str:
+    """Return why a run was not made with the connections of its setting, "" where it was."""
+    if wanted is None:
+        return ""
+    sends = next(iter(sends_between(before, after).values()), None)
+    if sends is None:
+        return "the kernel does not show the requests of its connections"
+    used = used_connections(sends)
+    return "" if used == wanted else f"{used} of {wanted} connections carried its requests"
+
+
+def used_connections(sends: tuple[int, ...]) -> int:
+    """Return the number of connections that carried requests."""
+    least = _USED * sum(sends) / len(sends) if sends else 0
+    return sum(each > 0 and each >= least for each in sends)
