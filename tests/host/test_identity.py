@@ -59,6 +59,7 @@ def test_it_follows_no_link_to_that_of_dbus(tmp_path: Path) -> None:
         ({CLOUD: "", PROGRAM: ""}, "", True),
         ({CLOUD: "", "/usr/local/bin/cloud-init": ""}, "", True),
         ({PROGRAM: ""}, "", False),
+        ({CLOUD: ""}, "", False),
         ({**THERE, "/etc/cloud/cloud-init.disabled": ""}, "", False),
         ({**THERE, CLOUD: "preserve_hostname: true\n"}, "", False),
         ({**THERE, "/etc/cloud/cloud.cfg.d/10.yaml": "preserve_hostname: true\n"}, "", True),
