@@ -4,7 +4,6 @@ import os
 import resource
 import select
 import signal
-import subprocess
 import sys
 import time
 from dataclasses import asdict
@@ -14,7 +13,7 @@ import pytest
 
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import find_files, start_load
-from nfstuned.host.policy import builtin_tables, load_policy, print_policy
+from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
 
 TIMEOUT_S = 60.0
@@ -163,26 +162,6 @@ def test_each_failure_of_the_child_is_a_configuration_error(
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(ConfigError, match=message):
         start_load(root, 0.5).finish()
-
-
-def test_the_childs_status_marks_a_policy_or_problems(
-    etc: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    assert print_policy(str(tmp_path)) == 0
-    assert capsysbinary.readouterr().out.startswith(b'{"profiles": ')
-    (etc / "nfstuned.toml").write_text(BROKEN)
-    assert print_policy(str(tmp_path)) == 2
-    assert capsysbinary.readouterr().out.count(b"\n") == 1
-
-
-def test_the_daemons_imports_do_not_bring_the_validator() -> None:
-    heavy = {"pydantic", "click", "rich", "asyncio", "nfstuned.parse.config.policy"}
-    program = (
-        "import sys, nfstuned.host.config, nfstuned.core.policy.decision; "
-        f"print(sorted({heavy} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("room", [0, 1, 2, 3])

@@ -148,14 +148,6 @@ def test_an_entry_that_is_too_large_for_a_datagram_comes_as_a_sealed_file(journa
         assert file.read() == b"MESSAGE=" + value + b"\n"
 
 
-def test_a_journal_that_does_not_listen_is_an_error_for_the_sender(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal, "SOCKET", str(tmp_path / "absent"))
-    with pytest.raises(FileNotFoundError):
-        send_by_socket(b"MESSAGE=one")
-
-
 def test_only_the_journals_own_stderr_counts_as_connected() -> None:
     stream = os.fstat(2)
     assert stderr_is_journal({"JOURNAL_STREAM": f"{stream.st_dev}:{stream.st_ino}"})

@@ -41,9 +41,9 @@ for one in observe_links(Root("/nowhere"), ("10.6.0.9", "fe80::9%br0")).interfac
 """
 
 
-def device(root: Path, name: str, driver: str, queues: int = 2, rps: str = "0") -> None:
+def device(root: Path, name: str, driver: str, rps: str = "0") -> None:
     folder = root / "sys/class/net" / name
-    for number in range(queues):
+    for number in range(2):
         put(folder / f"queues/rx-{number}/rps_cpus", rps + "\n")
     (folder / "queues/tx-0").mkdir()
     link(folder / "device/driver", f"../../../../bus/vmbus/drivers/{driver}")
@@ -51,42 +51,32 @@ def device(root: Path, name: str, driver: str, queues: int = 2, rps: str = "0") 
     put(folder / "statistics/tx_bytes", "2000\n")
 
 
-def test_this_hosts_own_address_is_local(tmp_path: Path) -> None:
-    links = observe_links(Root(str(tmp_path)), ("127.0.0.1",))
-    assert links.routes == (Route("127.0.0.1", "lo", local=True),)
-    assert links.unknown == ()
+@pytest.mark.parametrize(
+    "route",
+    [
+        Route("127.0.0.1", "lo", local=True),
+        Route("::ffff:127.0.0.1", "lo", local=True),
+        Route("fe80::1%lo", "lo"),
+        Route("fe80::1%1", "lo"),  # as the kernel writes it
+    ],
+    ids=str,
+)
+def test_an_address_of_this_host_is_local_and_a_link_local_one_names_its_interface(
+    tmp_path: Path, route: Route
+) -> None:
+    links = observe_links(Root(str(tmp_path)), (route.address,))
+    assert (links.routes, links.unknown) == ((route,), ())
 
 
-def test_what_sysfs_says_of_a_device_is_read_below_the_root(tmp_path: Path) -> None:
-    device(tmp_path, "lo", "hv_netvsc")
+@pytest.mark.parametrize(
+    ("mask", "spread"), [("0", False), ("00000000,00000000", False), ("00000000,0000000f", True)]
+)
+def test_a_device_of_sysfs_is_read_below_the_root(tmp_path: Path, mask: str, *, spread: bool) -> None:
+    device(tmp_path, "lo", "hv_netvsc", rps=mask)
     (lo,) = (one for one in observe_links(Root(str(tmp_path)), ("127.0.0.1",)).interfaces if one.name == "lo")
     assert (lo.driver, lo.rx_queues, lo.rx_bytes, lo.tx_bytes) == ("hv_netvsc", 2, 1000, 2000)
-    assert not lo.spread
-    assert lo.mtu
-
-
-@pytest.mark.parametrize(("mask", "spread"), [("00000000,00000000", False), ("00000000,0000000f", True)])
-def test_packet_steering_is_seen(tmp_path: Path, mask: str, spread: bool) -> None:  # noqa: FBT001 - a parameter
-    device(tmp_path, "lo", "virtio_net", queues=1, rps=mask)
-    (lo,) = (one for one in observe_links(Root(str(tmp_path)), ("127.0.0.1",)).interfaces if one.name == "lo")
     assert lo.spread is spread
-
-
-def test_a_link_local_address_names_its_interface(tmp_path: Path) -> None:
-    assert observe_links(Root(str(tmp_path)), ("fe80::1%lo",)).routes == (Route("fe80::1%lo", "lo"),)
-
-
-@pytest.mark.parametrize("scope", ["1", "lo"])
-def test_the_kernel_writes_the_interface_of_a_link_local_address_as_a_number(
-    tmp_path: Path, scope: str
-) -> None:
-    links = observe_links(Root(str(tmp_path)), (f"fe80::1%{scope}",))
-    assert links.routes == (Route(f"fe80::1%{scope}", "lo"),)
-
-
-def test_an_ipv4_address_in_ipv6_form_takes_the_way_of_ipv4(tmp_path: Path) -> None:
-    links = observe_links(Root(str(tmp_path)), ("::ffff:127.0.0.1",))
-    assert links.routes == (Route("::ffff:127.0.0.1", "lo", local=True),)
+    assert lo.mtu
 
 
 def test_nothing_is_asked_without_an_address(tmp_path: Path) -> None:

@@ -28,14 +28,6 @@ def closed() -> int:
         return int(listener.getsockname()[1])
 
 
-def test_an_open_port_opens(opened: int) -> None:
-    assert reach([[(HERE, opened)]]) == (Reach(HERE, opened, Reachable.OPEN),)
-
-
-def test_a_closed_port_refuses(closed: int) -> None:
-    assert reach([[(HERE, closed)]]) == (Reach(HERE, closed, Reachable.REFUSED, "Connection refused"),)
-
-
 def test_a_port_that_never_answers_is_given_up() -> None:
     with silent_port() as port:
         begun = time.monotonic()
@@ -100,7 +92,8 @@ def test_what_could_not_be_tried_in_time_is_left_out(monkeypatch: pytest.MonkeyP
 
 
 DENIED = (1, 1, 1, 5)
-"""REPLY, MSG_DENIED, AUTH_ERROR, AUTH_TOOWEAK: what a server says that wants TLS."""
+"""REPLY, MSG_DENIED, AUTH_ERROR, AUTH_TOOWEAK: the answer of a server that wants TLS."""
+STRANGER = "another service than NFS answers there"
 
 
 @contextmanager
@@ -142,27 +135,18 @@ def test_the_call_is_nfs_null_and_its_reply_an_answer() -> None:
     assert rest == [0, 0, 0, 0]
 
 
-def test_a_refusal_is_an_answer() -> None:
-    with serving(lambda call, sock: sock.sendall(reply(call, *DENIED))) as place:
-        assert ping(place, 10) == ""
-
-
-def test_an_open_port_is_none() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        place = listening.getsockname()
-        started = time.monotonic()
-        assert ping(place, 0.3) == f"127.0.0.1 port {place[1]}: no answer within 0.3 s"
-        assert time.monotonic() - started < 5
-
-
-def test_something_else_is_none() -> None:
-    with serving(lambda _, sock: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n")) as place:
-        assert ping(place, 10).endswith("another service than NFS answers there")
-    with serving(lambda _, sock: sock.close()) as place:
-        assert ping(place, 10).endswith("another service than NFS answers there")
-
-
-def test_a_closed_port_is_none() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        place = listening.getsockname()
-    assert ping(place, 10) == f"127.0.0.1 port {place[1]}: Connection refused"
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        (lambda call, sock: sock.sendall(reply(call, *DENIED)), ""),
+        (lambda _, sock: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n"), STRANGER),
+        (lambda _, sock: sock.close(), STRANGER),
+    ],
+    ids=["refusal", "HTTP", "end"],
+)
+def test_a_refusal_is_an_answer_and_another_service_is_named(
+    answer: Callable[[bytes, socket.socket], None], end: str
+) -> None:
+    with serving(answer) as place:
+        said = ping(place, 10)
+    assert (said.endswith(end), bool(said)) == (True, bool(end))

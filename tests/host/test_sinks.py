@@ -62,11 +62,6 @@ def test_a_file_is_replaced_whole_and_everybody_may_read_it(host: Path) -> None:
     assert os.listdir(path.parent) == ["nfstuned.prom"]
 
 
-def test_a_folder_that_is_not_there_is_the_reason(host: Path) -> None:
-    (host / "srv").rmdir()
-    assert written(host) == "No such file or directory"
-
-
 @pytest.mark.parametrize("kind", ["link", "second name", "pipe", "folder"])
 def test_files_next_to_it_are_neither_written_to_nor_waited_for(host: Path, kind: str) -> None:
     """Whoever may write to the folder can put them there: root's file under a second name, for example."""
@@ -238,10 +233,6 @@ class TestRotation:
         write(root, 2, most=1)
         assert stat.S_IMODE(file_of(root).stat().st_mode) == 0o640
 
-    def test_without_a_size_nothing_is_put_aside(self, root: Root) -> None:
-        write(root, *range(1000))
-        assert len(list(file_of(root).parent.iterdir())) == 1
-
     @given(st.lists(st.binary(min_size=1, max_size=30), max_size=30), st.integers(30, 100), st.integers(0, 3))
     def test_no_line_is_torn_and_the_disk_s_use_is_bounded(
         self, tmp_path_factory: pytest.TempPathFactory, texts: list[bytes], most: int, keep: int
@@ -258,10 +249,6 @@ class TestRotation:
 
 
 class TestTrouble:
-    def test_a_folder_that_is_not_there_is_a_reason(self, root: Root) -> None:
-        file_of(root).parent.rmdir()
-        assert write(root, 1) == Appended(0, "No such file or directory")
-
     def test_a_folder_that_may_not_be_written_is_a_reason(self, readable: Path) -> None:
         root = tree(readable)
         file_of(root).parent.chmod(0o555)

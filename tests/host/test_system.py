@@ -145,17 +145,6 @@ def test_whether_a_service_is_active_is_unknown_where_its_processes_cannot_be_re
     assert read_unit(tree.root, NAME, image=False).active is None
 
 
-def test_a_service_is_active_when_its_control_group_has_processes(tree: Tree) -> None:
-    root = tree.root
-    tree.write(f"lib/systemd/system/{NAME}", UNIT)
-    assert read_unit(root, NAME, image=False).active is None
-    processes = tree.write(f"sys/fs/cgroup/system.slice/{NAME}/cgroup.procs", "812\n")
-    assert read_unit(root, NAME, image=False).active is True
-    assert read_unit(root, NAME, image=True).active is None
-    processes.write_text("")
-    assert read_unit(root, NAME, image=False).active is False
-
-
 @pytest.fixture
 def unreadable(readable: Path) -> Path:
     """A host on which only root may read nfstuned's unit, which is in two folders."""

@@ -68,13 +68,22 @@ def test_a_file_that_is_there_keeps_its_mode_and_owner(file: Path, mode: int, ow
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
 
 
-def test_a_link_keeps_leading_to_its_file(file: Path) -> None:
+@pytest.mark.parametrize(("kind", "text"), [("link", "new\n"), ("second name", "old\n")])
+def test_a_link_keeps_leading_to_its_file_and_a_second_name_keeps_its_text(
+    file: Path, kind: str, text: str
+) -> None:
     target = file.with_name("target")
     target.write_text("old\n")
-    file.symlink_to("target")
+    file.symlink_to("target") if kind == "link" else os.link(target, file)
     write_file(str(file), ["new"])
-    assert file.is_symlink()
-    assert target.read_text() == "new\n"
+    assert file.is_symlink() is (kind == "link")
+    assert (file.read_text(), target.read_text()) == ("new\n", text)
+
+
+def test_links_in_a_circle_are_an_error(file: Path) -> None:
+    file.symlink_to("page.html")
+    with pytest.raises(OSError, match="Too many levels"):
+        write_file(str(file), ["new"])
 
 
 def test_a_pipe_is_written_to(file: Path) -> None:
@@ -86,19 +95,14 @@ def test_a_pipe_is_written_to(file: Path) -> None:
     assert stat.S_ISFIFO(file.stat().st_mode)
 
 
-@pytest.mark.parametrize("name", [".", "absent/page.html"])
-def test_a_place_without_a_folder_is_an_os_error(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OSError, match="directory"):
-        write_file(str(tmp_path / name), ["line"])
-    assert names(tmp_path) == []
-
-
-def test_an_impossible_place_is_refused_before_the_work(file: Path) -> None:
+@pytest.mark.parametrize("name", [".", "absent/page.html", "page.html/page.html"])
+def test_a_place_without_a_folder_is_refused_before_the_work(file: Path, name: str) -> None:
     demand_place(str(file))
     assert names(file.parent) == []
-    for name in (str(file.parent), f"{file}/page.html"):
+    for refusal in (demand_place, lambda place: write_file(place, ["line"])):
         with pytest.raises(OSError, match="directory"):
-            demand_place(name)
+            refusal(str(file.parent / name))
+    assert names(file.parent) == []
 
 
 def test_a_file_is_no_folder(file: Path) -> None:
@@ -149,20 +153,6 @@ def test_another_users_file_in_a_shared_folder_is_refused(tmp_path: Path, make: 
         demand_place(str(shared / "page.html"))
     with pytest.raises(PermissionError, match="another user's"):
         write_file(str(shared / "page.html"), ["new"])
-
-
-def test_another_name_of_a_file_keeps_its_text(file: Path) -> None:
-    victim = file.with_name("victim")
-    victim.write_text("precious\n")
-    os.link(victim, file)
-    write_file(str(file), ["new"])
-    assert (file.read_text(), victim.read_text()) == ("new\n", "precious\n")
-
-
-def test_links_in_a_circle_are_an_error(file: Path) -> None:
-    file.symlink_to("page.html")
-    with pytest.raises(OSError, match="Too many levels"):
-        write_file(str(file), ["new"])
 
 
 def test_a_descriptor_is_written_to(file: Path) -> None:
