@@ -37,14 +37,10 @@ def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[in
     (tree / ".venv/bin/python").chmod(0o755)
     (tree / "unshare").write_text('#!/bin/sh\n[ "$1" = --mount ] && shift && exec "$@"\n')
     (tree / "unshare").chmod(0o755)
-    environment = {
-        **os.environ,
-        "PATH": f"{tree}:{os.environ['PATH']}",
-        "WITHOUT": str(without),
-        "LAB": str(lab),
-    }
+    more = {"PATH": f"{tree}:{os.environ['PATH']}", "WITHOUT": str(without), "LAB": str(lab)}
+    command = ["sh", "dev/test", *arguments]
     done = subprocess.run(
-        ["sh", "dev/test", *arguments], cwd=tree, env=environment, check=False, capture_output=True, text=True
+        command, cwd=tree, env=os.environ | more, check=False, capture_output=True, text=True
     )
     assert ("on kernels" in done.stderr) == (" -m lab" in (tree / "started").read_text())
     return done.returncode, (tree / "started").read_text().splitlines()
@@ -70,24 +66,16 @@ def test_quick_boots_nothing(status: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("without", "lab", "status"),
+    ("statuses", "status"),
     [
-        (0, 1, 1),
-        (1, 0, 1),
-        (1, 1, 1),
-        (0, 2, 2),
-        (1, 3, 3),
-        (5, 0, 0),
-        (0, 5, 0),
-        (5, 1, 1),
-        (1, 5, 1),
-        (5, 5, 5),
+        *(((0, 1), 1), ((1, 0), 1), ((1, 1), 1), ((0, 2), 2), ((1, 3), 3)),
+        *(((5, 0), 0), ((0, 5), 0), ((5, 1), 1), ((1, 5), 1), ((5, 5), 5)),
     ],
 )
 def test_the_worse_status_counts_and_one_of_them_may_have_chosen_nothing(
-    without: int, lab: int, status: int, tmp_path: Path
+    statuses: tuple[int, int], status: int, tmp_path: Path
 ) -> None:
-    found, started = run(tmp_path, without=without, lab=lab)
+    found, started = run(tmp_path, without=statuses[0], lab=statuses[1])
     assert (found, len(started)) == (status, 2)
 
 

@@ -16,14 +16,6 @@ def parse(text: str) -> dict[str, File]:
     return dict(parse_host(WHY + text, "a.host").files)
 
 
-def test_a_section_is_a_file_up_to_the_next() -> None:
-    assert parse("-- etc/fstab --\na\tb\n\n-- usr/sbin/x (0755) --\n-- y --\n") == {
-        "etc/fstab": File(b"a\tb\n\n"),
-        "usr/sbin/x": File(b"", 0o755),
-        "y": File(b""),
-    }
-
-
 @pytest.mark.parametrize(
     ("body", "content"),
     [
@@ -37,32 +29,6 @@ def test_a_section_is_a_file_up_to_the_next() -> None:
 )
 def test_an_escaped_section_holds_any_bytes(body: str, content: bytes) -> None:
     assert parse(f"-- a (escaped, 0600) --\n{body}") == {"a": File(content, 0o600)}
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ('"etc/two words"', b"etc/two words"),
-        ('"a\\xff\\\\\\""', b'a\xff\\"'),
-        (r"mnt-a\x2db.mount", rb"mnt-a\x2db.mount"),
-    ],
-)
-def test_a_path_is_any_name_of_a_file(path: str, name: bytes, tmp_path: Path) -> None:
-    hosts.write(parse(f"-- {path} --\n"), tmp_path)
-    assert (tmp_path / name.decode("utf-8", "surrogateescape")).exists()
-
-
-def test_short_files_are_lists_in_the_head() -> None:
-    files = parse('empty = ["etc/krb5.keytab"]\nprograms = ["usr/sbin/mount.nfs"]\n')
-    assert files == {"etc/krb5.keytab": File(b""), "usr/sbin/mount.nfs": File(b"#!/bin/sh\n", 0o755)}
-
-
-def test_files_of_a_second_look_are_no_files_of_the_first() -> None:
-    host = parse_host(f"{WHY}-- proc/1/mountstats --\na\n-- later/proc/1/mountstats --\nb\n", "a.host")
-    assert (dict(host.files), dict(host.later)) == (
-        {"proc/1/mountstats": File(b"a\n")},
-        {"proc/1/mountstats": File(b"b\n")},
-    )
 
 
 @pytest.mark.parametrize(

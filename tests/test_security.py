@@ -29,6 +29,7 @@ from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.udev.rules import parse_udev_rules
 from nfstuned.view.metrics import findings_lines
 from tests.host.servers import silent_port
+from tests.tree import put
 
 PAGE = Path(__file__).parents[1] / "docs/security.md"
 NOTHING = "nothing: "
@@ -66,9 +67,7 @@ ROWS = [row for row in table() if row.constant != "Constant"]
 def intent_problems(folder: Path, **files: str) -> str:
     """Return the problems of the look at administrators' files."""
     for name, text in files.items():
-        file = folder / "etc" / name.replace("__", "/").replace("_", ".")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        put(folder / "etc" / name.replace("_", "."), text)
     return "\n".join(map(str, observe_intent(Root(str(folder)), ()).problems))
 
 
@@ -89,27 +88,20 @@ def refused(run: Callable[[], object]) -> str:
     return str(error.value)
 
 
-def large_file(folder: Path) -> str:
-    (folder / "large").write_bytes(b"x" * (LARGEST + 1))
-    return refused(lambda: Root(str(folder)).read("large"))
+def large(bound: int, read: Callable[[Path], object]) -> Reached:
+    """Return a reader of a file that is a byte larger than a bound."""
+
+    def reach_bound(folder: Path) -> str:
+        with (folder / "large").open("wb") as file:
+            file.truncate(bound + 1)
+        return refused(lambda: read(folder / "large"))
+
+    return reach_bound
 
 
-def large_table(folder: Path) -> str:
-    with (folder / "large").open("wb") as file:
-        file.truncate(LARGEST_MADE + 1)
-    with (folder / "large").open("rb") as file:
-        return refused(lambda: list(parts_of(file.fileno(), "large")))
-
-
-def large_copy(folder: Path) -> str:
-    with (folder / "large").open("wb") as file:
-        file.truncate(LARGEST_MADE + 1)
-    return refused(lambda: read_saved(str(folder / "large")))
-
-
-def large_proposal(folder: Path) -> str:
-    (folder / "large").write_bytes(b"x" * (LARGEST + 1))
-    return refused(lambda: read_proposal(str(folder / "large")))
+def read_table(path: Path) -> object:
+    with path.open("rb") as file:
+        return list(parts_of(file.fileno(), "large"))
 
 
 def links(folder: Path) -> str:
@@ -119,9 +111,8 @@ def links(folder: Path) -> str:
 
 
 def includes(folder: Path) -> str:
-    (folder / "etc").mkdir()
-    (folder / "etc/n").write_text("a=1\n")
-    return intent_problems(folder, nfsmount_conf='[ Server "s" ]\n' + "include=/etc/n\n" * 101)
+    text = '[ Server "s" ]\n' + "include=/etc/n\n" * 101
+    return intent_problems(folder, nfsmount_conf=text, n="a=1\n")
 
 
 def deep_includes(folder: Path) -> str:
@@ -139,8 +130,7 @@ def maps(folder: Path) -> str:
 
 
 def names(folder: Path) -> str:
-    (folder / "etc").mkdir()
-    (folder / "etc/resolv.conf").write_text("nameserver 127.0.0.1\n")
+    put(folder / "etc/resolv.conf", "nameserver 127.0.0.1\n")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as dead:
         dead.bind(("127.0.0.1", 0))
         (answer,) = resolve(Root(str(folder)), ["a.example.com"], port=dead.getsockname()[1])
@@ -163,11 +153,6 @@ def samples(folder: Path) -> str:
     return "\n".join(map(str, from_files(str(folder / "samples"), None)))
 
 
-def document_of_bench(folder: Path) -> str:
-    (folder / "old.json").write_bytes(b" " * (documents.LARGEST + 1))
-    return refused(lambda: documents.read_bench(str(folder / "old.json")))
-
-
 def late_child(folder: Path) -> str:
     child = start_load(Root(str(folder)), 0.0)
     assert child.overdue()
@@ -175,11 +160,17 @@ def late_child(folder: Path) -> str:
 
 
 REACHED: dict[str, Reached] = {
-    "a document of bench, `bench --against FILE`": document_of_bench,
-    "a file that the kernel makes, such as mountinfo": large_table,
-    "a saved copy of mountstats, `top --file FILE` or `-`": large_copy,
-    "a text file of the host or of an image": large_file,
-    "a proposed file, `check --fstab FILE` or `-`": large_proposal,
+    "a document of bench, `bench --against FILE`": large(
+        documents.LARGEST, lambda path: documents.read_bench(str(path))
+    ),
+    "a file that the kernel makes, such as mountinfo": large(LARGEST_MADE, read_table),
+    "a saved copy of mountstats, `top --file FILE` or `-`": large(
+        LARGEST_MADE, lambda path: read_saved(str(path))
+    ),
+    "a text file of the host or of an image": large(
+        LARGEST, lambda path: Root(str(path.parent)).read(path.name)
+    ),
+    "a proposed file, `check --fstab FILE` or `-`": large(LARGEST, lambda path: read_proposal(str(path))),
     "the links on a path in an image": links,
     "a number in a kernel's file": lambda _: refused(lambda: parse_number("x", str(2**64))),
     "damaged lines of a mount in mountstats": lambda _: str(

@@ -110,32 +110,6 @@ def test_presets_have_the_effect_that_systemd_gives_them(image: Path) -> None:
         systemctl(image, "disable", "nfstuned.service")
 
 
-def test_a_missing_helper_and_a_missing_module_are_found(image: Path) -> None:
-    (image / "usr/sbin/mount.nfs").unlink()
-    (module,) = (image / "usr/lib/modules").glob("*/kernel/fs/nfs/nfsv4.ko*")
-    module.unlink()
-    assert findings(image, "NFS502", "NFS702") == [
-        f"NFS702 kernel {release(image)}",
-        "NFS502 mount.nfs",
-    ]
-
-
-def test_a_masked_and_a_broken_rule_are_found(image: Path) -> None:
-    assert findings(image, "NFS105", "NFS106") == []
-    put(image, "etc/udev/rules.d/99-nfs.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15380"\n')
-    found = findings(image, "NFS105", "NFS106")
-    # NFS105 also reports the rule that the broken rule's file hides.
-    assert found == ["NFS105 /etc/udev/rules.d/99-nfs.rules:1"]
-
-
-def test_an_invalid_configuration_is_found_and_the_image_is_judged_all_the_same(image: Path) -> None:
-    put(image, "etc/nfstuned/nfstuned.toml", "[daemon]\nsample_intervall = 1\n")
-    assert findings(image, "NFS7") == [
-        "NFS704 /etc/nfstuned/nfstuned.toml:2",
-        f"NFS703 kernel {release(image)}",
-    ]
-
-
 def bake(image: Path, *words: str) -> list[tuple[str, str]]:
     """Return the kinds and outcomes of the actions of `nfstuned bake`."""
     command = (sys.executable, "-m", "nfstuned", "bake", "--root", str(image), "--format", "json", *words)
@@ -189,18 +163,8 @@ def test_clones_of_an_installation_with_its_builders_name_give_themselves_identi
 
 def asked(image: Path, server: str) -> str:
     """Return the options with which mount.nfs itself would mount: `-f` mounts nothing."""
-    command = [
-        "chroot",
-        str(image),
-        "/usr/sbin/mount.nfs",
-        f"{server}:/x",
-        "/mnt",
-        "-f",
-        "-v",
-        "-o",
-        "vers=4.1",
-    ]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    mount = ("/usr/sbin/mount.nfs", f"{server}:/x", "/mnt", "-f", "-v", "-o", "vers=4.1")
+    done = subprocess.run(["chroot", str(image), *mount], check=True, capture_output=True, text=True)
     (line,) = [line for line in (done.stdout + done.stderr).splitlines() if "text-based options" in line]
     return line.partition("'")[2]
 

@@ -128,18 +128,12 @@ def test_nothing_outside_the_image_is_baked_nor_looked_at_for_that(image: Path, 
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        *("/etc/fstab", "/etc", "/etc/nfs.conf", "/etc/nfstuned", "/etc/udev/rules.d", "/etc/resolv.conf"),
-        *("/proc/1/mountinfo", "/proc/self/mountinfo", "/sys/class/bdi", "/run/udev", "/dev/null"),
-        *("/usr/lib/udev/rules.d", "/lib/udev/rules.d", "/usr/lib/systemd/system", "/usr/lib/os-release"),
-        *("/lib/modules", "/usr/lib/modules/6.1.0", "/boot/config-6.1.0", "/usr/sbin/mount.nfs"),
-    ],
+    "path", ["/etc/fstab", "/etc", "/proc/1/mountinfo", "/usr/lib/udev/rules.d", "/dev/null"]
 )
 def test_the_watch_would_see_a_file_of_the_host(path: str, tmp_path: Path) -> None:
-    line = f'123 openat(AT_FDCWD<{PROJECT}>, "{path}", O_RDONLY|O_CLOEXEC) = 3<{path}>\n'
-    assert strangers(looked_at(line), tmp_path) == [path]
-    line = f'123 openat(4<{tmp_path}/etc>, "fstab", O_RDONLY|O_CLOEXEC) = 3<{path}>\n'
-    assert strangers(looked_at(line), tmp_path) == [path]
-    line = f'123 newfstatat(4</>, "{path[1:]}", 0x7ffc, AT_SYMLINK_NOFOLLOW) = -1 ENOENT (No such file)\n'
-    assert strangers(looked_at(line), tmp_path) == [path]
+    for call in (
+        f'openat(AT_FDCWD<{PROJECT}>, "{path}", O_RDONLY|O_CLOEXEC) = 3<{path}>',
+        f'openat(4<{tmp_path}/etc>, "fstab", O_RDONLY|O_CLOEXEC) = 3<{path}>',
+        f'newfstatat(4</>, "{path[1:]}", 0x7ffc, AT_SYMLINK_NOFOLLOW) = -1 ENOENT (No such file)',
+    ):
+        assert strangers(looked_at(f"123 {call}\n"), tmp_path) == [path]

@@ -20,11 +20,6 @@ def settings(tree: Tree) -> list[tuple[str, str]]:
     return [(setting.value, setting.file) for setting in found.settings]
 
 
-def test_a_host_without_any_file_asks_for_nothing(tree: Tree) -> None:
-    assert requests(tree) == []
-    assert settings(tree) == []
-
-
 def test_units_of_the_administrator_stand_before_fstab_and_those_of_packages_behind(tree: Tree) -> None:
     tree.write("etc/systemd/system/mnt-a.mount", UNIT)
     tree.write("usr/lib/systemd/system/mnt-a.mount", UNIT)
@@ -77,15 +72,6 @@ def test_every_type_keeps_its_name_through_drop_ins(tree: Tree) -> None:
         ("/mnt/b", "aznfs", "rw"),
         ("/mnt/c", "nfs4", "rw"),
     ]
-
-
-def test_maps_that_are_no_files_are_named(tree: Tree) -> None:
-    tree.write(
-        "etc/auto.master", "/p program:/etc/auto.p\n/x /etc/auto.x\n/y yp:home\n/net -hosts\n/f /etc/auto.f\n"
-    )
-    tree.write("etc/auto.x", "#!/bin/sh\n", 0o755)
-    tree.write("etc/auto.f", "k nas:/k\n")
-    assert [item.point for item in observe_intent(tree.root, []).maps] == ["/p", "/x", "/y"]
 
 
 MASTER_OF_FILES = "/home auto.home\n/abs /etc/auto.home\n+auto.master\n"
@@ -278,7 +264,8 @@ def test_every_map_that_is_not_read_is_named(tree: Tree) -> None:
         "etc/auto.master",
         "/amd file,amd:/etc/auto.amd\n/slow /nfs/auto.slow\n/own /amd/maps\n"
         "+ldap:ou=x\n+//host/ou=y\n+/nfs/m\n+dir:/nfs\n"
-        "/text file:/etc/auto.prog\n/prog auto.prog\n/inc auto.inc\n/net -hosts\n",
+        "/text file:/etc/auto.prog\n/prog auto.prog\n/inc auto.inc\n/net -hosts\n"
+        "/said program:/etc/auto.p\n/nis yp:home\n",
     )
     tree.write("etc/auto.inc", "+yp:x\n+/etc/auto.prog\n")
     tree.write("etc/auto.prog", "kim nas:/kim\n", 0o755)
@@ -295,6 +282,8 @@ def test_every_map_that_is_not_read_is_named(tree: Tree) -> None:
         (Unread.ASKED, "/prog", "program", "auto.prog"),
         (Unread.ASKED, "/inc", "yp", "x"),
         (Unread.ASKED, "/inc", "program", "/etc/auto.prog"),
+        (Unread.ASKED, "/said", "program", "/etc/auto.p"),
+        (Unread.ASKED, "/nis", "yp", "home"),
     ]
     assert [request.point for request in found.requests] == ["/text/kim"]
 
