@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,132 +21,114 @@ V41 = "v4.1 tcp 10.10.10.10:2049"
 TASKS = "sys/kernel/debug/sunrpc/rpc_clnt/a/tasks"
 
 
-@dataclass
 class Host:
     """A host with one mount, whose requests wait while `waits` is true."""
 
-    tree: Path
-    sent: Entries = field(default_factory=Entries)
-
-    def __post_init__(self) -> None:
-        asked(self.tree, "a", "")
-        self.root = Root(str(self.tree))
+    def __init__(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tree, self.monkeypatch = tree, monkeypatch
+        self.sent = Entries()
+        asked(tree, "a", "")
+        self.root = Root(str(tree))
         self.watch = StallWatch(self.root, Reporter(self.sent.journal))
 
     def look(
         self, seconds: float, *, waits: bool, mounted: Counted | None = None, gone: bool = False
     ) -> None:
         (self.tree / TASKS).write_text(WAITS if waits else "")
-        shown = mounted or superblock(
-            "0:43", "v4.1 tcp 10.10.10.10:2049", transports=xprt(sends=21 if waits else 20)
-        )
-        look = at(seconds, shown)
+        look = at(seconds, mounted or mount(21 if waits else 20, 20))
         if gone:
             look = type(look)(look.time, seconds)
         self.watch.add_look(look, seconds + 60)
 
+    def stall(self) -> None:
+        """Look twice while a request waits: the stall is known after 15 s."""
+        for seconds in (0, 15):
+            self.look(seconds, waits=True)
+
     def told(self) -> list[tuple[str, str]]:
         return [(name, entry["MESSAGE"]) for name, entry in zip(self.sent.names(), self.sent, strict=True)]
 
+    def known_at(self, now: float) -> Mapping[tuple[str, int], Stall] | None:
+        """Return the stalls that another command learns at a time."""
+        self.monkeypatch.setattr(time, "monotonic", lambda: now)
+        found = read_stalls(self.root)
+        return found.stalls if found is not None else None
+
+
+def mount(sends: int, receives: int, **counts: int) -> Counted:
+    """Return the counters of the mount."""
+    return superblock("0:43", V41, transports=xprt(sends=sends, receives=receives), **counts)
+
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
-    return Host(tmp_path)
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(tmp_path, monkeypatch)
+
+
+def ended(seconds: int) -> tuple[str, str]:
+    """Return the report of a stall's end."""
+    return "STALL_ENDED", f"/mnt/0:43: answers again after {seconds} s, server 10.10.10.10:2049"
 
 
 def test_a_stall_is_reported_once_and_so_is_its_end(host: Host) -> None:
     for seconds in (0, 5, 10, 15, 20, 80):
         host.look(seconds, waits=True)
-    answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), reads=11)
-    host.look(85, waits=False, mounted=answers)
-    host.look(145, waits=False, mounted=answers)
-    assert host.told() == [
-        (
-            "STALLED",
-            "/mnt/0:43: stalled: a request waits for an answer (WRITE), since 15 s, server 10.10.10.10:2049",
-        ),
-        ("STALL_ENDED", "/mnt/0:43: answers again after 85 s, server 10.10.10.10:2049"),
-    ]
+    for seconds in (85, 145):
+        host.look(seconds, waits=False, mounted=mount(22, 22, reads=11))
+    stalled = "stalled: a request waits for an answer (WRITE), since 15 s, server 10.10.10.10:2049"
+    assert host.told() == [("STALLED", f"/mnt/0:43: {stalled}"), ended(85)]
     begin, end = host.sent
     assert (begin["NFSTUNED_SINCE"], end["NFSTUNED_SINCE"]) == ("1000000000.0", "1000000000.0")
     assert (begin["NFSTUNED_REQUESTS"], begin["NFSTUNED_OPERATIONS"]) == ("1", "WRITE")
     assert (end["NFSTUNED_STALLED_S"], end["NFSTUNED_REASON"]) == ("85", "answered")
 
 
-def test_a_server_in_its_grace_answers_and_nobody_is_served_before_its_end(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for seconds in (0, 15):
-        host.look(seconds, waits=True)
+def test_a_server_in_its_grace_answers_and_nobody_is_served_before_its_end(host: Host) -> None:
+    host.stall()
     for turn, seconds in enumerate((20, 35, 50, 65, 80), 1):
-        lines = xprt(sends=21 + turn, receives=21 + turn)
-        host.look(
-            seconds,
-            waits=False,
-            mounted=superblock("0:43", V41, transports=lines, reads=10 + turn, refused=turn),
-        )
+        refused = mount(21 + turn, 21 + turn, reads=10 + turn, refused=turn)
+        host.look(seconds, waits=False, mounted=refused)
         assert host.watch.due_s == seconds + 5
-    monkeypatch.setattr(time, "monotonic", lambda: 81.0)
-    seen = read_stalls(host.root)
-    assert seen is not None
-    assert [stall.recovering for stall in seen.stalls.values()] == [True]
+    assert [stall.recovering for stall in (host.known_at(81.0) or {}).values()] == [True]
     assert host.sent.names() == ["STALLED"]
-    served = superblock("0:43", V41, transports=xprt(sends=30, receives=30), reads=16, refused=5)
-    host.look(85, waits=False, mounted=served)
-    assert host.told()[1:] == [
-        ("STALL_ENDED", "/mnt/0:43: answers again after 85 s, server 10.10.10.10:2049")
-    ]
+    host.look(85, waits=False, mounted=mount(30, 30, reads=16, refused=5))
+    assert host.told()[1:] == [ended(85)]
     assert host.watch.due_s == float("inf")
 
 
 def test_a_server_that_answers_everything_with_an_error_is_not_in_its_grace_for_ever(host: Host) -> None:
     """It came back without its export, and a monitor asks every 20 s."""
-    for seconds in (0, 15):
-        host.look(seconds, waits=True)
+    host.stall()
     for turn, seconds in enumerate(range(20, 400, 20), 1):
-        lines = xprt(sends=21 + turn, receives=21 + turn)
-        refused = superblock("0:43", V41, transports=lines, reads=10 + turn, refused=turn)
+        refused = mount(21 + turn, 21 + turn, reads=10 + turn, refused=turn)
         host.look(seconds, waits=False, mounted=refused)
-    assert host.told()[1:] == [
-        ("STALL_ENDED", "/mnt/0:43: answers again after 320 s, server 10.10.10.10:2049")
-    ]
+    assert host.told()[1:] == [ended(320)]
 
 
 def test_where_nobody_asks_any_more_the_recovery_ends(host: Host) -> None:
-    for seconds in (0, 15):
-        host.look(seconds, waits=True)
-    answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), renewals=2)
+    host.stall()
     for seconds in (20, 40, 45):
-        host.look(seconds, waits=False, mounted=answers)
+        host.look(seconds, waits=False, mounted=mount(22, 22, renewals=2))
     assert host.sent.names() == ["STALLED", "STALL_ENDED"]
 
 
 def test_a_server_that_is_silent_again_while_it_recovers_is_the_same_stall(host: Host) -> None:
-    for seconds in (0, 15):
-        host.look(seconds, waits=True)
-    answers = superblock("0:43", V41, transports=xprt(sends=22, receives=22), reads=11, refused=1)
-    host.look(20, waits=False, mounted=answers)
-    silent = superblock("0:43", V41, transports=xprt(sends=23, receives=22), reads=11, refused=1)
+    host.stall()
+    host.look(20, waits=False, mounted=mount(22, 22, reads=11, refused=1))
     for seconds in (25, 40, 60):
-        host.look(seconds, waits=True, mounted=silent)
+        host.look(seconds, waits=True, mounted=mount(23, 22, reads=11, refused=1))
     assert [stall.since_s for stall in host.watch.stalled(60).stalls.values()] == [0.0]
     assert host.sent.names() == ["STALLED"]
 
 
 def test_a_stall_without_an_answer_ends_as_given_up_or_unmounted(host: Host) -> None:
-    for seconds in (0, 15):
-        host.look(seconds, waits=True)
-    host.look(
-        20, waits=False, mounted=superblock("0:43", "v4.1 tcp 10.10.10.10:2049", transports=xprt(sends=21))
-    )
-    later = superblock("0:43", "v4.1 tcp 10.10.10.10:2049", transports=xprt(sends=22))
+    host.stall()
+    host.look(20, waits=False, mounted=mount(21, 20))
     for seconds in (30, 45):
-        host.look(seconds, waits=True, mounted=later)
+        host.look(seconds, waits=True, mounted=mount(22, 20))
     host.look(50, waits=False, gone=True)
-    assert [entry["NFSTUNED_REASON"] for entry in host.sent if "NFSTUNED_REASON" in entry] == [
-        "given up",
-        "unmounted",
-    ]
+    reasons = [entry["NFSTUNED_REASON"] for entry in host.sent if "NFSTUNED_REASON" in entry]
+    assert reasons == ["given up", "unmounted"]
 
 
 def test_the_next_look_is_soon_only_while_a_request_waits(host: Host) -> None:
@@ -167,35 +149,23 @@ def test_unreadable_tasks_are_reported_once_and_the_connections_are_followed(hos
     assert host.sent[1]["NFSTUNED_REQUESTS"] == "unknown"
 
 
-def test_other_commands_learn_it_as_long_as_the_service_looks(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for seconds in (0, 15):
-        host.look(seconds, waits=True)
-    for now, stalls in ((16.0, {("0:43", 43): Stall(0, 1, ("WRITE",))}), (20.1 + LATE_S, None), (14.0, None)):
-        monkeypatch.setattr(time, "monotonic", lambda now=now: now)
-        found = read_stalls(host.root)
-        assert (found.stalls if found is not None else None) == stalls
+def test_other_commands_learn_it_as_long_as_the_service_looks(host: Host) -> None:
+    host.stall()
+    assert host.known_at(16.0) == {("0:43", 43): Stall(0, 1, ("WRITE",))}
+    assert (host.known_at(20.1 + LATE_S), host.known_at(14.0)) == (None, None)
 
 
-def test_the_file_for_other_commands_is_never_stale(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_for_other_commands_is_never_stale(host: Host) -> None:
     file = host.tree / "run/nfstuned/stalled.json"
     written = set()
     for seconds in range(0, 300, 10):
         host.look(seconds, waits=False)
         written.add(file.stat().st_mtime_ns)
-        for now in (seconds, seconds + 9.9):
-            monkeypatch.setattr(time, "monotonic", lambda now=now: now)
-            found = read_stalls(host.root)
-            assert found is not None
-            assert found.stalls == {}
+        assert (host.known_at(seconds), host.known_at(seconds + 9.9)) == ({}, {})
     assert 1 < len(written) < 30
     for seconds in (300, 315):
         host.look(seconds, waits=True)
-    monkeypatch.setattr(time, "monotonic", lambda: 315.0)
-    found = read_stalls(host.root)
-    assert found is not None
-    assert found.stalls
+    assert host.known_at(315.0)
 
 
 @pytest.mark.parametrize(

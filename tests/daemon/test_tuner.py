@@ -31,6 +31,7 @@ POLICY = Policy(
         Profile("azure-files", ReadAhead(15360)),
         Profile("generic", ReadAhead(1024)),
         Profile("netapp-ontap", ReadAhead(1024)),
+        Profile("fast", ReadAhead(65536)),
     ),
 )
 AZURE = "sa1.file.core.windows.net"
@@ -53,6 +54,18 @@ class Host:
         self.root = root
         self.tuner = Tuner(root, Reporter(self.entries.journal), lambda: self.now)
         self.tuner.policy = POLICY
+
+    def assign(self, profile: str, **match: tuple[str, ...]) -> None:
+        """Have a policy of the administrator's."""
+        assignment = Assignment(Match(**match), profile, "nfstuned.toml, policy 1")
+        self.tuner.policy = replace(POLICY, assignments=(assignment,))
+
+    def faulty(self, error: int) -> tuple[Fault, Tuner]:
+        """Return a tuner of which a read may fail."""
+        fault = Fault(error)
+        faulty = Tuner(FaultyRoot(str(self.folder), fault), Reporter(self.entries.journal), lambda: self.now)
+        faulty.policy = POLICY
+        return fault, faulty
 
     def bdi(self, device: str, value: int = 128) -> None:
         file = self.folder / "sys/class/bdi" / device / "read_ahead_kb"
@@ -210,16 +223,6 @@ def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(
     assert host.value("0:43") == 15360
 
 
-def test_a_superblock_that_is_announced_again_after_an_undo_is_left_alone(host: Host) -> None:
-    host.show()
-    host.look()
-    undo(host.root, host.state)
-    host.set("0:43", 128)
-    host.tuner.added("0:43")
-    host.look()
-    assert host.value("0:43") == 128
-
-
 def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
     host.bdi("0:50")
     host.tuner.added("0:50")
@@ -245,9 +248,7 @@ def test_without_a_policy_nothing_is_written(host: Host) -> None:
 
 
 def test_an_undecided_superblock_waits_for_its_mount(host: Host) -> None:
-    host.tuner.policy = replace(
-        POLICY, assignments=(Assignment(Match(export=("/b*",)), "generic", "nfstuned.toml, policy 1"),)
-    )
+    host.assign("generic", export=("/b*",))
     host.appear("0:43")
     assert host.value("0:43") == 128
     assert host.tuner.must_look
@@ -273,10 +274,7 @@ def test_where_vasts_client_is_installed_every_superblock_waits_for_its_options(
 
 def test_an_early_value_that_the_mount_contradicts_is_corrected_in_one_report(host: Host) -> None:
     host.appear("0:43")
-    host.tuner.policy = replace(
-        POLICY,
-        assignments=(Assignment(Match(mount_point=("/mnt/a",)), "generic", "nfstuned.toml, policy 1"),),
-    )
+    host.assign("generic", mount_point=("/mnt/a",))
     host.mount("0:43")
     host.look()
     assert host.value("0:43") == 1024
@@ -346,8 +344,7 @@ def test_a_contest_waits_for_a_name_and_follows_the_report_of_the_change(host: H
 
 
 def test_a_conflict_of_policies_is_reported_once(host: Host) -> None:
-    by_point = Assignment(Match(mount_point=("/mnt/b",)), "generic", "nfstuned.toml, policy 1")
-    host.tuner.policy = replace(POLICY, assignments=(by_point,))
+    host.assign("generic", mount_point=("/mnt/b",))
     host.show()
     host.mount("0:43", point="/mnt/b")
     for _ in range(3):
@@ -389,13 +386,15 @@ def test_a_value_that_stayed_right_needs_no_look(host: Host) -> None:
     assert not host.tuner.must_look
 
 
-def test_an_undo_stays(host: Host) -> None:
+def test_an_undo_stays_at_every_event(host: Host) -> None:
     host.show()
     host.look()
     undo(host.root, host.state)
     host.set("0:43", 128)
-    host.tuner.settled("0:43")
-    host.look(deep=True)
+    for serve in (host.tuner.added, host.tuner.settled):
+        serve("0:43")
+        host.look(deep=True)
+        assert host.value("0:43") == 128
     host.tuner.start_over()
     host.look(deep=True)
     assert host.value("0:43") == 128
@@ -479,15 +478,12 @@ def test_a_damaged_row_of_a_new_device_leads_to_a_look(host: Host) -> None:
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_a_read_that_fails_once_changes_no_value_and_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+    host: Host, monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     """Each read of a look in turn: what could not be read is not empty, and the next look is a whole one."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    host = Host(tmp_path)
-    fault = Fault(error)
-    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.entries.journal), lambda: host.now)
-    lowered = replace(POLICY, profiles=tuple(replace(profile, lower=True) for profile in POLICY.profiles))
-    tuner.policy = lowered
+    fault, tuner = host.faulty(error)
+    tuner.policy = replace(POLICY, profiles=tuple(replace(each, lower=True) for each in POLICY.profiles))
     for device in ("0:43", "0:44"):
         host.volume(device)
         host.mount(device, point=f"/mnt/{device}")
@@ -517,14 +513,11 @@ def test_a_read_that_fails_once_changes_no_value_and_is_reported(
 @pytest.mark.parametrize("event", ["added", "removed", "settled", "forget_lost"])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_a_read_that_fails_at_an_event_loses_no_value_and_no_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, error: int
+    host: Host, monkeypatch: pytest.MonkeyPatch, event: str, error: int
 ) -> None:
     """Each read of what follows an event in turn: nothing is made of it, and a look follows."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    host = Host(tmp_path)
-    fault = Fault(error)
-    tuner = Tuner(FaultyRoot(str(tmp_path), fault), Reporter(host.entries.journal), lambda: host.now)
-    tuner.policy = POLICY
+    fault, tuner = host.faulty(error)
     host.volume("0:43")
     tuner.added("0:43")
     host.mount("0:43")
@@ -569,10 +562,7 @@ def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
     """A user who may mount in a namespace of his own chooses the mount points there."""
     host.show()
     host.mount_elsewhere("0:43", point="/srv/fast")
-    by_point = Assignment(Match(mount_point=("/srv/fast",)), "fast", "nfstuned.toml, policy 1")
-    host.tuner.policy = replace(
-        POLICY, profiles=(*POLICY.profiles, Profile("fast", ReadAhead(65536))), assignments=(by_point,)
-    )
+    host.assign("fast", mount_point=("/srv/fast",))
     host.look(deep=True)
     assert [mount.foreign for s in host.tuner.snapshot.superblocks for mount in s.mounts] == [False, True]
     assert host.value("0:43") == 15360
@@ -581,8 +571,7 @@ def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
 
 def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_it(host: Host) -> None:
     """Most looks see the host's own namespace alone: what they cannot see is not taken back."""
-    by_export = Assignment(Match(export=("/a",)), "azure-files", "nfstuned.toml, policy 1")
-    host.tuner.policy = replace(POLICY, assignments=(by_export,))
+    host.assign("azure-files", export=("/a",))
     host.volume("0:43")
     host.mount_elsewhere("0:43", "nas:/a")
     (host.folder / "proc/1/net/nfsfs/servers").write_text(
@@ -616,9 +605,7 @@ def test_a_refused_value_is_not_reported_as_set(
 
 
 def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Host) -> None:
-    by_point = Assignment(Match(mount_point=("/mnt/a",)), "fast", "nfstuned.toml, policy 1")
-    fast = Profile("fast", ReadAhead(65536))
-    host.tuner.policy = replace(POLICY, profiles=(*POLICY.profiles, fast), assignments=(by_point,))
+    host.assign("fast", mount_point=("/mnt/a",))
     host.volume("0:43")
     host.mount_elsewhere("0:43")
     host.look(deep=True)
@@ -628,10 +615,9 @@ def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Hos
     assert host.value("0:43") == 15360
 
 
-def test_an_unreadable_file_of_one_process_holds_up_no_mount(tmp_path: Path) -> None:
-    host = Host(tmp_path)
+def test_an_unreadable_file_of_one_process_holds_up_no_mount(host: Host) -> None:
     host.show()
-    link(tmp_path / "proc/77/mountinfo", "mountinfo")
+    link(host.folder / "proc/77/mountinfo", "mountinfo")
     host.look(deep=True)
     assert not host.tuner.blind
     assert host.value("0:43") == 15360
