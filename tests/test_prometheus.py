@@ -38,29 +38,6 @@ def test_each_alert_fires_when_it_should_and_only_then() -> None:
     assert status == 0, output
 
 
-@needs_promtool
-def test_this_test_can_fail(tmp_path: Path) -> None:
-    path = tmp_path / "test.yml"
-    path.write_text(
-        CASES.read_text().replace("../..", str(CASES.parents[2])).replace("values: 1x60", "values: 0x60", 1)
-    )
-    status, output = promtool("test", "rules", str(path))
-    assert status != 0
-    assert "NfstunedDown" in output
-
-
-def test_the_lab_s_short_rules_are_these_with_less_waiting() -> None:
-    rules = RULES.read_text().splitlines()
-    short = alerts.shortened(RULES.read_text()).splitlines()
-    changed = [(old.strip(), new.strip()) for old, new in zip(rules, short, strict=True) if old != new]
-    waits = [new for _, new in changed if new.startswith("for:")]
-    assert waits == ["for: 30s"] + ["for: 5s"] * (len(alerts.names()) - 1)
-    ranges = [(re.sub(r"\[\d+m\]", "[20s]", old), new) for old, new in changed if "[" in old]
-    assert ranges
-    assert all(old == new for old, new in ranges)
-    assert len(changed) == len(waits) + len(ranges) + 1
-
-
 def test_every_alert_has_a_case() -> None:
     """Each has series with which it fires; the next series of the file are those with which none fires."""
     fired, quiet = (CASES.read_text().count(text) for text in ("exp_samples: [{", "exp_samples: []"))

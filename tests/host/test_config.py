@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+import json
 import os
 import resource
 import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from nfstuned.errors import ConfigError
-from nfstuned.host.config import find_files, start_load
+from nfstuned.host.config import FILE, builtin_policy, find_files, start_load
 from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
+from nfstuned.parse.config.policy import parse_config
 
 TIMEOUT_S = 60.0
 BROKEN = "[daemon]\nrestore_on_stop = 1\nx = 2\n"
@@ -191,3 +194,9 @@ def test_a_child_that_cannot_be_killed_holds_nobody_up(root: Root, monkeypatch: 
     assert process.poll() is None
     kill()
     process.wait(TIMEOUT_S)
+
+
+def test_the_built_in_policy_is_that_of_the_profiles_files(golden: Callable[[Path, str], None]) -> None:
+    policy = parse_config(builtin_tables(), ())
+    golden(Path(FILE), json.dumps(asdict(policy), indent=1) + "\n")
+    assert asdict(builtin_policy()) == asdict(policy)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import AZURE_TAG, observe_host, observe_superblocks
+from nfstuned.host.observe import AZURE_TAG, observe_host, observe_superblocks, other_views
 from nfstuned.host.system import observe_image
 from tests.tree import Tree
 
@@ -193,3 +193,31 @@ def test_everything_about_a_host_is_one_snapshot(tree: Host) -> None:
     (problem,) = snapshot.problems
     assert isinstance(problem, ParseError)
     assert problem.file == "/etc/fstab"
+
+
+def test_each_pair_of_namespaces_is_seen_through_one_process(tree: Host) -> None:
+    for pid, mount_id in (("10", 24), ("11", 90), ("12", 90)):
+        tree.process(pid, mount_id)
+    for pid, mount_id in (("13", 24), ("14", 77)):
+        tree.process(pid, mount_id, net="other")
+    tree.write("proc/meminfo")
+    (tree.folder / "proc/20").mkdir()
+    tree.write("proc/22/mountinfo")
+    views = list(other_views(tree.root, lambda: None))
+    assert [view.folder for view in views] == ["proc/11", "proc/13", "proc/14"]
+
+
+def test_namespaces_of_other_users_are_left_alone(tree: Host) -> None:
+    """Whoever makes a user namespace may make any number of bind mounts in it."""
+    host = "0 0 4294967295\n"
+    for pid, mount_id, users in (("1", 24, host), ("10", 90, "0 1000 1\n"), ("11", 91, host), ("12", 92, "")):
+        if pid != "1":
+            tree.process(pid, mount_id)
+        tree.write(f"proc/{pid}/uid_map", users)
+    assert [view.folder for view in other_views(tree.root, lambda: None)] == ["proc/11"]
+
+
+def test_where_init_shows_nothing_no_process_is_looked_at(tree: Host) -> None:
+    (tree.folder / "proc/1/net/nfsfs").unlink()
+    tree.write("proc/21/mountinfo", "24 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    assert list(other_views(tree.root, lambda: None)) == []

@@ -174,12 +174,6 @@ def test_identities_are_those_of_anonymous_devices_only(root: Root, tmp_path: Pa
     assert set(identities(root)) == {"0:43", "0:44"}
 
 
-def test_an_open_bdi_is_known_by_the_same_identity(root: Root) -> None:
-    with Bdi(root, "0:43") as bdi:
-        assert bdi.inode == identity(root, "0:43")
-        assert bdi.read_kb() == 128
-
-
 def test_everyone_may_read_what_was_there_before_whatever_the_umask_is(tmp_path: Path) -> None:
     """The service's is 077, and so is that of many an administrator; `nfstuned status` is for all users."""
     umask = os.umask(0o077)

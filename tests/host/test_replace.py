@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.files import replace as replacing
-from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, read_original
+from nfstuned.host.files.replace import BACKUP, LinkError, Replaced, create, read_original
 from nfstuned.host.files.write import NEW as TEMPORARY
 from nfstuned.host.files.write import exchange, opened_folder
 from nfstuned.host.root import UnusableError
@@ -294,3 +294,57 @@ def test_the_text_is_on_the_disk_before_it_counts_and_the_name_after(file: Path)
     assert [re.sub("at2?$", "", name) for name, _ in lines] == ["fsync", "link", "link", "rename", "fsync"]
     assert f"<{file.parent}/#" in lines[0][1]  # a file without a name
     assert f"<{file.parent}>" in lines[4][1]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    return tmp_path / "conf.d" / "50-x.conf"
+
+
+def test_it_is_made_with_its_folder_for_everyone_to_read(made: Path) -> None:
+    """The lock's folder has the daemon's records, too, which `status` reads without rights."""
+    locks = made.parents[1] / "run/nfstuned"
+    old = os.umask(0o077)
+    try:
+        assert create(str(made), NEW, str(locks / "replace.lock")) == ""
+    finally:
+        os.umask(old)
+    assert made.read_bytes() == NEW
+    assert stat.S_IMODE(made.stat().st_mode) == 0o644
+    assert stat.S_IMODE(made.parent.stat().st_mode) == 0o755
+    assert stat.S_IMODE(locks.stat().st_mode) == 0o755
+    assert os.listdir(made.parent) == ["50-x.conf"]
+
+
+def test_a_folder_that_is_there_stays_as_it_is(made: Path) -> None:
+    made.parent.mkdir(mode=0o700)
+    assert create(str(made), NEW, lock(made)) == ""
+    assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
+
+
+def test_the_folder_above_is_not_made(made: Path) -> None:
+    far = made.parent / "more" / "x.conf"
+    assert create(str(far), NEW, f"{made.parent.parent}/lock") == (
+        f"{far}: No such file or directory, so that it is as it was"
+    )
+    assert not made.parent.exists()
+
+
+@pytest.mark.parametrize("other", ["file", "link", "folder"])
+def test_a_file_that_somebody_else_made_meanwhile_stays(made: Path, other: str) -> None:
+    made.parent.mkdir()
+    if other == "file":
+        made.write_bytes(b"mine\n")
+    elif other == "link":
+        made.symlink_to("/nowhere")
+    else:
+        made.mkdir()
+    before = made.lstat()
+    assert create(str(made), NEW, lock(made)) == f"{made} was made meanwhile: look again"
+    assert made.lstat() == before
+    assert os.listdir(made.parent) == ["50-x.conf"]
+
+
+def test_a_folder_that_leads_nowhere_is_reported(made: Path) -> None:
+    made.parent.symlink_to("/nowhere/at/all")
+    assert "No such file or directory" in create(str(made), NEW, lock(made))
