@@ -48,7 +48,7 @@ class Host:
     def told(self) -> list[tuple[str, str]]:
         return [(name, entry["MESSAGE"]) for name, entry in zip(self.sent.names(), self.sent, strict=True)]
 
-    def known_at(self, now: float) -> Mapping[tuple[str, int], Stall] | None:
+    def known_at(self, now: float) -> Mapping[tuple[str, int | None], Stall] | None:
         """Return the stalls that another command learns at a time."""
         self.monkeypatch.setattr(time, "monotonic", lambda: now)
         found = read_stalls(self.root)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.core.nconnect.persist import sections, with_sections
-from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.files.replace import BACKUP, read_original, replace_file
 from nfstuned.host.files.write import NEW as TEMPORARY
+from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from tests.host.replacing import BEGIN, END, calls, command, kill_at, lock, python
 from tests.tree import put
 
