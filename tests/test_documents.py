@@ -12,7 +12,7 @@ import pytest
 from nfstuned.cli.app import app, children
 from nfstuned.core.mounts.status import StatusRules
 from nfstuned.host.policy import builtin_tables
-from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.policy import parse_config
 from nfstuned.view.status import rule_lines
 
 ROOT = Path(__file__).parents[1]

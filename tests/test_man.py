@@ -12,8 +12,8 @@ import pytest
 from nfstuned.cli.app import app, children
 from nfstuned.host.policy import builtin_tables
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.parse.config.policy import parse_config
-from nfstuned.parse.config.tables import schema
+from nfstuned.parse.config import schema
+from nfstuned.parse.policy import parse_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs/man").iterdir())

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from nfstuned.cli.app import app, children
-from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.policy import parse_config
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"

@@ -20,13 +20,13 @@ from nfstuned.host.network.reach import reach
 from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved
 from nfstuned.host.telemetry.history import LONGEST, from_files
-from nfstuned.parse.config.toml import parse_toml
+from nfstuned.parse.config import parse_toml
 from nfstuned.parse.etc.certificate import parse_certificates
 from nfstuned.parse.etc.cloud import parse_cloud
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
 from nfstuned.parse.fields import parse_number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.parse.udev_rules import parse_udev_rules
 from nfstuned.view.metrics import findings_lines
 from tests.host.servers import silent_port
 from tests.tree import put

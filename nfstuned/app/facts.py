@@ -27,7 +27,7 @@ from nfstuned.parse.proc.cifs import (
     read_smb_sessions,
 )
 from nfstuned.parse.proc.processes import read_waiters
-from nfstuned.parse.udev.rules import read_ignored_files, read_rule_files
+from nfstuned.parse.udev_rules import read_ignored_files, read_rule_files
 
 MISSING_S = 3.0
 """The time for an absent mount to appear, because a program may be about to mount it."""

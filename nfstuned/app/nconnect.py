@@ -28,11 +28,10 @@ from nfstuned.host.observe import observe_host
 from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.remount import REMOUNT_LOCK, uninterrupted
 from nfstuned.host.tools import new_errors
-from nfstuned.model.change import Change, ChangeKind, settled
+from nfstuned.model.change import Change, ChangeKind, Hands, Left, RemountPlan, Sight, settled
 from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result, Snapshot
-from nfstuned.model.remount import Hands, Left, RemountPlan, Sight
 from nfstuned.model.system import Network
 from nfstuned.parse.etc.nfsmount import PERSISTED, read_nfs_utils
 from nfstuned.parse.tree import FSTAB

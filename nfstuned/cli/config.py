@@ -84,7 +84,7 @@ def config_schema() -> int:
     Exit status:
       0  printed
     """
-    from nfstuned.parse.config.tables import schema  # noqa: PLC0415 - pydantic is slow to load
+    from nfstuned.parse.config import schema  # noqa: PLC0415 - pydantic is slow to load
 
     sys.stdout.write(to_json(schema()) + "\n")
     return VALID

@@ -13,7 +13,7 @@ from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.sinks import read_stalls
-from nfstuned.parse.udev.rules import read_rule_files
+from nfstuned.parse.udev_rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,
     STATUS_HEADER,

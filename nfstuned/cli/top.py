@@ -25,6 +25,7 @@ from nfstuned.core.samples.top import (
     frame,
     frame_between,
     frame_since_mounted,
+    parse_keys,
     press,
 )
 from nfstuned.errors import ParseError
@@ -34,7 +35,6 @@ from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.model.samples import Look
-from nfstuned.parse.keys import parse_keys
 from nfstuned.parse.proc.mountstats import is_mountstats, kernel_text, parse_mountstats, parse_stanzas
 from nfstuned.view.top import Size, Style, plain_lines, screen
 from nfstuned.view.words import printable

@@ -56,7 +56,7 @@ class Masks:
     def _make(self) -> int:
         # To take masks back no rule has to be understood: this is the larger part of the program.
         from nfstuned.core.udev.writers import choose_masks  # noqa: PLC0415
-        from nfstuned.parse.udev.rules import read_mask_grounds  # noqa: PLC0415
+        from nfstuned.parse.udev_rules import read_mask_grounds  # noqa: PLC0415
 
         grounds, masked = read_mask_grounds(self.root), made_masks(self.root)
         choice = choose_masks(grounds.files, grounds.settings)

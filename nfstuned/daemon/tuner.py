@@ -30,7 +30,7 @@ from nfstuned.model.mounts import Decision, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import RuleWriter, UdevEvent
 from nfstuned.parse.proc.superblocks import find_volume
-from nfstuned.parse.udev.rules import rule_texts
+from nfstuned.parse.udev_rules import rule_texts
 
 DEEP_DELAY_S = 0.3
 """How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""

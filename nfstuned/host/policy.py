@@ -39,7 +39,7 @@ def builtin_tables() -> tuple[tuple[str, str], ...]:
 
 def load_policy(root: Root) -> Policy:
     """Return the validated policy of the files below `root`; raises ConfigError as `read_configuration`."""
-    from nfstuned.parse.config.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
+    from nfstuned.parse.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
 
     problems: list[str] = []
     names: tuple[str, ...] = ()

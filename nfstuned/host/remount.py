@@ -21,9 +21,7 @@ from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.read_ahead import identity
 from nfstuned.host.root import Root
 from nfstuned.host.tools import SYSTEMCTL_S, observe_states, run_tool
-from nfstuned.model.change import ShellCommand
-from nfstuned.model.kernel import Mount, MountNode, Volume
-from nfstuned.model.remount import (
+from nfstuned.model.change import (
     RELOAD,
     BusyUse,
     Connections,
@@ -31,9 +29,11 @@ from nfstuned.model.remount import (
     Part,
     PathUse,
     RemountPlan,
+    ShellCommand,
     Sight,
     Space,
 )
+from nfstuned.model.kernel import Mount, MountNode, Volume
 from nfstuned.model.system import Reachable
 from nfstuned.parse.fields import below
 from nfstuned.parse.proc.mountinfo import node_at, parse_mountinfo, parse_nodes

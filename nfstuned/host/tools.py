@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nfstuned.model.mounts import UnitState
-from nfstuned.parse.etc.fstab import parse_verify
+from nfstuned.parse.etc.requests import parse_verify
 from nfstuned.parse.etc.services import PROPERTIES, parse_units
 
 GRACE_S = 2.0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, ShellCommand
+from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, RemountPlan, ShellCommand
 from nfstuned.model.mounts import Result
-from nfstuned.model.remount import RemountPlan
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, printable, text
 

@@ -17,17 +17,18 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from nfstuned import api
+from nfstuned.core.samples.top import parse_keys
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import AutoMap, MapEntry
-from nfstuned.parse.config.toml import parse_toml
+from nfstuned.parse.config import parse_toml
 from nfstuned.parse.etc import (
     autofs,
     automaps,
     certificate,
-    fstab,
     nfsmount,
     parameters,
+    requests,
     resolver,
     services,
     tunnel,
@@ -37,7 +38,6 @@ from nfstuned.parse.etc import (
 from nfstuned.parse.etc.installed import parse_installed
 from nfstuned.parse.etc.nfsmount import in_version_order
 from nfstuned.parse.fields import clean_path, mask_secrets, parse_kernel_options, quoted, unescape
-from nfstuned.parse.keys import parse_keys
 from nfstuned.parse.proc import (
     cifs,
     machine,
@@ -48,7 +48,7 @@ from nfstuned.parse.proc import (
     superblocks,
 )
 from nfstuned.parse.samples import parse_line
-from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.parse.udev_rules import parse_udev_rules
 from tests.tree import put
 
 Reader = Callable[[str], object]
@@ -90,9 +90,9 @@ READERS: dict[str, Reader] = {
     "autofs.conf": partial(autofs.parse_master_name, file="f"),
     "sssd.conf": automaps.starts_autofs,
     "automount in nsswitch.conf": automount,
-    "fstab": fstab.parse_fstab,
-    "findmnt --verify": lambda text: fstab.parse_verify(text, text),
-    "utab": fstab.parse_utab,
+    "fstab": requests.parse_fstab,
+    "findmnt --verify": lambda text: requests.parse_verify(text, text),
+    "utab": requests.parse_utab,
     "installed files": partial(parse_installed, file="f"),
     "modprobe.d": partial(parameters.parse_modprobe, file="f"),
     "sysctl.d": partial(parameters.parse_sysctl, file="f"),

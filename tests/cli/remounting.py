@@ -15,11 +15,11 @@ from nfstuned.app.change import Wish
 from nfstuned.app.nconnect import GroupWish, RemountWay
 from nfstuned.cli.apply import ALL, normalised_point, run_change
 from nfstuned.host.root import Root
+from nfstuned.model.change import BusyUse, Hands, Sight
 from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Request, UnitState
-from nfstuned.model.remount import BusyUse, Hands, Sight
 from nfstuned.model.system import Network
-from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
 from tests.check.hosts import World, load
 from tests.core.nconnect_hosts import Made

@@ -14,7 +14,7 @@ import pytest
 
 from nfstuned.host.files.replace import locked
 from nfstuned.host.remount import REMOUNT_LOCK
-from nfstuned.model.remount import BusyUse
+from nfstuned.model.change import BusyUse
 from nfstuned.model.system import Network, Reach, Reachable
 from tests.cli import remounting
 from tests.cli.conftest import REPOSITORY, Host

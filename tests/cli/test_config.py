@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nfstuned.parse.config.tables import schema
+from nfstuned.parse.config import schema
 from tests.cli.conftest import Host
 
 if sys.version_info >= (3, 11):

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.remount import cases, plan_remount
-from nfstuned.model.change import ShellCommand
+from nfstuned.model.change import Left, Part, RemountPlan, ShellCommand, Sight
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, parse_options
 from nfstuned.model.mounts import UnitState
-from nfstuned.model.remount import Left, Part, RemountPlan, Sight
 from nfstuned.parse.etc.units import unit_name, unit_path
 from tests.core.nconnect_hosts import Made, facts
 

@@ -17,7 +17,7 @@ from nfstuned.model.facts import NFS_TYPES
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Request
 from nfstuned.model.policy import Policy
-from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.view.change import diff_lines
 from tests.core.fstabs import EVERYWHERE, FILES, FOLDER, POLICY, decoded, edited
 

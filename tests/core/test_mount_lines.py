@@ -14,7 +14,7 @@ from nfstuned.core.nconnect.server import as_target
 from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.mounts import Request, Snapshot
-from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.requests import parse_fstab
 
 FOLDER = Path(__file__).parents[1] / "data/mount-lines"
 LINES, SECOND = FOLDER / "lines.tsv", FOLDER / "second.tsv"

@@ -17,7 +17,7 @@ from nfstuned.model.mounts import UTAB, Maker, Request, Setting, Snapshot, Super
 from nfstuned.model.policy import Assignment, Match, Policy
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
-from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.parse.proc.machine import parse_release
 
 OPTIONS = select_rules(RULES, ("NFS3",), ())

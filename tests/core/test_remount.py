@@ -15,10 +15,10 @@ from nfstuned.core.nconnect.obstacles import (
     servers_of,
 )
 from nfstuned.core.nconnect.remount import cases, group_at, plan_remount
+from nfstuned.model.change import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Request, Result, Setting, Superblock, Tunnel, UnitState
-from nfstuned.model.remount import RELOAD, BusyUse, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.system import Answer, Network, Reach, Reachable
 from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, Made, answered, facts, on_host
 from tests.core.remounting import ROOT, argv, left_alone, plan_of, planned, sight, the_plan, tree, why

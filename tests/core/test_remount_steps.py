@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.remount import remount
-from nfstuned.model.change import Change
+from nfstuned.model.change import Change, Left, RemountPlan
 from nfstuned.model.mounts import Result
-from nfstuned.model.remount import Left, RemountPlan
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.remounting import Kernel, planned, sight, the_plan
 

@@ -9,7 +9,7 @@ from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Request, Snapshot
-from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.policy import parse_config
 
 POLICY = load_policy(Root("/nonexistent"))
 SMB = Request("//sa1.file.core.windows.net/s", "/smb", "ip=10.0.0.4", "/etc/fstab", 3, fstype="cifs")

@@ -7,7 +7,7 @@ import pytest
 from nfstuned.core.udev.writers import choose_masks, is_default, set_by_administrator
 from nfstuned.model.mounts import NFSRAHEAD, Setting
 from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
-from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.parse.udev_rules import parse_udev_rules
 
 NFS = "/usr/lib/udev/rules.d/99-nfs.rules"
 EC2 = "/usr/lib/udev/rules.d/53-ec2-read-ahead-kb.rules"

@@ -17,7 +17,7 @@ from nfstuned.errors import ConfigError
 from nfstuned.host.config import FILE, builtin_policy, find_files, start_load
 from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
-from nfstuned.parse.config.policy import parse_config
+from nfstuned.parse.policy import parse_config
 
 TIMEOUT_S = 60.0
 BROKEN = "[daemon]\nrestore_on_stop = 1\nx = 2\n"

@@ -19,10 +19,9 @@ import pytest
 from nfstuned.host import remount
 from nfstuned.host.remount import Holders, MountGround, MountHands, path_uses, uninterrupted
 from nfstuned.host.root import Root
-from nfstuned.model.change import ShellCommand
+from nfstuned.model.change import Connections, Part, PathUse, RemountPlan, ShellCommand
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import UnitState
-from nfstuned.model.remount import Connections, Part, PathUse, RemountPlan
 from nfstuned.parse.proc.mountinfo import parse_nodes
 from tests.tree import put
 from tests.users import NOBODY, ROOT, rights_of

@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 from nfstuned.errors import ConfigError
 from nfstuned.host.policy import builtin_tables
 from nfstuned.model.policy import Match, Policy, Prometheus, ReadAhead
-from nfstuned.parse.config.policy import parse_config
-from nfstuned.parse.config.tables import schema
+from nfstuned.parse.config import schema
+from nfstuned.parse.policy import parse_config
 from nfstuned.view.policy import policy_text
 
 if sys.version_info >= (3, 11):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
-from nfstuned.parse.etc.fstab import parse_fstab, parse_utab, parse_verify
+from nfstuned.parse.etc.requests import parse_fstab, parse_utab, parse_verify
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nfstuned.host.root import LARGEST, Root
 from nfstuned.model.udev import UdevFile
-from nfstuned.parse.udev.rules import read_ignored_files, read_rule_files, rule_texts
+from nfstuned.parse.udev_rules import read_ignored_files, read_rule_files, rule_texts
 from tests.tree import put
 from tests.users import NOBODY, rights_of
 

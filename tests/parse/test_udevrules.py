@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.model.udev import UdevDefect, UdevRules, UdevToken
-from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.parse.udev_rules import parse_udev_rules
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 OWN = [file for file in Path("/usr/lib/udev/rules.d").glob("*.rules") if file.name < "81"]

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from nfstuned.core.mounts.options import aznfs_version
 from nfstuned.model.kernel import Mount, Options, parse_options
 from nfstuned.model.mounts import UTAB, Asked, Request, Setting, Snapshot, Tunnel
-from nfstuned.parse.etc.fstab import SMB
+from nfstuned.parse.etc.requests import SMB
 from nfstuned.parse.fields import clean_path
 
 GLOBAL = "nfsmount_global_options"

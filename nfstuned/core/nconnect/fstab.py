@@ -34,7 +34,7 @@ from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
-from nfstuned.parse.etc.fstab import parse_fstab
+from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import clean_path
 

@@ -11,10 +11,10 @@ from nfstuned.core.nconnect.first_mount import unseen_superblocks
 from nfstuned.core.nconnect.server import hard_objection
 from nfstuned.core.nconnect.transport import is_tunnel, was_recorded
 from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback
+from nfstuned.model.change import Sight
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Maker
-from nfstuned.model.remount import Sight
 from nfstuned.model.system import Network, Reachable
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
@@ -60,7 +60,7 @@ class Case:
 
     def own_nodes(self, targets: Iterable[Target]) -> list[MountNode]:
         """Return the lines of mounts in the tree."""
-        return [node for target in targets if (node := self.sight.node(target)) is not None]
+        return [node for target in targets if (node := self.sight.node(target.live)) is not None]
 
 
 _MOST = 5
@@ -222,7 +222,7 @@ def reason_to_skip(case: Case) -> str:
 def _is_autofs(target: Target, case: Case) -> bool:
     if target.request is not None and target.request.maker is Maker.AUTOFS:
         return True
-    node = case.sight.node(target)
+    node = case.sight.node(target.live)
     parent = case.nodes.get(node.parent_id) if node else None
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
@@ -316,4 +316,4 @@ def _units(case: Case) -> str:
 
 def is_in_sight(target: Target, sight: Sight) -> bool:
     """Return whether a live mount is in this mount namespace."""
-    return sight.node(target) is not None
+    return sight.node(target.live) is not None

@@ -22,10 +22,19 @@ from nfstuned.core.nconnect.transport import (
     transport_groups,
     was_recorded,
 )
-from nfstuned.model.change import Change, ChangeKind, ShellCommand
+from nfstuned.model.change import (
+    Change,
+    ChangeKind,
+    Connections,
+    Hands,
+    Left,
+    Part,
+    RemountPlan,
+    ShellCommand,
+    Sight,
+)
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
-from nfstuned.model.remount import Connections, Hands, Left, Part, RemountPlan, Sight
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 
@@ -78,7 +87,7 @@ def _is_automatic(target: Target, group: Sequence[Target], sight: Sight) -> bool
     same superblock again (mount --bind). It goes with the outer mount when nothing uses it (fs/namespace.c,
     shrink_submounts), and comes back when somebody goes there.
     """
-    node = sight.node(target)
+    node = sight.node(target.live)
     if node is None or target.asked or target.request is not None:
         return False
     outer = next((mount for mount in group if mount.live and mount.live.mount_id == node.parent_id), None)

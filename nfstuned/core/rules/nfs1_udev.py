@@ -31,7 +31,7 @@ from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import NFSRAHEAD
 from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, is_mask
 from nfstuned.parse.fields import some
-from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.parse.udev_rules import parse_udev_rules
 
 SERVICE = "nfstuned.service"
 _APPLY = ", and sudo nfstuned apply"

@@ -28,7 +28,7 @@ from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_
 from nfstuned.model.mounts import UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.model.policy import AZURE_FILES, Policy
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.fstab import SMB
+from nfstuned.parse.etc.requests import SMB
 from nfstuned.parse.fields import MASK, holds_secret, quoted
 
 NFS_MANUAL = "nfs(5)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,43 @@ from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample, Stalled, SuperblockKey
 from nfstuned.parse.proc.mountstats import parse_transports
+
+_CONTROLS = {b"\r": "enter", b"\n": "enter", b"\x1b": "escape"}
+_SEQUENCES = {
+    b"A": "up",
+    b"B": "down",
+    b"H": "home",
+    b"F": "end",
+    b"1~": "home",
+    b"4~": "end",
+    b"5~": "page up",
+    b"6~": "page down",
+    b"7~": "home",
+    b"8~": "end",
+}
+_KEY = (
+    rb"(?s)\x1b\[(?P<csi>[0-?]*[ -/]*[@-~])"  # ECMA-48 5.4: parameters, intermediates, a final byte
+    rb"|\x1bO(?P<ss3>.)"  # with "application cursor keys", as some terminals are left
+    rb"|(?P<plain>\x1b|[\r\n]|[ -~])"
+    rb"|(?P<other>.)"  # control characters, and bytes of letters that mean nothing here
+)
+
+
+def parse_keys(data: bytes) -> tuple[str, ...]:
+    """Return the names of the keys: "up", "page down", "enter", or the character itself.
+
+    An unknown sequence is left out as a whole, so that no part of a sequence is taken for a letter. Nothing
+    is raised.
+    """
+    names: list[str] = []
+    for key in re.finditer(_KEY, data):
+        plain = key["plain"]
+        if plain:
+            names.append(_CONTROLS.get(plain) or plain.decode("ascii"))
+        elif name := _SEQUENCES.get(key["csi"] or key["ss3"] or b""):
+            names.append(name)
+    return tuple(names)
+
 
 NAME, TOTAL = "name", "total"
 SORTS = (
@@ -206,7 +244,7 @@ _ALIASES = MappingProxyType({
 
 
 def press(state: TopState, key: str, rows: List) -> TopState:
-    """Return the state after a key, as parse/keys.py names it; a key without a meaning changes nothing.
+    """Return the state after a key, by its name; a key without a meaning changes nothing.
 
     The help covers everything: any key but q only takes it away.
     """

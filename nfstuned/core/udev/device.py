@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain
 
 from nfstuned.model.udev import RuleWriter, UdevEvent, UdevRule, UdevToken
-from nfstuned.parse.udev.keys import is_literal, uses_result
+from nfstuned.parse.udev_keys import is_literal, uses_result
 
 _SUBSYSTEMS = ("subsystem", "bus", "class")
 """Names of one thing: SUBSYSTEM=="bus" matches each."""

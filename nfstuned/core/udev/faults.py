@@ -23,8 +23,8 @@ from nfstuned.core.udev.writers import NFS_ADDED, aims_at_attribute, finds_nfs, 
 from nfstuned.model.kernel import decimal
 from nfstuned.model.mounts import NFSRAHEAD
 from nfstuned.model.udev import UdevDefect, UdevRule, UdevToken
-from nfstuned.parse.udev.keys import check_token, split_tokens, uses_result
-from nfstuned.parse.udev.rules import JoinedLine, join_lines, parse_udev_rules, physical_lines
+from nfstuned.parse.udev_keys import check_token, split_tokens, uses_result
+from nfstuned.parse.udev_rules import JoinedLine, join_lines, parse_udev_rules, physical_lines
 
 _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]{0,255}\})?\s*[-+:=!]=?")

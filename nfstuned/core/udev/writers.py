@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused_value, redirects_nothing, start_mistake
 from nfstuned.model.mounts import NFSRAHEAD, Setting
 from nfstuned.model.udev import MASKED_NAMES, NFS_RULES, RuleWriter, UdevEvent, UdevFile, UdevRule, UdevToken
-from nfstuned.parse.udev.rules import parse_udev_rules
+from nfstuned.parse.udev_rules import parse_udev_rules
 
 if TYPE_CHECKING:
     from nfstuned.model.facts import Facts

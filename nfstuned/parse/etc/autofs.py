@@ -15,7 +15,7 @@ from itertools import takewhile
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import AutoMap, Maker, MapEntry, MapInclude, Request
-from nfstuned.parse.etc.fstab import SMB, TYPES
+from nfstuned.parse.etc.requests import SMB, TYPES
 from nfstuned.parse.fields import quoted
 
 MASTER = "auto.master"

@@ -20,7 +20,7 @@ from nfstuned.parse.etc.autofs import (
     parse_master,
     parse_master_name,
 )
-from nfstuned.parse.etc.intent import Intent
+from nfstuned.parse.etc.requests import Intent
 from nfstuned.parse.fields import below, clean_path, quoted
 from nfstuned.parse.tree import FileTree
 

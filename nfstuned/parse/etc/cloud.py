@@ -17,8 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
 from nfstuned.model.system import CommandLine
-from nfstuned.parse.etc.fstab import parse_fstab
-from nfstuned.parse.etc.intent import Intent
+from nfstuned.parse.etc.requests import Intent, parse_fstab
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.tree import FileTree
 

@@ -20,7 +20,7 @@ from functools import cmp_to_key
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.intent import SECTIONS_WITH_NAMES, Intent
+from nfstuned.parse.etc.requests import SECTIONS_WITH_NAMES, Intent
 from nfstuned.parse.fields import below, clean_path, quoted
 from nfstuned.parse.tree import FileTree
 

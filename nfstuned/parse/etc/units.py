@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting
-from nfstuned.parse.etc.fstab import TYPES, mounted_type, parse_fstab
-from nfstuned.parse.etc.intent import Intent
+from nfstuned.parse.etc.requests import TYPES, Intent, mounted_type, parse_fstab
 from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.tree import FSTAB, FileTree
 

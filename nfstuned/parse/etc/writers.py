@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
-from nfstuned.parse.etc.intent import Intent
 from nfstuned.parse.etc.nfsmount import NFS_CONF, MountConf
+from nfstuned.parse.etc.requests import Intent
 from nfstuned.parse.tree import FileTree
 
 _BLANK = r"[^\S\n]"

@@ -1,1 +1,0 @@
-"""nfstuned's own configuration, from TOML to a policy."""

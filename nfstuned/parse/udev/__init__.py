@@ -1,1 +1,0 @@
-"""udev rules, read as systemd-udevd reads them."""
