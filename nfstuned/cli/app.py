@@ -154,7 +154,10 @@ def main(args: Sequence[str] | None = None, root: Root | None = None) -> int:
         # A reader may close the pipe early.
         return BROKEN if error.errno == errno.EPIPE else _give_up(f"{place}{error.strerror or error}")
     except Exception as error:  # noqa: BLE001 - one of three places: 1 would say that the host is at fault
-        return _give_up(f"{type(error).__name__}: {error} ({_place(error)})")
+        from traceback import extract_tb  # noqa: PLC0415 - slow to load, and hardly ever used
+
+        last = extract_tb(error.__traceback__)[-1]
+        return _give_up(f"{type(error).__name__}: {error} ({last.filename}:{last.lineno})")
     return status
 
 
@@ -186,14 +189,6 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Mount points may have characters that the locale lacks.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # typeshed says TextIO
-
-
-def _place(error: Exception) -> str:
-    """Return the file and the line that raised an exception."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    return f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else "nowhere"
 
 
 def _give_up(why: str) -> int:

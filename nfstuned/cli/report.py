@@ -42,7 +42,13 @@ class ReportOrder:
 def write_report(root: Root, order: ReportOrder, outside: Outside | None = None) -> int:
     """Write the page; a test answers for the world `outside`. Raises OSError of stdout."""
     asked = samples.SamplesOrder(order.since, order.mount, order.file)
-    opened = samples.select_samples(root, asked) if _has_place(order.output) else None
+    try:
+        if order.output is not None:  # a week of samples takes a while to read
+            demand_place(order.output)
+    except OSError as error:
+        note(f"{order.output}: {error.strerror or error}")
+        return FAILED
+    opened = samples.select_samples(root, asked)
     if opened is None:
         return FAILED
     selection, since_s = opened
@@ -51,33 +57,20 @@ def write_report(root: Root, order: ReportOrder, outside: Outside | None = None)
         series.add(sample)
     if series.span is None:
         samples.explain_absence(asked, since_s, selection)
+    # All samples are in the charts, and the time that was asked for. A file may have ended long ago.
     now = time.time()
-    start, end = _span(order, since_s, series.span, now)
+    first, last = series.span or (now, now)
+    start = first if since_s is None else min(first, since_s)
+    end = last if order.file is not None and series.span is not None else max(last, now)
+    title = f"NFS mounts of {os.uname().nodename or 'localhost'}"
+    if order.file is not None and order.samples_only:
+        title = f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
     account = replace(_account(root, order, start, outside), damaged=selection.problems)
-    page = Page(_title(order), now, start, end, series.axis(), tuple(series.mounts()), account)
+    page = Page(title, now, start, end, series.axis(), tuple(series.mounts()), account)
     if not _print(page, order.output):
         return FAILED
     unknown = not order.samples_only and (account.report is None or bool(account.no_events))
     return INCOMPLETE if selection.problems or unknown else WRITTEN
-
-
-def _span(
-    order: ReportOrder, since_s: float | None, sampled: tuple[float, float] | None, now: float
-) -> tuple[float, float]:
-    """Return the time of the charts: from the time that was asked for to now, or to the end of a file.
-
-    All samples are in it. A file may end long ago; a journal goes on until now.
-    """
-    first, last = sampled or (now, now)
-    start = first if since_s is None else min(first, since_s)
-    return start, last if order.file is not None and sampled is not None else max(last, now)
-
-
-def _title(order: ReportOrder) -> str:
-    """Return the title, with the host's name unless the page is of a file alone."""
-    if order.file is not None and order.samples_only:
-        return f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
-    return f"NFS mounts of {os.uname().nodename or 'localhost'}"
 
 
 def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | None) -> Account:
@@ -93,17 +86,6 @@ def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | 
         why = error.strerror or error
         note(f"the service's changes are not on the page: {why}")
         return replace(account, no_events=f"Not known: {why}")
-
-
-def _has_place(output: str | None) -> bool:
-    """Return whether the page can be written, or say why not: a week of samples takes a while to read."""
-    try:
-        if output is not None:
-            demand_place(output)
-    except OSError as error:
-        note(f"{output}: {error.strerror or error}")
-        return False
-    return True
 
 
 def _print(page: Page, output: str | None) -> bool:

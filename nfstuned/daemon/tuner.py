@@ -28,7 +28,7 @@ from nfstuned.host.read_ahead import (
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
-from nfstuned.model.udev import RuleWriter, UdevEvent
+from nfstuned.model.udev import UdevEvent
 from nfstuned.parse.proc.superblocks import find_volume
 from nfstuned.parse.udev_rules import rule_texts
 
@@ -335,7 +335,11 @@ class Tuner:
             outcomes, watched.contested = watched.contested, []
             for outcome in outcomes:
                 self.serve_events()
-                writer = _writer(texts, outcome.action.old_kb)
+                # The rule may have acted at either event that bdis have.
+                events = (UdevEvent(), UdevEvent(action="change"))
+                suspects = (find_writers(texts, event) for event in events)
+                culprits = (find_culprit(each, outcome.action.old_kb, PAGE_KB) for each in suspects)
+                writer = next(filter(None, culprits), None)
                 # A change that is not reported yet came first.
                 self._report_change(watched)
                 if outcome.result is Result.PLANNED:
@@ -344,11 +348,3 @@ class Tuner:
                     self._reporter.contested(superblock, outcome.action, writer)
                 else:
                     watched.add_change(outcome)
-
-
-def _writer(texts: tuple[tuple[str, str], ...], value_kb: int) -> RuleWriter | None:
-    """Return the rule that may have written a value, at either event that bdis have."""
-    for event in (UdevEvent(), UdevEvent(action="change")):
-        if writer := find_culprit(find_writers(texts, event), value_kb, PAGE_KB):
-            return writer
-    return None

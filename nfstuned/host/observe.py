@@ -18,7 +18,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
-from nfstuned.model.mounts import Record, Request, Snapshot, Superblock, Tunnel
+from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.nfsmount import MountConf, read_nfs_utils
 from nfstuned.parse.etc.requests import Intent, parse_utab
@@ -151,7 +151,18 @@ def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_not
         records = {}  # the root knows why
     superblocks = []
     for device in known.devices:
-        superblocks.append(_superblock(root, known, device, records.get(device)))
+        inode, record = known.identities.get(device), records.get(device)
+        volume, servers = known.volumes.get(device, (None, ()))
+        superblock = Superblock(
+            device=device,
+            bdi=inode,
+            read_ahead_kb=None if inode is None else _read_ahead(root, known, device),
+            mounts=tuple(known.mounts.get(device, ())),
+            volume=volume,
+            servers=servers,
+            record=record if record is not None and record.bdi == inode else None,
+        )
+        superblocks.append(superblock)
         between()
     azure = root.read_or_empty("sys/class/dmi/id/chassis_asset_tag").strip() == AZURE_TAG
     return Snapshot(
@@ -259,20 +270,6 @@ def _look(root: Root, known: _Known, view: str, between: Callable[[], None]) -> 
                     known.mounts.setdefault(mount.device, []).append(replace(mount, foreign=True))
                 known.places.add(place)
     between()
-
-
-def _superblock(root: Root, known: _Known, device: str, record: Record | None) -> Superblock:
-    inode = known.identities.get(device)
-    volume, servers = known.volumes.get(device, (None, ()))
-    return Superblock(
-        device=device,
-        bdi=inode,
-        read_ahead_kb=None if inode is None else _read_ahead(root, known, device),
-        mounts=tuple(known.mounts.get(device, ())),
-        volume=volume,
-        servers=servers,
-        record=record if record is not None and record.bdi == inode else None,
-    )
 
 
 def _read_ahead(root: Root, known: _Known, device: str) -> int | None:

@@ -47,7 +47,19 @@ def load_policy(root: Root) -> Policy:
         names = find_files(root)
     except ConfigError as error:
         problems.extend(error.problems)
-    texts = [(root.path(name), text) for name in names if (text := _read(root, name, problems)) is not None]
+    texts: list[tuple[str, str]] = []
+    for name in names:
+        path, text = root.path(name), ""
+        try:
+            text = root.read(name)
+            text.encode("utf-8")
+        except OSError as error:
+            problems.append(f"{path}: cannot be read: {error.strerror}")
+        except UnicodeEncodeError as error:
+            line = text.count("\n", 0, error.start) + 1
+            problems.append(f"{path}:{line}: not UTF-8, which TOML is written in")
+        else:
+            texts.append((path, text))
     try:
         policy = parse_config(builtin_tables(), texts)
     except ConfigError as error:
@@ -66,19 +78,3 @@ def print_policy(prefix: str) -> int:
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     sys.stdout.flush()
     return status
-
-
-def _read(root: Root, name: str, problems: list[str]) -> str | None:
-    """Return the text of a configuration file; None, and a problem more, where it cannot be used."""
-    try:
-        text = root.read(name)
-    except OSError as error:
-        problems.append(f"{root.path(name)}: cannot be read: {error.strerror}")
-        return None
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        line = text.count("\n", 0, error.start) + 1
-        problems.append(f"{root.path(name)}:{line}: not UTF-8, which TOML is written in")
-        return None
-    return text

@@ -64,20 +64,18 @@ def observe_system(root: Root, *, image: bool) -> System:
         tls=read_tls(root, image=image),
         nfs_utils=read_nfs_utils(root),
     )
-    known = at_first_boot(root, written) if image else _running(root, written)
+    if image:
+        known = at_first_boot(root, written)
+    else:
+        known = replace(
+            written,
+            parameters=_parameters(root),
+            cmdline=CommandLine(root.read_or_empty("proc/cmdline").strip()),
+            cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
+            nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
+            fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
+        )
     return replace(known, client=observe_identity(root, known.cmdline, image=image))
-
-
-def _running(root: Root, written: System) -> System:
-    """Return the facts of a host, with its kernel's current values."""
-    return replace(
-        written,
-        parameters=_parameters(root),
-        cmdline=CommandLine(root.read_or_empty("proc/cmdline").strip()),
-        cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
-        nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
-        fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
-    )
 
 
 def _parameters(root: Root) -> dict[str, str]:

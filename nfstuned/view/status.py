@@ -95,22 +95,18 @@ def stalled_cell(row: StatusRow) -> str:
 
 
 def status_cells(row: StatusRow) -> tuple[str, ...]:
-    """Return a row under STATUS_HEADER."""
+    """Return a row under STATUS_HEADER; the nconnect of a vendor who names several numbers "depends"."""
+    depends = row.nconnect_target is None and row.nconnect_depends
     return (
         printable(row.mount_point),
         printable(row.source),
         text(row.profile),
         f"{text(row.read_ahead_kb)}/{text(row.read_ahead_target_kb)}",
         read_ahead_mark(row),
-        f"{text(row.nconnect_requested)}/{row.nconnect}/{_target(row)}",
+        f"{text(row.nconnect_requested)}/{row.nconnect}/{DEPENDS if depends else text(row.nconnect_target)}",
         nconnect_mark(row),
         text(row.connections),
     )
-
-
-def _target(row: StatusRow) -> str:
-    """Return the nconnect of the profile: "depends" where the vendor names several numbers."""
-    return DEPENDS if row.nconnect_target is None and row.nconnect_depends else text(row.nconnect_target)
 
 
 def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:

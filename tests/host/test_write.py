@@ -173,7 +173,7 @@ import os, signal, sys
 from nfstuned.host.files import write
 from nfstuned.host.files.write import write_file
 if sys.argv[2] == "named":
-    write._nameless = lambda folder, mode: None
+    write._FDS = "/nowhere"
 def lines():
     yield "x" * 100_000
     os.kill(os.getpid(), signal.SIGKILL)
@@ -195,7 +195,7 @@ def test_the_next_run_removes_the_files_of_a_killed_writer(file: Path, kind: str
 def test_a_file_that_another_run_still_writes_is_left_to_it(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nfstuned.host.files.write._nameless", lambda _folder, _mode: None)
+    monkeypatch.setattr("nfstuned.host.files.write._FDS", "/nowhere")
     other = file.with_name("other.html")
 
     def lines() -> Iterator[str]:

@@ -73,12 +73,15 @@ def temporary_file(folder: int, mode: int = _PRIVATE) -> Iterator[NewFile]:
     that nobody guesses, and a lock; the next call removes such files without a lock.
     """
     with _temporary_name(folder) as name:
-        fd = _nameless(folder, mode)
+        fd: int | None = None
+        if os.path.isdir(_FDS):  # else it could not get a name later
+            with suppress(OSError):
+                fd = os.open(".", _NAMELESS, mode, dir_fd=folder)
         named = fd is None
         if fd is None:
             fd = os.open(name, _CREATE, mode, dir_fd=folder)
         try:
-            with suppress(OSError):  # without locks `sweep` removes nothing
+            with suppress(OSError):  # without locks `remove_leftovers` removes nothing
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield NewFile(folder, fd, name, named)
         finally:
@@ -116,16 +119,6 @@ def _temporary_name(folder: int) -> Iterator[str]:
     finally:
         with suppress(OSError):
             os.unlink(name, dir_fd=folder)
-
-
-def _nameless(folder: int, mode: int) -> int | None:
-    """Return the descriptor of a file without a name; None where it cannot be had, or get a name later."""
-    if not os.path.isdir(_FDS):
-        return None
-    try:
-        return os.open(".", _NAMELESS, mode, dir_fd=folder)
-    except OSError:
-        return None
 
 
 def remove_leftovers(folder: int) -> None:
@@ -224,7 +217,11 @@ class _UserWalk(Walk):
         if status.st_uid not in {0, os.geteuid()}:
             reason = f"a symbolic link of another user ({status.st_uid}) leads there: name its target"
             raise OSError(errno.ELOOP, reason, self.path)
-        if not _is_in_proc(status):
+        try:
+            in_proc = status.st_dev == os.stat(_PROC).st_dev
+        except OSError:
+            in_proc = False
+        if not in_proc:
             return os.readlink("", dir_fd=fd)
         # Only the kernel can follow it: the text of a pipe's link is no path.
         if not self.left:
@@ -249,13 +246,6 @@ def destination(path: str) -> Iterator[tuple[int, str]]:
         yield walk.to(path)
     finally:
         walk.leave()
-
-
-def _is_in_proc(link: os.stat_result) -> bool:
-    try:
-        return link.st_dev == os.stat(_PROC).st_dev
-    except OSError:
-        return False
 
 
 def refresh(path: str, data: bytes) -> None:

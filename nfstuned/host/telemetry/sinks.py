@@ -222,11 +222,10 @@ def read_stalls(root: Root) -> Stalled | None:
         found = json.loads(root.read_or_empty(f"{_FOLDER}/{_STALLED}"))
         if not found["looked_s"] <= now_s <= found["next_s"] + LATE_S:
             return None
-        stalls = {(device, bdi): _stall(*rest) for device, bdi, *rest in found["stalled"]}
+        stalls = {
+            (device, bdi): Stall(float(since_s), requests, tuple(map(str, operations)), recovering == [True])
+            for device, bdi, since_s, requests, operations, *recovering in found["stalled"]
+        }
     except (KeyError, RecursionError, TypeError, ValueError):
         return None
     return Stalled(now_s, stalls)
-
-
-def _stall(since_s: float, requests: int | None, operations: list[str], *recovering: object) -> Stall:
-    return Stall(float(since_s), requests, tuple(map(str, operations)), recovering == (True,))
