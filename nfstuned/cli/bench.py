@@ -153,7 +153,7 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
         _print_text(result, compared)
         return status
     if wish.form == "html":
-        from nfstuned.view.report.bench import bench_page  # noqa: PLC0415 - for a page alone
+        from nfstuned.view.bench_page import bench_page  # noqa: PLC0415 - for a page alone
 
         lines: Iterable[str] = bench_page(result, compared)
     else:

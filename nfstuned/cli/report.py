@@ -20,7 +20,7 @@ from nfstuned.host.network.outside import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.history import changes
 from nfstuned.parse.fields import count
-from nfstuned.view.report.page import Account, Page, report_page
+from nfstuned.view.report import Account, Page, report_page
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
 _LEFT_OUT = "Not asked for: this page is about samples only."

@@ -17,8 +17,8 @@ from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, against
 from nfstuned.model.bench import Bench, BenchSetting, Relation
 from nfstuned.view.bench import bench_document
-from nfstuned.view.report.bench import BarChart, Curve, bench_charts, bench_page, colour
-from nfstuned.view.report.pages import environment
+from nfstuned.view.bench_page import BarChart, Curve, bench_charts, bench_page, colour
+from nfstuned.view.pages import environment
 from nfstuned.view.words import to_json
 from tests.core.bench_values import COMPARED, SEARCHED, VENDORS, measured
 

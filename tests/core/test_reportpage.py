@@ -22,8 +22,8 @@ from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample
-from nfstuned.view.report.page import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page
-from nfstuned.view.report.pages import zone_name
+from nfstuned.view.pages import zone_name
+from nfstuned.view.report import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page
 from tests.core.test_history import START, at
 from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLES

@@ -27,7 +27,7 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import NOTHING_UNDER_WAY, Counted, Look, Requests, RpcRequest, Sample, Stall
 from nfstuned.view.history import history_lines
-from nfstuned.view.report.page import mount_charts
+from nfstuned.view.report import mount_charts
 from tests.core.counters import cut, stanza, tunnelled
 
 OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.history import Axis
-from nfstuned.view.report.chart import HEIGHT, Chart, PlotFrame, PlotLine
-from nfstuned.view.report.pages import environment
+from nfstuned.view.pages import HEIGHT, Chart, PlotFrame, PlotLine, environment
 
 START = 1_785_000_000.0
 PLOT = (78.0, 490.0, 10.0, 174.0)

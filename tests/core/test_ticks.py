@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.view.report.chart import number_ticks, time_ticks
+from nfstuned.view.pages import number_ticks, time_ticks
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -1,4 +1,7 @@
-"""Lines over the time: axes with units, gaps where nothing is known, nothing outside of the plot."""
+"""HTML pages from the templates in nfstuned/data/pages, and their charts: scales, ticks and lines in SVG.
+
+A page loads nothing, runs no script, and is well-formed XML. Every text in it is escaped and printable.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,51 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from itertools import takewhile
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from nfstuned import __version__
 from nfstuned.core.samples.history import Axis
+from nfstuned.parse.fields import count
+from nfstuned.view.words import printable
+
+
+def render(template: str, **values: object) -> Iterator[str]:
+    """Yield a page line by line; it is ASCII, and UTF-8 in names."""
+    text = environment().get_template(template).render(values)
+    yield from (line for line in text.split("\n") if line)
+
+
+def environment() -> Environment:
+    """Return the templates."""
+    made = Environment(
+        loader=PackageLoader("nfstuned", "data/pages"),
+        autoescape=True,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    # A coordinate of a picture.
+    made.filters["px"] = lambda length: Markup(f"{length:.1f}")  # noqa: S704 - a number
+    made.globals.update(version=__version__, count=count)
+    return made
+
+
+def _shown(value: object) -> object:
+    r"""Return a value as HTML and XML can hold it: control characters and stray bytes as `\x0a`."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def zone_name(start: float, end: float, zone: tzinfo | None = None) -> str:
+    """Return the name of a time zone with its offset, both where it changed in between: "CET (UTC+01:00)"."""
+    parts = []
+    for moment in (start, end):
+        local = datetime.fromtimestamp(moment, zone).astimezone(zone)
+        offset = f"{local:%z}"
+        parts.append(f"{local.tzname()} (UTC{offset[:3]}:{offset[3:5]})")
+    return " to ".join(dict.fromkeys(parts))
+
 
 _LEAST = 1e-6
 """A scale of less shows nothing that anybody could want to know."""

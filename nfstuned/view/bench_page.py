@@ -21,8 +21,7 @@ from nfstuned.view.bench import (
     short_name,
     shortcomings,
 )
-from nfstuned.view.report import pages
-from nfstuned.view.report.chart import number_ticks
+from nfstuned.view.pages import number_ticks, render, zone_name
 from nfstuned.view.words import TIME_FORM, shorten
 
 SMALL_BYTES = 64 << 10
@@ -239,11 +238,11 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
     """Yield the page line by line; `zone` None is the host's."""
     began = bench.time.astimezone(zone)
     names = [(colour(number), setting) for number, setting in enumerate(bench.settings)]
-    return pages.render(
+    return render(
         "bench.jinja",
         title=f"{bench.mount.mount_point} measured",
         bench=bench,
-        began=f"{began:{TIME_FORM}} {pages.zone_name(began.timestamp(), began.timestamp(), zone)}",
+        began=f"{began:{TIME_FORM}} {zone_name(began.timestamp(), began.timestamp(), zone)}",
         verdicts=[*comparisons(bench), *proposal_lines(bench)],
         shortcomings=list(shortcomings(bench)),
         since=list(against_lines(against)) if against is not None else [],

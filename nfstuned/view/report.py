@@ -12,8 +12,7 @@ from nfstuned.model.facts import Report
 from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.check import verdict_lines
-from nfstuned.view.report import pages
-from nfstuned.view.report.chart import WIDE, Chart, Plot, PlotFrame, PlotLine
+from nfstuned.view.pages import WIDE, Chart, Plot, PlotFrame, PlotLine, render, zone_name
 from nfstuned.view.words import NONE, TIME_FORM, duration
 
 MOST_MOUNTS = 50
@@ -90,12 +89,11 @@ def report_page(page: Page) -> Iterator[str]:
     drawn = [mount for mount in page.mounts if any(mount is each for each in most)] if frame else []
     numbers = {id(mount): number for number, mount in enumerate(drawn, 1)}
     report = account.report
-    return pages.render(
+    return render(
         "report.jinja",
         title=page.title,
-        span=f"{page.moment(page.start)} to {page.moment(page.end)}, "
-        f"{pages.zone_name(page.start, page.end, zone)}",
-        made=f"{page.moment(page.made)} {pages.zone_name(page.made, page.made, zone)}",
+        span=f"{page.moment(page.start)} to {page.moment(page.end)}, {zone_name(page.start, page.end, zone)}",
+        made=f"{page.moment(page.made)} {zone_name(page.made, page.made, zone)}",
         point=duration(page.axis.width_s) if page.axis else "",
         account=account,
         headings=_HEADINGS,

@@ -1,1 +1,0 @@
-"""The HTML pages of `nfstuned report` and `nfstuned bench`."""
