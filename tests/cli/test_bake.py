@@ -27,7 +27,7 @@ from tests.cli.baked import (
     with_netapp,
 )
 from tests.cli.conftest import REPOSITORY
-from tests.core.test_udev_mask import STOCK
+from tests.core.test_udev_faults import STOCK
 
 MASKED = "etc/udev/rules.d/99-nfs.rules"
 MASK = "etc/systemd/system/nfstuned.service"

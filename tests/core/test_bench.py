@@ -1,4 +1,4 @@
-"""The order of a measurement, differences, the best read-ahead, and the runs that count."""
+"""The order of a measurement, the runs that count, and the comparison of two measurements."""
 
 from __future__ import annotations
 
@@ -12,15 +12,27 @@ from hypothesis import strategies as st
 
 from nfstuned.core.bench.compare import (
     CLOSE,
+    Against,
+    Changed,
+    NotComparableError,
+    against,
     best_value,
+    demand_same_jobs,
     difference,
     figures,
     from_memory,
     has_all_results,
+    lack_of_runs,
     over_fetch,
     spread,
 )
-from nfstuned.core.bench.connections import unlike_setting, used_connections
+from nfstuned.core.bench.connections import (
+    compared_connections,
+    own_mount,
+    own_mount_obstacle,
+    unlike_setting,
+    used_connections,
+)
 from nfstuned.core.bench.plan import (
     candidates,
     next_value,
@@ -30,9 +42,10 @@ from nfstuned.core.bench.plan import (
     with_jobs,
     with_long_runs,
 )
-from nfstuned.host.bench.documents import names, suite
+from nfstuned.host.bench.documents import names, parse_bench, suite
 from nfstuned.host.bench.fio import arguments
 from nfstuned.model.bench import (
+    Bench,
     BenchSetting,
     Delivered,
     Engine,
@@ -44,7 +57,12 @@ from nfstuned.model.bench import (
     Suite,
     Varies,
 )
+from nfstuned.model.kernel import Mount
 from nfstuned.model.samples import Look
+from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.view.bench import against_lines, bench_document
+from nfstuned.view.words import to_json
+from tests.core.bench_values import COMPARED, SEARCHED, VENDORS
 from tests.core.counters import line, looks, moved, stats
 
 JOB = Job("read", Pattern.READ, 65536)
@@ -260,3 +278,208 @@ def test_over_fetch_is_by_the_kernels_count_and_of_mapped_files_by_fios() -> Non
 def test_a_job_with_gaps_skips_them() -> None:
     assert "--rw=read:1048576" in arguments(Job("gaps", Pattern.READ, 1 << 16, skip_bytes=1 << 20), "/data")
     assert "--rw=randread" in arguments(OTHER, "/data")
+
+
+def times(bench: Bench, factor: float, job: str = "") -> Bench:
+    """Return the measurement with another throughput, of one job or of all."""
+    return replace(
+        bench,
+        runs=tuple(
+            replace(run, delivered=replace(run.delivered, bytes_per_s=run.delivered.bytes_per_s * factor))
+            if run.delivered is not None and job in {"", run.job}
+            else run
+            for run in bench.runs
+        ),
+    )
+
+
+def outcomes(told: Against) -> dict[tuple[str, str], Relation]:
+    return {(each.job, each.after.name): each.outcome for each in told.compared}
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"),
+    [(0.5, Relation.FASTER), (2.0, Relation.SLOWER), (1.0, Relation.SAME), (0.97, Relation.SAME)],
+)
+def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
+    factor: float, outcome: Relation
+) -> None:
+    told = against(times(COMPARED, factor, "sequential-read"), COMPARED)
+    names = [setting.name for setting in COMPARED.settings]
+    assert outcomes(told) == {
+        **{("sequential-read", name): outcome for name in names},
+        **{("random-read-4k", name): Relation.SAME for name in names},
+    }
+    assert told.compared[0].ratio == pytest.approx(1 / factor)
+    assert told.changed == ()
+
+
+def test_three_runs_are_too_few_for_a_difference_and_that_is_said_before() -> None:
+    told = against(times(VENDORS, 0.5), VENDORS)
+    assert set(outcomes(told).values()) == {Relation.UNKNOWN}
+    assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in lack_of_runs(
+        VENDORS, VENDORS.suite
+    )
+    assert not lack_of_runs(COMPARED, COMPARED.suite)
+    shorter = replace(COMPARED, suite=replace(COMPARED.suite, repeats=4))
+    assert lack_of_runs(shorter, COMPARED.suite).startswith("the earlier measurement has 4 runs")
+
+
+def test_a_setting_is_the_same_by_its_value_and_not_by_its_name() -> None:
+    _, setting = COMPARED.settings
+    renamed = BenchSetting("profile measured", setting.read_ahead_kb)
+    runs = tuple(replace(run, setting=renamed.name) for run in COMPARED.runs if run.setting == setting.name)
+    told = against(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
+    assert outcomes(told) == {(job.name, setting.name): Relation.SAME for job in COMPARED.suite.jobs}
+
+
+def test_what_else_changed_is_named() -> None:
+    subject = replace(
+        COMPARED.mount,
+        kernel="6.1.0-30",
+        read_ahead_kb=15360,
+        connections=None,
+        options="rw,vers=4.1,rsize=1048576,wsize=1048576,soft,nconnect=1",
+        host="",
+    )
+    told = against(replace(COMPARED, mount=subject), COMPARED)
+    assert set(told.changed) == {
+        Changed("kernel", "6.1.0-30", "6.12.48+deb13-amd64"),
+        Changed("read-ahead in KiB", "15360", "128"),
+        Changed("connections", "unknown", "4"),
+        Changed("options", "soft,nconnect=1", "hard,nconnect=4"),
+        Changed("host", "nothing", "client"),
+    }
+
+
+def test_a_secret_that_a_document_masks_is_no_change_and_is_not_told() -> None:
+    subject = replace(COMPARED.mount, source="//nas/x", options="rw,password=abcd,vers=3.1.1")
+    now = replace(COMPARED, mount=subject)
+    before = parse_bench(to_json(bench_document(now)), "x")
+    assert before.mount.options != now.mount.options
+    assert against(before, now).changed == ()
+    other = replace(now, mount=replace(subject, options="rw,vers=3.1.1"))
+    assert "abcd" not in " ".join(against_lines(against(other, now)))
+
+
+def test_other_jobs_are_refused_with_the_reason() -> None:
+    with pytest.raises(NotComparableError, match="it is of suite azure-files, not of quick"):
+        demand_same_jobs(VENDORS, COMPARED.suite)
+    first, *others = COMPARED.suite.jobs
+    longer = replace(COMPARED.suite, jobs=(replace(first, runtime_s=60.0), *others))
+    with pytest.raises(NotComparableError, match=r"sequential-read: runtime_s was 2\.0 and is now 60\.0"):
+        demand_same_jobs(COMPARED, longer)
+    with pytest.raises(NotComparableError, match="job random-read-4k is only there"):
+        demand_same_jobs(COMPARED, replace(COMPARED.suite, jobs=(first,)))
+
+
+def test_without_a_setting_in_common_nothing_is_compared() -> None:
+    as_it_is = BenchSetting("as it is")
+    with pytest.raises(NotComparableError, match=r"its settings .* are none of these .as it is"):
+        demand_same_jobs(COMPARED, COMPARED.suite, (as_it_is,))
+    assert len(against(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
+
+
+def test_a_run_that_does_not_count_does_not_count_here_either() -> None:
+    spoiled = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
+    assert set(outcomes(against(spoiled, COMPARED)).values()) == {Relation.UNKNOWN}
+
+
+def test_it_is_said_in_sentences_with_the_numbers() -> None:
+    lines = list(against_lines(against(times(COMPARED, 0.5, "sequential-read"), COMPARED)))
+    assert lines[0] == "Against the measurement of 2026-09-21 14:13:20 UTC:"
+    assert lines[1] == (
+        "sequential-read, 128 KiB: 2.00 times as fast: "
+        "12.0 MB/s (11.6 MB/s to 12.4 MB/s) now, 6.0 MB/s (5.8 MB/s to 6.2 MB/s) then"
+    )
+    assert "random-read-4k, 128 KiB: no difference beyond the noise" in lines[3]
+    assert lines[-1] == "Mount, options, kernel and fio are the same."
+
+
+V41 = (
+    "36 27 0:46 / /data rw,noatime shared:9 - nfs4 sa1.file.core.windows.net:/sa1/share rw,vers=4.1,"
+    "rsize=1048576,wsize=1048576,namlen=255,hard,noresvport,proto=tcp,nconnect=4,timeo=600,retrans=2,"
+    "sec=sys,clientaddr=10.0.0.5,local_lock=none,addr=10.0.0.4\n"
+)
+V3 = (
+    "37 27 0:47 / /data rw shared:9 - nfs anf:/vol1 rw,sync,vers=3,rsize=262144,wsize=262144,namlen=255,hard,"
+    "nocto,proto=tcp,port=2050,timeo=600,retrans=2,sec=sys,mountaddr=10.1.2.4,mountvers=3,mountport=635,"
+    "mountproto=udp,fsc,local_lock=all,addr=10.1.2.4\n"
+)
+
+
+def mount(line: str) -> Mount:
+    (parsed,) = parse_mountinfo(line)
+    assert isinstance(parsed, Mount)
+    return parsed
+
+
+def changed(old: str, new: str) -> Mount:
+    assert old in V41
+    return mount(V41.replace(old, new))
+
+
+def test_it_has_the_mounts_options_and_another_way_to_write_the_address() -> None:
+    own = own_mount(mount(V41), 1)
+    assert (own.source, own.fstype, own.synchronous) == (
+        "sa1.file.core.windows.net:/sa1/share",
+        "nfs4",
+        False,
+    )
+    assert own.options == (
+        "vers=4.1,rsize=1048576,wsize=1048576,hard,noresvport,timeo=600,retrans=2,sec=sys,"
+        "clientaddr=10.0.0.5,proto=tcp6,nconnect=1,addr=::ffff:10.0.0.4"
+    )
+
+
+def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
+    own = own_mount(mount(V3), 8)
+    assert own.synchronous
+    assert own.options == (
+        "vers=3,rsize=262144,wsize=262144,hard,nocto,port=2050,timeo=600,retrans=2,sec=sys,"
+        "mountaddr=10.1.2.4,mountvers=3,mountport=635,mountproto=udp,nolock,proto=tcp6,nconnect=8,"
+        "addr=::ffff:10.1.2.4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (mount(V41), ""),
+        (mount(V3), ""),
+        (changed("addr=10.0.0.4", "addr=127.0.0.1"), ""),
+        (changed("addr=10.0.0.4", "addr=fd00::4"), "address is fd00::4"),
+        (changed("addr=10.0.0.4", "addr=::ffff:10.0.0.4"), "address is ::ffff:10.0.0.4"),
+        (changed(",addr=10.0.0.4", ""), "address is not shown"),
+        (changed("proto=tcp", "proto=rdma"), "protocol rdma"),
+        (changed("proto=tcp", "proto=udp"), "protocol udp"),
+        (changed("vers=4.1,", ""), "version"),
+    ],
+)
+def test_what_can_have_none_is_said_with_its_reason(line: Mount, said: str) -> None:
+    reason = own_mount_obstacle(line)
+    assert said in reason
+    assert bool(said) == bool(reason)
+
+
+def test_an_address_that_is_hidden_from_fstab_counts_not_the_name() -> None:
+    """A tunnel's mount goes to this machine, whatever its source is called."""
+    tunnel = replace(mount(V41.replace("addr=10.0.0.4", "port=20049,addr=127.0.0.1")), source="127.0.0.1:/s")
+    assert own_mount(tunnel, 4).options.endswith("port=20049,proto=tcp6,nconnect=4,addr=::ffff:127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("asked", "present", "target", "most"),
+    [
+        (None, 4, 8, 4),
+        (None, 1, 8, 8),
+        (None, None, 8, 8),
+        (None, 1, None, None),
+        (None, 1, 1, None),
+        (16, 4, 8, 16),
+    ],
+)
+def test_one_connection_is_compared_with_those_asked_for_those_there_or_the_profiles(
+    asked: int | None, present: int | None, target: int | None, most: int | None
+) -> None:
+    assert compared_connections(asked, present, target) == most

@@ -1,4 +1,4 @@
-"""Many samples as a few numbers, and those as lines."""
+"""Many samples as a few numbers: columns, series, mean times, and their lines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timezone
+from itertools import pairwise
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -13,8 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.history import COLUMNS, Axis, History, MountHistory
-from nfstuned.core.samples.sample import ratio
+from nfstuned.core.samples.history import (
+    BOUNDS_MS,
+    COLUMNS,
+    MOST_POINTS,
+    NAMES,
+    WIDTHS_S,
+    Axis,
+    History,
+    MeanTimes,
+    MeanTimesCount,
+    MountHistory,
+    MountSeries,
+    Series,
+)
+from nfstuned.core.samples.sample import kinds, ratio
 from nfstuned.model.samples import OpRate, Sample
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, WIDTH, csv_row, history_lines, sparkline
 from nfstuned.view.words import duration, printable
@@ -217,3 +231,149 @@ def test_no_cell_of_csv_is_obeyed_by_a_terminal_or_a_spreadsheet(text: str, cell
     assert [row[key] for key in ("source", "mount_point", "device", "group")] == [cell] * 4
     # A reader that takes one apostrophe away has the text again.
     assert cell.removeprefix("'") == printable(text)
+
+
+def series(samples: list[Sample], most_points: int = MOST_POINTS) -> tuple[Axis, list[MountSeries]]:
+    found = Series(most_points)
+    for sample in samples:
+        found.add(sample)
+    axis = found.axis()
+    assert axis is not None
+    return axis, list(found.mounts())
+
+
+def test_without_samples_there_is_nothing() -> None:
+    assert Series().axis() is None
+    assert list(Series().mounts()) == []
+
+
+def test_each_width_is_a_multiple_of_the_one_before() -> None:
+    assert all(wide % narrow == 0 for narrow, wide in pairwise(WIDTHS_S))
+
+
+def test_few_samples_are_points_of_their_own() -> None:
+    axis, (mount,) = series([at(step, float(step)) for step in range(4)])
+    assert axis == Axis(START, START + 240, 4)
+    assert mount.lines["read"] == (0.0, 1.0, 2.0, 3.0)
+    assert (mount.samples, mount.used_s, mount.read_bytes) == (4, 240.0, 360.0)
+    assert mount.most["read"] == 3.0
+    assert mount.means["read"] == 1.5
+
+
+def test_an_idle_time_is_a_gap_of_a_line_and_not_a_zero() -> None:
+    _, (mount,) = series([at(0, 8.0), at(1, 0.0), at(4, 4.0)])
+    assert mount.lines["read"] == (8.0, 0.0, None, None, 4.0)
+
+
+def test_too_many_points_become_fewer_and_keep_the_sum() -> None:
+    samples = [at(step, float(step % 7)) for step in range(3000)]
+    axis, (mount,) = series(samples, 100)
+    assert axis.width_s == 1800
+    assert axis.columns == 100
+    means = [value for value in mount.lines["read"] if value is not None]
+    assert math.fsum(means) * axis.width_s == pytest.approx(60 * sum(step % 7 for step in range(3000)))
+    assert mount.read_bytes == pytest.approx(60 * sum(step % 7 for step in range(3000)))
+
+
+def test_a_week_of_a_minute_each_has_points_of_half_an_hour() -> None:
+    axis, (mount,) = series([at(step, 1.0) for step in range(0, 7 * 1440, 7)])
+    assert axis.width_s == 1800
+    assert axis.columns == 336
+    assert set(mount.lines["read"]) == {1.0}
+
+
+def test_the_means_of_a_point_are_those_of_the_text() -> None:
+    samples = [at(step, float(step * step % 11)) for step in range(30) if step % 5]
+    history = History()
+    for sample in samples:
+        history.add(sample)
+    axis, (mount,) = series(samples)
+    (told,) = history.mounts(axis)
+    assert told.rows[0].means == mount.lines["read"]
+
+
+def test_the_order_of_samples_does_not_matter() -> None:
+    samples = [at(step, float(step)) for step in range(900)]
+    axis, (mount,) = series(samples)
+    backwards, (other,) = series([samples[0], *samples[:0:-1]])
+    assert (axis, mount.lines["read"]) == (backwards, other.lines["read"])
+
+
+def test_mounts_are_apart_and_have_all_names_that_they_had() -> None:
+    moved = replace(at(1, 1.0), device="0:99", mount_points=("/mnt/a", "/bind"))
+    _, mounts = series([at(0, 1.0), moved, replace(at(0, 1.0), source="other:/a")])
+    assert [(mount.label, mount.source) for mount in mounts] == [
+        ("/mnt/a and 1 more", "other:/a"),
+        ("/mnt/a and 1 more", "server:/a"),
+    ]
+    assert mounts[1].keys == {"/mnt/a", "/mnt/b", "/bind", "0:43", "0:99"}
+
+
+def test_what_is_never_known_has_no_line() -> None:
+    _, (mount,) = series([replace(QUIET, ops=MappingProxyType({}))])
+    assert "over-fetch" not in mount.lines
+    assert "read-rtt" not in mount.lines
+    _, (mount,) = series([SAMPLE])
+    assert (mount.lines["read-rtt"], mount.lines["read-ops"]) == ((1.5,), (8.0,))
+    assert mount.lines["connections"] == (4.0,)
+
+
+@given(st.lists(SAMPLES, min_size=1, max_size=6), st.integers(2, 20))
+def test_no_line_is_too_long_and_no_value_is_beyond_all_others(samples: list[Sample], most: int) -> None:
+    axis, mounts = series(samples, most)
+    assert 1 <= axis.columns <= most
+    assert sum(mount.samples for mount in mounts) == len(samples)
+    for mount in mounts:
+        assert mount.lines.keys() <= set(NAMES)
+        for name, line in mount.lines.items():
+            assert len(line) == axis.columns
+            known = [value for value in line if value is not None]
+            assert known
+            # The least numbers there are have few digits.
+            assert all(0 <= value <= mount.most[name] * (1 + 1e-9) + 1e-290 for value in known)
+
+
+def op(rtt_ms: float | None, per_s: float = 1.0) -> OpRate:
+    return OpRate(per_s, rtt_ms, 0.0, rtt_ms, 0.0, 0.0)
+
+
+def buckets(*rtts_ms: float | None) -> list[int]:
+    count = MeanTimesCount()
+    for rtt_ms in rtts_ms:
+        count.add({"read": op(rtt_ms)})
+    found = count.counted()
+    assert [one.kind for one in found] == ["read"] * len(found)
+    return [number for one in found for number in one.intervals]
+
+
+@pytest.mark.parametrize(
+    ("rtt_ms", "bucket"), [(0.0, 0), (0.2, 0), (0.21, 1), (1.0, 2), (1000.0, 11), (1000.1, 12), (1e100, 12)]
+)
+def test_the_end_of_a_bucket_is_in_it_and_the_last_has_none(rtt_ms: float, bucket: int) -> None:
+    assert buckets(rtt_ms) == [int(number == bucket) for number in range(len(BOUNDS_MS) + 1)]
+
+
+def test_an_interval_counts_once_however_many_operations_it_had() -> None:
+    count = MeanTimesCount()
+    count.add({"read": op(1.5, 100_000.0), "write": op(1.5, 0.01)})
+    read, write = count.counted()
+    assert (read.kind, write.kind) == ("read", "write")
+    assert read.intervals == write.intervals
+
+
+def test_what_is_not_known_is_not_counted() -> None:
+    assert buckets(None) == []
+    assert sum(buckets(None, 3.0)) == 1
+
+
+@given(st.lists(SAMPLES, max_size=6))
+def test_every_known_mean_is_in_one_bucket(samples: list[Sample]) -> None:
+    count = MeanTimesCount()
+    known = 0
+    for sample in samples:
+        of_kind = kinds(sample)
+        known += sum(one.rtt_ms is not None for one in of_kind.values())
+        count.add(of_kind)
+    found: tuple[MeanTimes, ...] = count.counted()
+    assert sum(sum(one.intervals) for one in found) == known
+    assert len({one.kind for one in found}) == len(found)

@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from nfstuned.core.mounts.options import cache_times, has_kerberos, last_of
-from nfstuned.model.kernel import Version, nfs_version, parse_options, version_text
+from nfstuned.core.mounts.options import (
+    cache_times,
+    has_kerberos,
+    has_nconnect,
+    knows_nconnect,
+    last_of,
+    read_ahead_is_small,
+)
+from nfstuned.model.kernel import Distribution, Version, nfs_version, parse_options, version_text
+from nfstuned.parse.proc.machine import parse_release
 
 
 @pytest.mark.parametrize(
@@ -75,3 +83,64 @@ def test_the_last_of_opposites_counts() -> None:
 )
 def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos(text: str, found: bool) -> None:  # noqa: FBT001 - an expected value
     assert has_kerberos(parse_options(text)) is found
+
+
+@pytest.mark.parametrize(
+    ("release", "distribution", "version", "known"),
+    [
+        ("5.3.0", "debian 10", "4.1", True),
+        ("5.2.21", "debian 10", "4.1", False),
+        ("4.18.0-240.el8.x86_64", "rhel 8.3", "4.1", True),
+        ("4.18.0-240.22.1.el8_3.x86_64", "rocky 8.3", "3", True),
+        ("4.18.0-193.28.1.el8_2.x86_64", "rhel 8.2", "3", False),
+        ("4.18.0-1020-azure", "ubuntu 18.04", "4.1", True),
+        ("4.15.0-213-generic", "ubuntu 16.04", "3", False),
+        ("3.10.0-1160.el7.x86_64", "rhel 7.9", "3", False),
+        ("4.14.35-2047.el7uek.x86_64", "ol 7.9", "3", False),
+        ("4.12.14-122.130-default", "sles 12.5", "3", True),
+        ("4.12.14-122.130-default", "sles 12.5", "4.1", False),
+        ("4.12.14-122.130-default", "sles 12.5", None, True),
+        ("4.12.14-150.86-default", "sles 15", "3", False),
+        ("4.12.14-197.99-default", "sles_sap 15.1", "3", True),
+        ("5.3.18-24.96-default", "sles 15.2", "4.1", True),
+        ("4.14.355-276.amzn2.x86_64", "amzn 2", "4.1", False),
+    ],
+)
+def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(
+    *, release: str, distribution: str, version: str | None, known: bool
+) -> None:
+    name, number = distribution.split()
+    told = Distribution(name, number, distribution)
+    assert knows_nconnect(parse_release(release), told, version) is known
+
+
+def test_an_old_kernel_of_nobody_knows_may_have_it() -> None:
+    assert knows_nconnect(parse_release("4.19.0"), None, "4.1")
+
+
+@pytest.mark.parametrize(
+    ("release", "small", "several"),
+    [
+        ("6.12.107+deb13-cloud-amd64", True, True),
+        ("5.4.0-1103-azure", True, True),
+        ("5.4.17-2136.el8uek.x86_64", True, True),
+        ("5.3.18-57-default", False, True),
+        ("4.18.0-553.el8_10.x86_64", True, True),
+        ("4.18.0-240.el8.x86_64", True, True),
+        ("4.18.0-240.1.1.el8_3.x86_64", True, True),
+        ("4.18.0-193.28.1.el8_2.x86_64", False, False),
+        ("4.19.0-27-amd64", False, False),
+        ("3.10.0-1160.el7.x86_64", False, False),
+        ("4.15.0-213-generic", None, None),
+        ("5.3.0-1041-azure", None, True),
+        ("4.12.14-197.45-default", None, None),
+    ],
+)
+def test_what_a_kernel_does_is_told_by_its_release_where_that_tells(
+    release: str,
+    small: bool | None,  # noqa: FBT001 - a column of the table
+    several: bool | None,  # noqa: FBT001 - as above
+) -> None:
+    kernel = parse_release(release)
+    assert read_ahead_is_small(kernel) is small
+    assert has_nconnect(kernel) is several

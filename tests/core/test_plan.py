@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.readahead.plan import changed_by_another, plan_superblock, superblock_name
+from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock, superblock_name
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Decision, Outcome, Record, Result, Superblock
 
@@ -84,3 +84,24 @@ def test_a_superblock_is_called_by_its_first_mount_point() -> None:
     outcome = plan_superblock(replace(UNTOUCHED, mounts=(mount,)), decision(15360), 4)
     assert isinstance(outcome, Outcome)
     assert outcome.action.target == "/mnt/a b"
+
+
+def test_the_fourth_change_within_a_minute_ends_it() -> None:
+    contest = Contest()
+    for now in (0.0, 10.0, 20.0):
+        contest = contest.continued(now)
+        assert not contest.left
+    assert contest.continued(59.9).left
+
+
+def test_changes_more_than_a_minute_apart_never_end_it() -> None:
+    contest = Contest()
+    for now in range(0, 6000, 31):
+        contest = contest.continued(float(now))
+    assert not contest.left
+    assert len(contest.times) <= 3
+
+
+def test_what_was_left_stays_left() -> None:
+    left = Contest(left=True)
+    assert left.continued(1e9).left

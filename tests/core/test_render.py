@@ -1,17 +1,22 @@
-"""Values to text: what each word means, and what names cannot do."""
+"""Values to text: words, names, commands and differences."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nfstuned.core.mounts.status import StatusRow
-from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.mounts import Result
+from nfstuned.model.change import Change, ChangeKind, ShellCommand, quote
+from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
+from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
 from nfstuned.parse.fields import count
-from nfstuned.view.change import cells, summary
+from nfstuned.view.change import cells, diff_lines, summary
+from nfstuned.view.check import report_lines
 from nfstuned.view.policy import policy_document, policy_text
 from nfstuned.view.status import STATUS_HEADER, hints, nconnect_mark, read_ahead_mark, status_cells
 from nfstuned.view.words import printable, shorten
@@ -180,3 +185,69 @@ def test_a_profile_s_numbers_point_to_their_sources() -> None:
 
 def test_a_profile_without_an_opinion_has_no_numbers() -> None:
     assert policy_document(Policy(profiles=(Profile("x"),)))["profile"] == {"x": {"sources": []}}
+
+
+def test_equal_texts_have_no_difference() -> None:
+    assert list(diff_lines("a\nb", "a\nb", "f")) == []
+
+
+@pytest.mark.skipif(shutil.which("diff") is None, reason="no diff")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n"),
+        ("a\nb", "a\nB"),
+        ("a\nb", "a\nb\n"),
+        ("-- a\n", "++ a\n"),
+        ("a", ""),
+        ("", "a\n"),
+        ("a\tb\n" * 20 + "x", "a\tb\n" * 20 + "y"),
+    ],
+)
+def test_it_is_what_diff_prints(old: str, new: str, tmp_path: Path) -> None:
+    for name, text in (("old", old), ("new", new)):
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        ["diff", "-u", "old", "new"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert list(diff_lines(old, new, "f"))[2:] == done.stdout.splitlines()[2:]
+
+
+def test_control_characters_and_stray_bytes_are_escapes_but_tabs_stay() -> None:
+    lines = list(diff_lines("a\t\x1b[2J\udcff\r\n", "b\n", "f"))
+    assert lines[3:] == ["-a\t\\x1b[2J\\xff\\r", "+b"]
+
+
+NAMES = [
+    "/mnt/a",
+    "/mnt/my data",
+    "/mnt/it's a 'test' of 'many  blanks'",
+    '/mnt/$HOME `id` !x \\ "y" ;&|',
+    "-rf",
+    "/mnt/a\nb\tc",
+    "/mnt/a 'b'\n\\1",
+    "/mnt/B\udcfcro 7",
+    "/mnt/a\u200bb\u00a0c",
+    "",
+]
+
+
+def words(command: str) -> list[str]:
+    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True)
+    return done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shell_reads_back_what_a_terminal_shows(name: str) -> None:
+    assert words(printable(quote(name))) == [name]
+    assert words(printable(str(ShellCommand(("umount", "--", name))))) == ["umount", "--", name]
+
+
+@pytest.mark.parametrize("width", [None, *range(40, 100, 3)])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_line_of_a_report_ends_within_a_quoted_word(name: str, width: int | None) -> None:
+    remedy = f"take it out of the mounts' own line, then sudo umount {quote(name)} and mount it again"
+    finding = Finding("NFS307", "soft-mount", Severity.WARNING, "/", "soft", "", "", remedy, "")
+    facts = Facts(frozenset(), Snapshot(), Policy(profiles=()), ())
+    lines = [line.text for line in report_lines(Report("/", facts, (), Diagnosis((finding,), ())), width)]
+    assert any(printable(quote(name)) in line for line in lines)

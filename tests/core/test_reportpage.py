@@ -1,7 +1,8 @@
-"""The report's page: a golden file, well-formed, self-contained, and safe with any name."""
+"""The report's page and its charts: a golden file, well-formed, safe with any name."""
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
@@ -16,13 +17,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfstuned import __version__
-from nfstuned.core.samples.history import Series
+from nfstuned.core.samples.history import Axis, Series
 from nfstuned.core.samples.sample import amount
 from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample
-from nfstuned.view.pages import zone_name
+from nfstuned.view.pages import (
+    HEIGHT,
+    Chart,
+    PlotFrame,
+    PlotLine,
+    environment,
+    number_ticks,
+    time_ticks,
+    zone_name,
+)
 from nfstuned.view.report import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page
 from tests.core.test_history import START, at
 from tests.core.test_read_ahead_evidence import sample as reading
@@ -220,3 +230,198 @@ def test_a_week_of_fifty_mounts_is_of_a_size_that_a_browser_takes() -> None:
         for mount in range(2)
     ]
     assert len(text(page(week, Account()))) / 2 * 50 < 8e6
+
+
+START = 1_785_000_000.0
+PLOT = (78.0, 490.0, 10.0, 174.0)
+"""Left, right, ceiling and floor of a chart that is 500 wide."""
+ESCAPED = environment().from_string('<a b="{{ text }}">{{ text }}</a>')
+CHARTS = environment().get_template("charts.jinja").module
+VALUES = st.lists(st.none() | st.floats(0, 1e100), min_size=1, max_size=30)
+
+
+def frame(columns: int, before: float = 0.0, after: float = 0.0) -> PlotFrame:
+    axis = Axis(START, START + 60.0 * columns, columns)
+    return PlotFrame(START - before, axis.end + after, axis, timezone.utc)
+
+
+def svg(chart: Chart, shown: PlotFrame) -> str:
+    return str(CHARTS.over_time(chart, shown.plot(chart)))  # type: ignore[attr-defined]
+
+
+def drawn(values: Sequence[float | None], **more: float) -> ET.Element:
+    chart = Chart("Title", (PlotLine("name", "s1", values),), lambda value: f"{value:g} ms", **more)  # type: ignore[arg-type]
+    return ET.fromstring(svg(chart, frame(len(values))))  # noqa: S314 - our own text
+
+
+def paths(root: ET.Element) -> list[str]:
+    return [path.attrib["d"] for path in root.iter("path")]
+
+
+def points(path: str) -> list[tuple[float, float]]:
+    """Return the points of a path; a horizontal line has two."""
+    found: list[tuple[float, float]] = []
+    for command, numbers in re.findall(r"([MLH])([^MLH]*)", path):
+        first, *rest = map(float, numbers.split())
+        found.append((first, rest[0] if command != "H" else found[-1][1]))
+    return found
+
+
+def test_neighbours_are_joined_and_what_is_not_known_is_a_gap() -> None:
+    (path,) = paths(drawn([1.0, 2.0, None, 4.0, None, 3.0, 3.0]))
+    assert path.count("M") == 3
+    pieces = [points(f"M{piece}") for piece in path.split("M")[1:]]
+    assert [len(piece) for piece in pieces] == [2, 2, 2]
+    assert "H" in path.split("M")[2]
+
+
+def test_a_line_goes_through_the_middles_of_its_columns() -> None:
+    (path,) = paths(drawn([0.0, 4.0]))
+    left, right, ceiling, floor = PLOT
+    width = right - left
+    assert points(path) == [(left + width / 4, floor), (left + 3 * width / 4, ceiling)]
+
+
+def test_a_value_alone_is_as_wide_as_its_column() -> None:
+    (path,) = paths(drawn([None, 1.0, None, None]))
+    assert points(path) == [(181.0, 10.0), (284.0, 10.0)]
+
+
+def test_a_line_of_nothing_is_not_drawn() -> None:
+    assert paths(drawn([None, None])) == []
+
+
+def test_axes_have_units_and_round_numbers_and_times() -> None:
+    texts = [text.text for text in drawn([1.0, 73.0, 3.0, 4.0, 5.0]).iter("text")]
+    assert texts[:5] == ["0 ms", "20 ms", "40 ms", "60 ms", "80 ms"]
+    assert texts[5:] == ["17:20", "17:21", "17:22", "17:23", "17:24", "17:25"]
+
+
+def test_a_reference_and_moments_are_marked_inside_of_the_frame_only() -> None:
+    marks = ((START + 60, "changed <b>"), (START - 60, "before"), (START + 1e6, "after"))
+    chart = Chart("Title", (PlotLine("name", "s1", (1.1, 1.2)),), str, reference=1.0, marks=marks)
+    root = ET.fromstring(svg(chart, frame(2)))  # noqa: S314 - our own text
+    lines = [line for line in root.iter("line") if line.get("class") in {"mark", "reference"}]
+    assert [line.attrib["class"] for line in lines] == ["reference", "mark"]
+    assert [title.text for title in root.iter("title")] == ["changed <b>"]
+    assert float(lines[1].attrib["x1"]) == pytest.approx((PLOT[0] + PLOT[1]) / 2)
+
+
+@given(VALUES, VALUES, st.floats(0, 1e9), st.floats(0, 1e9))
+def test_every_point_is_inside_of_the_plot(
+    values: list[float | None], others: list[float | None], before: float, after: float
+) -> None:
+    columns = max(len(values), len(others))
+    lines = tuple(
+        PlotLine("x", "s1", [*line, *[None] * (columns - len(line))]) for line in (values, others)
+    )  # fmt: skip
+    text = svg(Chart("Title", lines, str), frame(columns, before, after))
+    assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)
+    left, right, ceiling, floor = PLOT
+    for path in paths(ET.fromstring(text)):  # noqa: S314 - our own text
+        for x, y in points(path):
+            assert left <= x <= right
+            assert ceiling <= y <= floor
+    for element in ET.fromstring(text).iter():  # noqa: S314 - our own text
+        for name in ("x", "x1", "x2", "y", "y1", "y2"):
+            if name in element.attrib:
+                assert 0 <= float(element.attrib[name]) <= (500 if name[0] == "x" else HEIGHT)
+
+
+@given(VALUES)
+def test_a_small_one_stays_inside_too(values: list[float | None]) -> None:
+    lines = [PlotLine("x", "s1", values)]
+    text = CHARTS.spark(lines, frame(len(values)).spark(lines))  # type: ignore[attr-defined]
+    root = ET.fromstring(text)  # noqa: S314 - our own text
+    for path in paths(root):
+        for x, y in points(path):
+            assert 0 <= x <= 160
+            assert 2 <= y <= 26
+            assert math.isfinite(x)
+
+
+@given(st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape")))
+def test_any_text_is_xml_in_a_page(text: str) -> None:
+    written = ESCAPED.render(text=text)
+    element = ET.fromstring(written)  # noqa: S314 - our own text
+    assert element.text is None or element.text.isprintable()
+    assert element.attrib["b"] == (element.text or "")
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("most", "ticks"),
+    [
+        (0.0, (0, 5e-7, 1e-6)),
+        (1.0, (0, 0.5, 1.0)),
+        (4.0, (0, 1, 2, 3, 4)),
+        (4.1, (0, 2, 4, 6)),
+        (73.4e6, (0, 20e6, 40e6, 60e6, 80e6)),
+        (100.0, (0, 50, 100)),
+    ],
+)
+def test_numbers_are_round_and_reach_the_greatest(most: float, ticks: tuple[float, ...]) -> None:
+    assert number_ticks(most) == pytest.approx(ticks)
+
+
+@given(st.floats(0, 1e100))
+def test_every_scale_begins_at_0_and_is_not_much_too_long(most: float) -> None:
+    ticks = number_ticks(most)
+    assert ticks[0] == 0
+    assert len(ticks) in range(2, 7)
+    assert ticks[-1] >= most * (1 - 1e-9)
+    assert ticks[-2] < max(most, 1e-6)
+
+
+def clock(start: datetime, hours: float, most: int = 8) -> list[str]:
+    first = start.timestamp()
+    return [label for _, label in time_ticks(first, first + hours * 3600, start.tzinfo, most)]
+
+
+def test_times_are_round_on_the_wall() -> None:
+    start = datetime(2026, 7, 25, 17, 20, tzinfo=timezone.utc)
+    assert clock(start, 24) == ["18:00", "21:00", "26 Jul", "03:00", "06:00", "09:00", "12:00", "15:00"]
+    assert clock(start, 0.1) == ["17:20", "17:21", "17:22", "17:23", "17:24", "17:25", "17:26"]
+    assert clock(start, 0.01) == [
+        "17:20:00",
+        *(f"17:20:{second:02}" for second in (5, 10, 15, 20, 25, 30, 35)),
+    ]
+    assert clock(start, 24 * 7) == ["26 Jul", "27 Jul", "28 Jul", "29 Jul", "30 Jul", "31 Jul", "1 Aug"]
+    assert clock(start, 24 * 800, 3) == ["2026-08-29", "2027-05-23", "2028-02-14"]
+
+
+def test_they_are_round_behind_a_change_of_the_clock_too() -> None:
+    spring = datetime(2026, 3, 28, 20, tzinfo=BERLIN)
+    assert clock(spring, 24) == [
+        "21:00",
+        "29 Mar",
+        "03:00",
+        "06:00",
+        "09:00",
+        "12:00",
+        "15:00",
+        "18:00",
+        "21:00",
+    ]
+    autumn = datetime(2026, 10, 24, 22, tzinfo=BERLIN)
+    assert clock(autumn, 24)[:4] == ["25 Oct", "03:00", "06:00", "09:00"]
+    twice = datetime(2026, 10, 25, 0, 30, tzinfo=BERLIN)
+    assert clock(twice, 4) == ["00:30", "01:00", "01:30", "02:00", "02:30", "03:00", "03:30"]
+
+
+@given(
+    st.floats(-1e9, 1e11),
+    st.floats(1, 1e10),
+    st.integers(2, 16),
+    st.sampled_from([None, timezone.utc, BERLIN, ZoneInfo("Asia/Kolkata")]),
+)
+def test_they_are_in_order_inside_and_few(
+    start: float, seconds: float, most: int, zone: timezone | ZoneInfo | None
+) -> None:
+    ticks = time_ticks(start, start + seconds, zone, most)
+    moments = [moment for moment, _ in ticks]
+    assert moments == sorted(set(moments))
+    assert len(ticks) <= most + 2
+    assert all(start <= moment <= start + seconds for moment in moments)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nfstuned.app.facts import Scope, examine
+from nfstuned.core.rules.nfs4_endpoint import stalled
 from nfstuned.core.rules.nfs4_tunnels import (
     entry_waits,
     expiring_ca,
@@ -14,11 +17,14 @@ from nfstuned.core.rules.nfs4_tunnels import (
     unusable_ca,
     unverified,
 )
+from nfstuned.host.config import builtin_policy
+from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
 from nfstuned.model.kernel import Mount, Options, Volume
 from nfstuned.model.mounts import Endpoint, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.system import CaFile, Refusal, System, Tls, TunnelEntry, TunnelService, Unit
+from tests.check import hosts
 
 NOW, DAY = 1_795_000_000, 86_400
 CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
@@ -273,3 +279,42 @@ def test_all_mounts_of_a_tunnel_are_named_and_where_connections_are_many_others_
     assert "they are the limit for /mnt/a, /mnt/my b together" in fault.message
     assert fault.remedy.startswith("move shares to another storage account")
     assert "nfstuned bench /mnt/a " in fault.remedy
+
+
+SILENT = "nfs: server {} not responding, still trying"
+
+
+def stalled_facts(tmp_path: Path, words: str = "", name: str = "mount-stalled") -> Facts:
+    case = hosts.load(name)
+    root = Root(str(case.build(tmp_path / "host")))
+    return examine(root, builtin_policy(), Scope(), hosts.World(case.network, words=words))
+
+
+def message(known: Facts) -> str:
+    (fault,) = stalled.judge(known)
+    return fault.message
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [("sa1.file.core.windows.net", True), ("10.10.10.10", True), ("10.10.10.1", False), ("nas", False)],
+)
+def test_the_kernels_words_of_this_server_are_passed_on(tmp_path: Path, server: str, *, said: bool) -> None:
+    words = SILENT.format(server)
+    assert (f'; the kernel says "{words}"' in message(stalled_facts(tmp_path, words))) is said
+
+
+def test_a_server_that_answers_again_is_not_quoted(tmp_path: Path) -> None:
+    assert "the kernel says" not in message(stalled_facts(tmp_path, "nfs: server 10.10.10.10 OK"))
+
+
+def test_the_first_of_many_waiters_are_named(tmp_path: Path) -> None:
+    known = replace(stalled_facts(tmp_path), waiters={"0:46": tuple(f"cp ({pid})" for pid in range(9))})
+    assert "of the programs with files of it wait cp (0), cp (1)" in message(known)
+    assert "cp (8)" not in message(known)
+
+
+def test_a_server_in_its_grace_period_answers(tmp_path: Path) -> None:
+    text = message(stalled_facts(tmp_path, name="mount-recovering"))
+    assert "answers again, and has served nobody yet" in text
+    assert "have waited for an answer" not in text

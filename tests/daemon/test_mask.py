@@ -10,7 +10,7 @@ import pytest
 from nfstuned.daemon.mask import Masks
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.udev import FOLDER_MADE, MASK
-from tests.core.test_udev_mask import AMAZONS, STOCK
+from tests.core.test_udev_faults import AMAZONS, STOCK
 from tests.host.entries import Entries
 from tests.tree import Tree
 

@@ -1,0 +1,380 @@
+"""The steps and the rules of images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nfstuned.core.image import (
+    RULE,
+    SERVICE,
+    ImageUnit,
+    Wanted,
+    interrupted,
+    joined,
+    plan_files,
+    plan_removal,
+    results,
+    taken_back,
+    wanted_rule,
+    wanted_sections,
+    wanted_service,
+)
+from nfstuned.core.mounts.targets import targets
+from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
+from nfstuned.host.config import builtin_policy
+from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, settled
+from nfstuned.model.facts import Facts, Need
+from nfstuned.model.kernel import Distribution
+from nfstuned.model.mounts import Request, Result, Snapshot
+from nfstuned.model.system import ImageKernel, System, Unit
+from nfstuned.model.udev import UdevFile
+from nfstuned.parse.etc.installed import digest
+from nfstuned.parse.etc.nfsmount import PERSISTED
+
+UNIT = "usr/lib/systemd/system/nfstuned.service"
+TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()
+LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
+INSTALLED = Unit(installed=True)
+
+
+def summary(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
+    return [(one.kind, one.target, one.result) for one in changes]
+
+
+def test_the_service_is_started_by_its_units_targets() -> None:
+    wanted = wanted_service(ImageUnit(INSTALLED, UNIT, TEXT))
+    assert wanted.contents == {LINK: Link(f"/{UNIT}")}
+    assert summary(wanted.changes) == [(ChangeKind.SERVICE, SERVICE, Result.PLANNED)]
+
+
+@pytest.mark.parametrize(
+    "install",
+    [
+        "",
+        "[Install]\nAlias=a.service\n",
+        "[Install]\nWantedBy=\n",
+        "[Unit]\nWantedBy=a.target\n",
+        "[Install]\nWantedBy=%i.target a/b.target\n",
+    ],
+)
+def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
+    wanted = wanted_service(ImageUnit(INSTALLED, UNIT, install))
+    assert (dict(wanted.contents), summary(wanted.changes)) == (
+        {},
+        [(ChangeKind.SERVICE, SERVICE, Result.FAILED)],
+    )
+
+
+def test_a_target_that_is_named_twice_has_one_link() -> None:
+    text = "[Install]\nWantedBy=a.target a.target\nWantedBy=a.target\nRequiredBy=a.target\n"
+    names = [path.split("/")[3] for path in wanted_service(ImageUnit(INSTALLED, UNIT, text)).contents]
+    assert names == ["a.target.wants", "a.target.requires"]
+
+
+@pytest.mark.parametrize(
+    ("service", "old"),
+    [
+        (ImageUnit(Unit()), "not installed"),
+        (ImageUnit(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
+        (ImageUnit(Unit(masked=True)), "masked"),
+    ],
+)
+def test_a_service_that_cannot_be_started_is_reported(service: ImageUnit, old: str) -> None:
+    (change,) = wanted_service(service).changes
+    assert (change.old, change.new, change.place, change.result) == (old, "enabled", "", Result.FAILED)
+
+
+def test_a_service_that_something_starts_already_is_left() -> None:
+    assert wanted_service(ImageUnit(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
+
+
+def test_the_rule_needs_awk_and_no_service() -> None:
+    assert (
+        summary(wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2]
+        is Result.FAILED
+    )
+    wanted = wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
+    assert wanted.contents == {RULE: b"rule"}
+    assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
+    assert wanted.changes[1].reason.endswith("systemctl --root=DIR disable nfstuned.service")
+
+
+def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
+    (_, service) = wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
+    assert "first boot" in service.reason
+    assert service.reason.endswith("systemctl --root=DIR mask nfstuned.service")
+
+
+def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> Change:
+    return Change(ChangeKind.PERSIST, name, old, new, result, "why")
+
+
+def test_sections_are_compared_with_the_images_own() -> None:
+    planned = (section("a", None, 8), section("b", None, 8), section("x", None, 4, Result.SKIPPED))
+    wanted = wanted_sections(planned, {"a": 8, "b": 8}, {"a": 8, "old": 4}, with_sections({"a": 8, "b": 8}))
+    assert [(one.target, one.old, one.new, one.result) for one in wanted.changes] == [
+        ("b", None, 8, Result.PLANNED),
+        ("old", 4, None, Result.PLANNED),
+        ("x", None, 4, Result.SKIPPED),
+    ]
+    assert wanted.changes[1].reason == "nothing asks for it any more"
+    assert list(wanted.contents) == [PERSISTED[1:]]
+
+
+def test_a_drop_in_without_sections_goes_as_a_file() -> None:
+    wanted = wanted_sections((), {}, {"a": 8}, None)
+    steps = (Placement(PERSISTED[1:], FileStep.REMOVE),)
+    assert summary(results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
+
+
+def test_a_change_has_the_result_of_its_file() -> None:
+    def change(path: str) -> Change:
+        return Change(ChangeKind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
+
+    names = ("written", "same", "refused")
+    wanted = joined(Wanted((change(name),), {name: b""}) for name in names)
+    steps = (
+        Placement("written", FileStep.WRITE),
+        Placement("same", FileStep.SAME),
+        Placement("refused", FileStep.REFUSE, "foreign"),
+        Placement("gone", FileStep.REMOVE),
+        Placement("kept", FileStep.KEEP, "edited"),
+    )
+    changes = settled(results(wanted, steps), Result.DONE)
+    assert [(one.place, one.result, one.reason) for one in changes] == [
+        ("/written", Result.DONE, "why"),
+        ("/refused", Result.FAILED, "foreign"),
+        ("/gone", Result.DONE, "nothing asks for it any more"),
+        ("/kept", Result.SKIPPED, "edited"),
+    ]
+    half = interrupted(changes, {"/gone"}, "no space")
+    assert [(one.place, one.reason) for one in half if one.result is Result.FAILED] == [
+        ("/written", "no space"),
+        ("/refused", "foreign"),
+    ]
+
+
+def test_a_removal_and_a_restored_text_differ() -> None:
+    steps = (
+        Placement("a", FileStep.REMOVE),
+        Placement("b", FileStep.REMOVE),
+        Placement("c", FileStep.KEEP, "edited"),
+    )
+    changes = taken_back(steps, {"b"})
+    assert [(one.new, one.result) for one in changes] == [
+        ("removed", Result.PLANNED),
+        ("as before", Result.PLANNED),
+        (None, Result.FAILED),
+    ]
+
+
+NEW_TEXT, BEFORE = b"new", "before"
+OLD, NEW, OTHER = "0" * 64, digest(NEW_TEXT), "2" * 64
+COMMAND = "install-files"
+OWN_UNIT = "usr/local/lib/systemd/system/nfstuned.service"
+
+
+def known(*digests: str) -> Installed:
+    return Installed({OWN_UNIT: digests} if digests else {})
+
+
+@pytest.mark.parametrize(
+    ("found", "ours", "step"),
+    [
+        (None, (), FileStep.WRITE),
+        (None, (OLD,), FileStep.WRITE),
+        (NEW, (), FileStep.SAME),
+        (NEW, (NEW,), FileStep.SAME),
+        (OLD, (OLD,), FileStep.WRITE),
+        (OLD, (NEW, OLD), FileStep.WRITE),
+        (OLD, (), FileStep.REFUSE),
+        ("", (), FileStep.REFUSE),
+        (OTHER, (OLD,), FileStep.REFUSE),
+        ("", (OLD,), FileStep.REFUSE),
+    ],
+)
+def test_only_a_missing_or_unchanged_file_is_written(
+    found: str | None, ours: tuple[str, ...], step: FileStep
+) -> None:
+    (one,) = plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known(*ours), COMMAND)
+    assert one.step is step
+    assert bool(one.reason) is (step is FileStep.REFUSE)
+
+
+def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
+    (foreign,) = plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(), COMMAND)
+    (edited,) = plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(OLD), COMMAND)
+    assert "not written by install-files" in foreign.reason
+    assert "changed after" in edited.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "steps"),
+    [(OLD, [FileStep.REMOVE]), (OTHER, [FileStep.KEEP]), ("", [FileStep.KEEP]), (None, [])],
+)
+def test_only_an_unchanged_file_is_removed(found: str | None, steps: list[FileStep]) -> None:
+    assert [one.step for one in plan_removal({OWN_UNIT: found}, known(OLD), COMMAND)] == steps
+
+
+def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
+    found = {"usr/local/new": None, OWN_UNIT: OLD}
+    steps = plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), COMMAND)
+    assert [(one.path, one.step) for one in steps] == [
+        ("usr/local/new", FileStep.WRITE),
+        (OWN_UNIT, FileStep.REMOVE),
+    ]
+
+
+def test_a_link_is_known_by_where_it_leads() -> None:
+    link = Link("/usr/lib/systemd/system/nfstuned.service")
+    (same,) = plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(link)}, known(), COMMAND)
+    (other,) = plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(Link("/dev/null"))}, known(), COMMAND)
+    assert (same.step, other.step) == (FileStep.SAME, FileStep.REFUSE)
+
+
+def test_a_file_with_its_earlier_text_needs_no_removal() -> None:
+    installed = Installed({OWN_UNIT: (NEW,)}, before={OWN_UNIT: BEFORE})
+    assert plan_removal({OWN_UNIT: digest(BEFORE.encode())}, installed, COMMAND) == ()
+    (one,) = plan_removal({OWN_UNIT: NEW}, installed, COMMAND)
+    assert one.step is FileStep.REMOVE
+
+
+RULE_FILE = Path(__file__).parents[2] / "udev/99-nfstuned.rules"
+ALL = frozenset({"nfs", "nfsv3", "nfsv4", "cifs"})
+HELPER = frozenset({"mount.nfs"})
+NEW_KERNEL, OLD_KERNEL = "6.1.0-50-cloud-amd64", "4.19.0-27-cloud-amd64"
+
+
+def facts(*requests: Request, system: System | None = None, distribution: str = "debian") -> Facts:
+    policy = builtin_policy()
+    snapshot = Snapshot(requests=requests, distribution=Distribution(distribution, "", ""))
+    return Facts(
+        has=frozenset({Need.IMAGE}),
+        snapshot=snapshot,
+        policy=policy,
+        targets=targets(snapshot, policy),
+        system=system or System(),
+    )
+
+
+def kernels(*installed: ImageKernel, helpers: frozenset[str] = frozenset()) -> System:
+    return System(kernels=installed, helpers=helpers)
+
+
+def ask(options: str, fstype: str = "nfs") -> Request:
+    return Request("srv:/a", "/mnt/a", options, "/etc/fstab", 2, fstype=fstype)
+
+
+@pytest.mark.parametrize(
+    ("unit", "found"), [(Unit(), 0), (Unit(installed=True, enabled=True), 0), (Unit(installed=True), 1)]
+)
+def test_only_an_installed_service_can_lack_a_start(unit: Unit, found: int) -> None:
+    assert len(list(not_enabled.judge(facts(system=System(daemon=unit))))) == found
+
+
+@pytest.mark.parametrize(("kb", "found"), [(15360, 0), (128, 1)])
+def test_a_udev_rule_that_raises_every_mount_does_the_services_work(kb: int, found: int) -> None:
+    text = RULE_FILE.read_text().replace('"15360"', f'"{kb}"')
+    rule = UdevFile("/etc/udev/rules.d/99-nfstuned.rules", text)
+    ruled = replace(facts(system=System(daemon=Unit(installed=True))), udev=(rule,))
+    assert len(list(not_enabled.judge(ruled))) == found
+
+
+def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:
+    (fault,) = not_enabled.judge(facts(system=System(daemon=Unit(installed=True, masked=True))))
+    assert fault.observed == "masked"
+    assert fault.remedy.startswith(
+        "systemctl --root=DIR unmask nfstuned.service && systemctl --root=DIR enable nfstuned.service, "
+    )
+
+
+@pytest.mark.parametrize(
+    ("requests", "helpers", "modules", "missing"),
+    [
+        ((), HELPER, ALL, ""),
+        ((), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
+        ((), HELPER, set(), "no nfs and no nfsv4,"),
+        ((), frozenset(), set(), ""),
+        ((), {"mount.cifs"}, set(), ""),
+        ((ask("vers=4.1"),), HELPER, {"nfs", "nfsv4"}, ""),
+        ((ask("vers=4.1"),), frozenset(), {"nfs", "nfsv3"}, "no nfsv4,"),
+        ((ask("vers=3"),), HELPER, {"nfs", "nfsv3"}, ""),
+        ((ask("nfsvers=3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("v3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("vers=4.1,vers=3"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("vers=3", "aznfs"),), HELPER, {"nfs", "nfsv3"}, ""),
+        ((ask("nfsvers=3", "aznfs"),), HELPER, {"nfs", "nfsv4"}, "no nfsv3,"),
+        ((ask("vers=4,minorversion=1", "aznfs"),), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
+        ((ask("vers=3", "nfs4"),), HELPER, {"nfs", "nfsv3"}, "no nfsv4,"),
+        ((ask("", "cifs"),), HELPER, {"nfs", "nfsv4"}, "no cifs,"),
+        ((ask("", "cifs"),), frozenset(), {"cifs"}, ""),
+    ],
+)
+def test_a_kernel_lacks_only_modules_of_the_images_mounts(
+    requests: tuple[Request, ...], helpers: set[str], modules: set[str], missing: str
+) -> None:
+    system = kernels(ImageKernel(NEW_KERNEL, frozenset(modules)), helpers=frozenset(helpers))
+    found = list(module_missing.judge(facts(*requests, system=system)))
+    assert [fault.subject for fault in found] == ([f"kernel {NEW_KERNEL}"] if missing else [])
+    assert all(f"has {missing}" in fault.message for fault in found)
+
+
+def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
+    system = kernels(ImageKernel(OLD_KERNEL), ImageKernel(NEW_KERNEL), helpers=HELPER)
+    found = list(module_missing.judge(facts(system=system, distribution="ubuntu")))
+    assert [fault.remedy for fault in found] == [
+        f"install linux-modules-extra-{release}" for release in (OLD_KERNEL, NEW_KERNEL)
+    ]
+    arm = kernels(ImageKernel("6.12.107+deb13-arm64"), helpers=HELPER)
+    assert (
+        next(module_missing.judge(facts(system=arm))).remedy
+        == "install linux-image-6.12.107+deb13-arm64 again"
+    )
+    assert "all modules" in next(module_missing.judge(facts(system=system, distribution="arch"))).remedy
+
+
+@pytest.mark.parametrize(
+    ("release", "observed"),
+    [
+        (NEW_KERNEL, "a read-ahead of 128 KiB; as many connections as nconnect asks for"),
+        (OLD_KERNEL, "a read-ahead of 15 times rsize; one connection, as it has no nconnect"),
+        ("5.3.0-1041-azure", "as many connections as nconnect asks for"),
+    ],
+)
+def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -> None:
+    system = kernels(ImageKernel("3.10.0"), ImageKernel(release), helpers=HELPER)
+    found = list(kernel_defaults.judge(facts(system=system)))
+    assert [(fault.subject, fault.observed) for fault in found] == [(f"kernel {release}", observed)]
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        System(helpers=HELPER),
+        kernels(ImageKernel(NEW_KERNEL)),
+        kernels(ImageKernel("4.15.0-213-generic"), helpers=HELPER),
+        kernels(ImageKernel("latest"), helpers=HELPER),
+    ],
+)
+def test_nothing_is_reported_without_a_kernel_nfs_or_a_known_release(system: System) -> None:
+    assert list(kernel_defaults.judge(facts(system=system))) == []
+    assert list(kernel_defaults.judge(facts(ask("vers=3"), system=replace(system, kernels=())))) == []
+
+
+def test_each_problem_of_the_configuration_has_its_place() -> None:
+    problems = (
+        "/etc/nfstuned/nfstuned.toml:2: daemon.x: there is no such key",
+        "/etc/nfstuned/conf.d: cannot be listed: Not a directory",
+        "something else",
+    )
+    found = list(config_invalid.judge(facts(system=System(config_problems=problems))))
+    assert [fault.subject for fault in found] == [
+        "/etc/nfstuned/nfstuned.toml:2",
+        "/etc/nfstuned/conf.d",
+        "/etc/nfstuned",
+    ]
+    assert found[0].remedy.startswith("edit /etc/nfstuned/nfstuned.toml in the image, ")
