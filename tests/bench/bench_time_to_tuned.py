@@ -1,4 +1,4 @@
-"""How soon a mount has its read-ahead: nfsrahead's rule, the vendor's awk rule, and nfstuned, in one guest.
+"""How soon a mount has its read-ahead: with the vendor's awk rule and with nfstuned, in one guest.
 
 Runs in the lab, where there are a server and an installed nfstuned: `sh dev/lab KERNEL first_look`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.lab.kit import rivals
@@ -25,7 +24,6 @@ WANTED_KB = 15360
 MOUNTS = 30
 OPTIONS = "vers=3,nolock"
 """The version with the mount(8) that returns soonest after the kernel's event: the closest race."""
-_NFS_CONF = Path("/etc/nfs.conf.d/lab-bench.conf")
 _VENDORS_RULE = """SUBSYSTEM=="bdi" \\
 , ACTION=="add" \\
 , PROGRAM="/usr/bin/awk -v bdi=$kernel \
@@ -33,17 +31,6 @@ _VENDORS_RULE = """SUBSYSTEM=="bdi" \\
 , ATTR{read_ahead_kb}="15360"
 """
 """As Microsoft's page about NFS performance of Azure Files has it; its name hides nfs-utils' rule."""
-
-
-@contextlib.contextmanager
-def nfsrahead() -> Iterator[None]:
-    """nfs-utils' own rule, configured to set the same value."""
-    _NFS_CONF.parent.mkdir(exist_ok=True)
-    _NFS_CONF.write_text(f"[nfsrahead]\ndefault={WANTED_KB}\n")
-    try:
-        yield
-    finally:
-        _NFS_CONF.unlink()
 
 
 @contextlib.contextmanager
@@ -71,7 +58,6 @@ def nfstuned() -> Iterator[None]:
 
 
 CONTENDERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    "nfsrahead's rule": nfsrahead,
     "the vendor's awk rule": vendors_rule,
     "nfstuned": nfstuned,
 }

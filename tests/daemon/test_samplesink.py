@@ -12,7 +12,6 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
-from nfstuned.parse.samples import parse_line
 from tests.host.entries import Entries
 from tests.parse.test_samples import SAMPLE
 from tests.tree import put
@@ -45,13 +44,6 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def reports(tree: Path) -> Reports:
     return Reports(tree)
-
-
-def test_samples_become_lines_that_come_back(reports: Reports, tree: Path) -> None:
-    later = replace(SAMPLE, time=SAMPLE.time + 60)
-    assert reports.after(SAMPLE, later) == []
-    lines = (tree / "logs/samples.jsonl").read_bytes().splitlines(keepends=True)
-    assert [parse_line(line, "x", 1) for line in lines] == [SAMPLE, later]
 
 
 def test_idle_mounts_and_no_file_touch_nothing(reports: Reports, tree: Path) -> None:

@@ -232,8 +232,10 @@ def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
     assert host.value("0:50") == 128
 
 
-def test_a_device_that_is_gone_already_is_nothing_to_look_for(host: Host) -> None:
+def test_a_device_that_is_gone_already_and_a_value_that_stayed_right_need_no_look(host: Host) -> None:
+    host.appear("0:43")
     host.tuner.must_look = False
+    host.tuner.settled("0:43")
     host.tuner.added("0:60")
     assert not host.tuner.must_look
 
@@ -377,13 +379,6 @@ def test_a_reload_takes_up_a_superblock_that_was_left(host: Host) -> None:
     host.tuner.start_over()
     host.look()
     assert host.value("0:43") == 15360
-
-
-def test_a_value_that_stayed_right_needs_no_look(host: Host) -> None:
-    host.appear("0:43")
-    host.tuner.must_look = False
-    host.tuner.settled("0:43")
-    assert not host.tuner.must_look
 
 
 def test_an_undo_stays_at_every_event(host: Host) -> None:

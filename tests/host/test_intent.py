@@ -25,18 +25,14 @@ def test_units_of_the_administrator_stand_before_fstab_and_those_of_packages_beh
     tree.write("usr/lib/systemd/system/mnt-a.mount", UNIT)
     tree.write("usr/lib/systemd/system/mnt-b.mount", UNIT)
     tree.write("run/systemd/generator/mnt-c.mount", UNIT)
+    tree.write("usr/lib/systemd/system/mnt-masked.mount", UNIT)
+    tree.link("etc/systemd/system/mnt-masked.mount", "/dev/null")
     tree.write("etc/fstab", "nas:/a /mnt/f nfs ro\n")
     assert requests(tree) == [
         ("/mnt/a", "nconnect=4", "/etc/systemd/system/mnt-a.mount:4"),
         ("/mnt/f", "ro", "/etc/fstab:1"),
         ("/mnt/b", "nconnect=4", "/usr/lib/systemd/system/mnt-b.mount:4"),
     ]
-
-
-def test_a_masked_unit_asks_for_nothing(tree: Tree) -> None:
-    tree.write("usr/lib/systemd/system/mnt-a.mount", UNIT)
-    tree.link("etc/systemd/system/mnt-a.mount", "/dev/null")
-    assert requests(tree) == []
 
 
 def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tree: Tree) -> None:

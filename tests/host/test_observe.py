@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.errors import ParseError
 from nfstuned.host.observe import AZURE_TAG, observe_host, observe_superblocks, other_views
 from nfstuned.host.system import observe_image
 from tests.tree import Tree
@@ -173,26 +172,6 @@ def test_an_azure_vm_is_known_by_its_chassis_and_shows_what_servers_call_themsel
     snapshot = observe_superblocks(root, deep=False)
     assert snapshot.azure
     assert len(snapshot.stats) == 1
-
-
-def test_everything_about_a_host_is_one_snapshot(tree: Host) -> None:
-    tree.bdi("0:43")
-    tree.own(mount(60, "0:43", "/mnt/a"))
-    tree.write("proc/sys/kernel/osrelease", "6.12.107+deb13-cloud-amd64\n")
-    tree.write("etc/os-release", 'ID=debian\nVERSION_ID="13"\nPRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n')
-    tree.write("etc/fstab", "sa1:/a /mnt/a nfs4 nconnect=4 0 0\nnas:/b /mnt/b\n")
-    tree.write(
-        "run/mount/utab", "SRC=sa1:/a TARGET=/mnt/a ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10\n"
-    )
-    snapshot = observe_host(tree.root)
-    assert snapshot.kernel is not None
-    assert snapshot.kernel.version == (6, 12, 107)
-    assert snapshot.distribution is not None
-    assert snapshot.distribution.id == "debian"
-    assert [request.file for request in snapshot.requests] == ["/run/mount/utab", "/etc/fstab"]
-    (problem,) = snapshot.problems
-    assert isinstance(problem, ParseError)
-    assert problem.file == "/etc/fstab"
 
 
 def test_each_pair_of_namespaces_is_seen_through_one_process(tree: Host) -> None:

@@ -259,6 +259,7 @@ DEVICE = next((node.device for node in reversed(NODES) if node.point == str(SHM)
 WAIT = "import sys; print('ready', flush=True); sys.stdin.read()"
 HELD = {
     "open": "held = open('{file}'); ",
+    "(deleted) open": "import os; held = open('{file}'); os.unlink('{file}'); open('{file}', 'w'); ",
     "mapped": (
         "import mmap, os; f = open('{file}', 'r+b'); held = mmap.mmap(f.fileno(), 0); "
         "os.closerange(3, 99); "  # mmap keeps a copy of the descriptor
@@ -298,13 +299,6 @@ def test_a_process_is_named_with_what_it_has(file: Path, how: str) -> None:
     assert re.match(r"\S*python\S* ", mine.text)
     assert how in mine.text
     assert str(SHM if how == "working directory" else file) in mine.text
-
-
-@needs_shm
-def test_a_deleted_file_still_counts(file: Path) -> None:
-    with child(f"import os; held = open('{file}'); os.unlink('{file}'); open('{file}', 'w'); ") as pid:
-        uses = Holders(Root(), NODES).uses(frozenset({DEVICE}))
-        assert [use for use in uses if f"({pid})" in use.text]
 
 
 @needs_shm

@@ -5,7 +5,6 @@ import os
 import socket
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.root import LARGEST, PART, Root, UnusableError, parts_of
-from nfstuned.host.system import observe_image
 from tests.tree import link, put
 
 OUTSIDE = "outside the image"
@@ -248,17 +246,6 @@ def test_walking_leaves_no_descriptor_open(image: Path, root: ImageRoot) -> None
         root.exists(name)
         root.link(name)
     assert descriptors() == before
-
-
-@pytest.mark.timeout(10)
-def test_an_image_full_of_pipes_is_read_in_a_moment(image: Path, root: ImageRoot) -> None:
-    for name in ("fstab", "nfsmount.conf", "auto.master", "nfs.conf", "os-release", "machine-id"):
-        os.mkfifo(image / "etc" / name)
-    (image / "etc" / "systemd" / "system" / "mnt.mount").mkdir(parents=True)
-    started = time.monotonic()
-    assert observe_image(root).requests == ()
-    assert time.monotonic() - started < 2
-    assert {problem.file for problem in tuple(root.faults)} >= {"/etc/fstab", "/etc/systemd/system/mnt.mount"}
 
 
 @pytest.mark.skipif(tuple(map(int, os.uname().release.split(".")[:2])) < (5, 6), reason="needs openat2(2)")

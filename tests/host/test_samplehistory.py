@@ -166,15 +166,6 @@ class TestFiles:
         file.write_bytes(text(numbered(2)))
         assert times(file) == [1, 2]
 
-    def test_a_gzip_that_was_cut_short_gives_what_it_has(self, file: Path) -> None:
-        whole = gzip.compress(
-            b"".join(to_line(s) + os.urandom(500).hex().encode() + b"\n" for s in numbered(1, 2))
-        )
-        file.with_name("samples.jsonl.1.gz").write_bytes(whole[: len(whole) // 2])
-        file.write_bytes(text(numbered(3)))
-        assert 3 in times_of(file)
-        assert any("samples.jsonl.1.gz: damaged: " in problem for problem in problems(file))
-
     @pytest.mark.parametrize(
         ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
     )
@@ -185,9 +176,10 @@ class TestFiles:
         older.write_bytes(pack(text(numbered(1))))
         file.write_bytes(text(numbered(2)))
         assert times(file) == [1, 2]
-        older.write_bytes(pack(text(numbered(1)))[:-20] + b"x" * 20)
-        assert times_of(file) == [1, 2] or times_of(file) == [2]
-        assert [problem.partition(": ")[2][:7] for problem in problems(file)] == ["damaged"]
+        for damaged in (pack(text(numbered(1)))[:-20] + b"x" * 20, pack(text(numbered(1)))[:-20]):
+            older.write_bytes(damaged)
+            assert times_of(file) in ([1, 2], [2])
+            assert [problem.partition(": ")[2][:7] for problem in problems(file)] == ["damaged"]
 
     @pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed (Debian's package zstd)")
     def test_a_compression_that_is_not_read_is_said_with_its_remedy(self, file: Path) -> None:

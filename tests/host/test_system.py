@@ -19,10 +19,6 @@ def seen(tree: Tree, *, image: bool = False) -> System:
     return observe_system(tree.root, image=image)
 
 
-def test_a_host_without_any_file_has_nothing(tree: Tree) -> None:
-    assert seen(tree) == System()
-
-
 def test_settings_come_in_the_order_in_which_they_count(tree: Tree) -> None:
     tree.write("usr/lib/modprobe.d/a.conf", "options nfs x=hidden\n")
     tree.write("etc/modprobe.d/a.conf", "options nfs x=1\n")
