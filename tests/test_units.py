@@ -16,7 +16,7 @@ from nfstuned.daemon.metrics import EXPORTER as EXPORTER_FOLDER
 from nfstuned.host.files.replace import LOCK
 from nfstuned.host.persist import FILE
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.lab.kit.unit import allowed
 
 ROOT = Path(__file__).parents[1]

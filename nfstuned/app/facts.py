@@ -18,8 +18,8 @@ from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Targe
 from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
+from nfstuned.parse.etc.settings import read_writers
 from nfstuned.parse.etc.units import unit_name
-from nfstuned.parse.etc.writers import read_writers
 from nfstuned.parse.proc.cifs import (
     added_smb_operations,
     read_smb_mounts,

@@ -33,7 +33,7 @@ from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.system import Network
-from nfstuned.parse.etc.nfsmount import PERSISTED, read_nfs_utils
+from nfstuned.parse.etc.settings import PERSISTED, read_nfs_utils
 from nfstuned.parse.tree import FSTAB
 from nfstuned.view.change import diff_lines, finish_lines, remount_lines
 

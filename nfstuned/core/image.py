@@ -11,21 +11,13 @@ from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crow
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.rule import new_file, permanent_setting
 from nfstuned.core.udev.writers import is_default, set_by_administrator
-from nfstuned.model.change import (
-    Change,
-    ChangeKind,
-    Content,
-    FileStep,
-    Installed,
-    Link,
-    Placement,
-)
+from nfstuned.model.change import Change, ChangeKind, Content, FileStep, Installed, Link, Placement
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, Unit
 from nfstuned.model.udev import BAKED, NFS_RULES
 from nfstuned.parse.etc.installed import digest, encoded
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
 
 SERVICE = "nfstuned.service"

@@ -20,8 +20,8 @@ from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
 from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
 from nfstuned.parse.etc.automaps import AutoMaps
-from nfstuned.parse.etc.nfsmount import MountConf, read_nfs_utils
 from nfstuned.parse.etc.requests import Intent, parse_utab
+from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.machine import parse_os_release, parse_release

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from nfstuned.host.files.replace import Original, create, read_original, replace_file
 from nfstuned.host.root import Root
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 
 PATH = PERSISTED.lstrip("/")
 """Below a root. An image's has to be found by who writes there: its links may lead out of it."""

@@ -13,7 +13,6 @@ from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
-from nfstuned.parse.etc.nfsmount import read_nfs_utils
 from nfstuned.parse.etc.parameters import (
     parse_modprobe,
     parse_refused_modules,
@@ -21,6 +20,7 @@ from nfstuned.parse.etc.parameters import (
     read_command_line,
 )
 from nfstuned.parse.etc.services import enabled_by_preset, read_unit
+from nfstuned.parse.etc.settings import read_nfs_utils
 from nfstuned.parse.etc.tunnel import read_tls
 from nfstuned.parse.etc.units import conf_files
 from nfstuned.parse.proc.machine import (

@@ -305,9 +305,7 @@ class PrometheusTable(_Table):
     """The metrics of the service."""
 
     textfile: Annotated[
-        str,
-        BeforeValidator(checked_textfile),
-        WithJsonSchema({"type": "string", "pattern": TEXTFILE}),
+        str, BeforeValidator(checked_textfile), WithJsonSchema({"type": "string", "pattern": TEXTFILE})
     ] = Field(default_factory=str, description="an absolute path without .. that ends with .prom")
     max_mounts: int = _number(1, MOST_MOUNTS)
 

@@ -26,15 +26,7 @@ from nfstuned.model.policy import (
     Source,
     Workload,
 )
-from nfstuned.parse.config import (
-    BuiltinFile,
-    ConfigFile,
-    Document,
-    Path,
-    PolicyTable,
-    parse_toml,
-    suggestion,
-)
+from nfstuned.parse.config import BuiltinFile, ConfigFile, Document, Path, PolicyTable, parse_toml, suggestion
 
 NamedText = tuple[str, str]
 """A file's name and its content."""

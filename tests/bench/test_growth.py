@@ -26,17 +26,16 @@ from nfstuned.parse.etc import (
     autofs,
     automaps,
     certificate,
-    nfsmount,
     parameters,
     requests,
     resolver,
     services,
+    settings,
     tunnel,
     units,
-    writers,
 )
 from nfstuned.parse.etc.installed import parse_installed
-from nfstuned.parse.etc.nfsmount import in_version_order
+from nfstuned.parse.etc.settings import in_version_order
 from nfstuned.parse.fields import clean_path, mask_secrets, parse_kernel_options, quoted, unescape
 from nfstuned.parse.proc import (
     cifs,
@@ -63,10 +62,8 @@ def as_bytes(read: Callable[[bytes], object]) -> Reader:
 
 def unit(text: str) -> object:
     """Read a mount unit as far as to its request."""
-    settings = [
-        item for item in units.parse_unit("[Mount]\n" + text, "f") if not isinstance(item, ParseError)
-    ]
-    return units.mount_request("mnt.mount", settings, {})
+    pairs = [item for item in units.parse_unit("[Mount]\n" + text, "f") if not isinstance(item, ParseError)]
+    return units.mount_request("mnt.mount", pairs, {})
 
 
 def entry(text: str) -> object:
@@ -96,8 +93,8 @@ READERS: dict[str, Reader] = {
     "installed files": partial(parse_installed, file="f"),
     "modprobe.d": partial(parameters.parse_modprobe, file="f"),
     "sysctl.d": partial(parameters.parse_sysctl, file="f"),
-    "nfsmount.conf": nfsmount.parse_nfsmount,
-    "mount.nfs": as_bytes(nfsmount.parse_mount_nfs),
+    "nfsmount.conf": settings.parse_nfsmount,
+    "mount.nfs": as_bytes(settings.parse_mount_nfs),
     "hosts": resolver.parse_hosts,
     "nsswitch.conf": resolver.parse_sources,
     "stunnel": partial(tunnel.parse_stunnel, file="f", provider="p"),
@@ -110,8 +107,8 @@ READERS: dict[str, Reader] = {
     "unit": unit,
     "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),
     "systemctl show": services.parse_units,
-    "tuned.conf": partial(writers.parse_ini, file="f"),
-    "aznfs": partial(writers.parse_aznfs, file="f", section="s"),
+    "tuned.conf": partial(settings.parse_ini, file="f"),
+    "aznfs": partial(settings.parse_aznfs, file="f", section="s"),
     "nfstuned.toml": partial(parse_toml, "f"),
     "udev rules": parse_udev_rules,
     "bdi": partial(superblocks.parse_read_ahead, file="f"),

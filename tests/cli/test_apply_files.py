@@ -16,7 +16,7 @@ from nfstuned.app.nconnect import FstabWay, PersistWay
 from nfstuned.cli.apply import run_change
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.check.hosts import World
 from tests.cli.conftest import Host, Run
 

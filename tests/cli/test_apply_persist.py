@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.cli.conftest import Host, Run
 from tests.cli.test_apply_files import AZURE, furnish, install
 

@@ -9,7 +9,7 @@ from nfstuned.core.nconnect.persist import DropIn, PersistPlan, plan_persist, se
 from nfstuned.model.mounts import FSTAB, Request, Result, Setting, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.fstabs import NETWORK, POLICY, SNAPSHOT
 
 SA1, SA2 = "sa1.file.core.windows.net", "sa2.file.core.windows.net"

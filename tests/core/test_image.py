@@ -33,7 +33,7 @@ from nfstuned.model.mounts import Request, Result, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.etc.installed import digest
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"
 TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()

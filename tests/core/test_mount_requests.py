@@ -20,7 +20,7 @@ from nfstuned.core.mounts.requests import (
 )
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import UTAB, Asked, Request, Setting, Snapshot, Tunnel
-from nfstuned.parse.etc.nfsmount import parse_nfsmount
+from nfstuned.parse.etc.settings import parse_nfsmount
 from tests.parse.damage import TOKENS, any_text
 
 CONF = "/etc/nfsmount.conf"

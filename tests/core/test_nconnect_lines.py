@@ -14,7 +14,7 @@ from nfstuned.model.kernel import KernelRelease, parse_options
 from nfstuned.model.mounts import Maker, Request, Setting, Tunnel
 from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.system import Answer, Network
-from nfstuned.parse.etc.nfsmount import PERSISTED
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,

@@ -13,7 +13,7 @@ from nfstuned.core.nconnect.persist import section_uses, sections, with_sections
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Setting, Snapshot
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
+from nfstuned.parse.etc.settings import PERSISTED, parse_nfsmount
 from tests.core.fstabs import EVERYWHERE, POLICY
 from tests.core.persisted import (
     ANF,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from nfstuned.model.mounts import Setting
-from nfstuned.parse.etc.writers import parse_aznfs, parse_ini, read_writers
+from nfstuned.parse.etc.settings import parse_aznfs, parse_ini, read_writers
 from tests.parse.damage import any_text, damaged
 from tests.tree import Tree
 

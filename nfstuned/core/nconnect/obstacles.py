@@ -229,16 +229,7 @@ def _is_autofs(target: Target, case: Case) -> bool:
 
 def remount_obstacle(case: Case) -> str:
     """Return why a group cannot be unmounted and mounted again as it was; "" where it can."""
-    checks = (
-        _out_of_reach,
-        _unfit_part,
-        _not_made_again,
-        _nested,
-        _units,
-        _users,
-        _elsewhere,
-        _unseen,
-    )
+    checks = (_out_of_reach, _unfit_part, _not_made_again, _nested, _units, _users, _elsewhere, _unseen)
     return next((why for check in checks if (why := check(case))), "")
 
 

@@ -44,7 +44,7 @@ from nfstuned.model.kernel import decimal
 from nfstuned.model.mounts import Asked, Maker, Request, Result, Setting, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils
-from nfstuned.parse.etc.nfsmount import PERSISTED, parse_nfsmount
+from nfstuned.parse.etc.settings import PERSISTED, parse_nfsmount
 
 MOUNTPOINT = "mountpoint"
 FOREIGN = (

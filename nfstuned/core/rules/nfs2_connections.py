@@ -26,7 +26,7 @@ from nfstuned.model.facts import NFS_TYPES, Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
 from nfstuned.model.mounts import UTAB, Setting
 from nfstuned.model.samples import Sample
-from nfstuned.parse.etc.nfsmount import FILE, VENDOR_FILE
+from nfstuned.parse.etc.settings import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path, count
 
 _MOST_SLOTS, _LEAST_SLOTS = 128, 180

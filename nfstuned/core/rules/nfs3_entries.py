@@ -387,11 +387,7 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
             observed=request.point,
         )
     for item in facts.snapshot.maps:
-        yield Fault(
-            f"{item.file}:{item.line}",
-            _unread(item),
-            observed=f"{item.kind} {item.name}".lstrip(),
-        )
+        yield Fault(f"{item.file}:{item.line}", _unread(item), observed=f"{item.kind} {item.name}".lstrip())
 
 
 def _unread(item: UnreadMap) -> str:

@@ -10,7 +10,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.nfsmount import (
+from nfstuned.parse.etc.settings import (
     drop_ins,
     in_version_order,
     included,
