@@ -158,11 +158,15 @@ def test_only_the_rules_that_are_named_judge(host: Path) -> None:
         diagnose(host, rules="NFS999")
 
 
-def test_a_proposed_fstab_is_judged_in_the_place_of_the_hosts_own(host: Path, tmp_path: Path) -> None:
+def test_a_proposed_fstab_is_judged_alone_for_the_kernel_that_is_given(host: Path, tmp_path: Path) -> None:
     proposal = tmp_path / "fstab"
-    proposal.write_text("sa1.file.core.windows.net:/sa1/x /mnt/x nfs vers=4.1,nconnect=16 0 0\n")
-    findings = diagnose(host, scope=Scope(proposal=str(proposal))).findings
-    assert f"{proposal}:1" in {finding.subject for finding in findings}
+    proposal.write_text("nas:/x /mnt/x nfs vers=4.1,nconnect=8,nofail,_netdev 0 0\n")
+    scope = Scope(proposal=str(proposal))
+    assert diagnose(host, scope=scope).findings == ()
+    old = dataclasses.replace(scope, kernel=api.KernelRelease((4, 18, 0), "4.18.0-193.el8.x86_64"))
+    assert [(one.rule, one.subject) for one in diagnose(host, scope=old).findings] == [
+        ("NFS203", f"{proposal}:1")
+    ]
     with pytest.raises(FileNotFoundError):
         diagnose(host, scope=Scope(proposal=str(tmp_path / "nothing")))
 

@@ -15,9 +15,11 @@ from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
+from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.system import Network
+from nfstuned.model.system import Network, NfsUtils, System
+from nfstuned.parse.etc.requests import Intent, parse_fstab
 from nfstuned.parse.etc.settings import read_writers
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.proc.cifs import (
@@ -27,6 +29,7 @@ from nfstuned.parse.proc.cifs import (
     read_smb_sessions,
 )
 from nfstuned.parse.proc.processes import read_waiters
+from nfstuned.parse.tree import FSTAB
 from nfstuned.parse.udev_rules import read_ignored_files, read_rule_files
 
 MISSING_S = 3.0
@@ -43,20 +46,38 @@ class Scope:
     sample_s: float = 0.0
     """The seconds between two looks; 0 for a single look."""
     proposal: str = ""
-    """The name of the file that replaces /etc/fstab."""
+    """The name of the file that replaces /etc/fstab.
+
+    Unless it is the root's own, or for an image, it is judged alone: for no host, and for the kernel and the
+    nfs-utils that are given here.
+    """
+    kernel: KernelRelease | None = None
+    nfs_utils: tuple[int, ...] | None = None
+    """The version: (2, 6, 4)."""
 
     @property
     def has(self) -> frozenset[Need]:
-        """The needs of rules that it satisfies."""
+        """The needs of rules that it satisfies for a host or an image."""
+        known = {Need.HOST, Need.KERNEL, Need.NFS_UTILS}
         if self.image:
-            return frozenset({Need.IMAGE})
+            return frozenset({Need.IMAGE, *known})
         network = () if self.offline else (Need.NETWORK,)
         sample = (Need.SAMPLE,) if self.sample_s > 0 else ()
-        return frozenset({Need.LIVE, *network, *sample})
+        return frozenset({Need.LIVE, *network, *sample, *known})
+
+    @property
+    def has_of_file(self) -> frozenset[Need]:
+        """The needs of rules that it satisfies for a file that is judged alone."""
+        network = () if self.offline else (Need.NETWORK,)
+        kernel = (Need.KERNEL,) if self.kernel is not None else ()
+        nfs_utils = (Need.NFS_UTILS,) if self.nfs_utils is not None else ()
+        return frozenset({*network, *kernel, *nfs_utils})
 
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
     """Return the facts for the rules. It touches no mount, and each wait for a server has a limit."""
+    if scope.proposal and not scope.image and not root.leads_to(FSTAB, scope.proposal):
+        return _examine_file(root, policy, scope, outside)
     snapshot = observe_image(root) if scope.image else observe_host(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
@@ -100,6 +121,29 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     return replace(facts, snapshot=replace(snapshot, problems=problems), faults=tuple(root.faults))
 
 
+def _examine_file(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
+    """Return the facts of a proposed fstab of another host: its lines, and the resolver's answers on them.
+
+    Nothing of the running host is read: neither its mounts, programs and settings nor its network's devices.
+    """
+    lines = Intent()
+    lines.add(parse_fstab(root.read(FSTAB), scope.proposal))
+    snapshot = Snapshot(requests=tuple(lines.requests), kernel=scope.kernel, problems=tuple(lines.problems))
+    mounts = targets(snapshot, policy, (), scope.proposal)
+    names = Questions(names=_questions(snapshot, mounts).names, links=False)
+    network, unknown = (Network(), ()) if scope.offline else outside.ask(names, offline=False)
+    return Facts(
+        has=scope.has_of_file,
+        snapshot=snapshot,
+        policy=policy,
+        targets=mounts,
+        network=Network(answers=network.answers),
+        system=System(nfs_utils=None if scope.nfs_utils is None else NfsUtils(scope.nfs_utils)),
+        proposal=scope.proposal,
+        unknown=unknown,
+    )
+
+
 def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
     """Return the mounts that are absent at two looks, `MISSING_S` apart."""
     wanted: dict[str, tuple[Target, str]] = {}
@@ -127,6 +171,8 @@ def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) ->
 
 def denied_files(root: Root, snapshot: Snapshot) -> tuple[ParseError, ...]:
     """Return the files that this user may not read and that `snapshot` lacks."""
+    if not root.faults.denied():
+        return ()
     # This process's mountstats has the same superblocks as process 1's.
     complete = bool(snapshot.stats or not snapshot.superblocks)
     return root.faults.denied((f"{root.view}/mountstats",) if complete else ())

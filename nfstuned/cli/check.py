@@ -13,12 +13,13 @@ import click
 from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.cli import messages
 from nfstuned.cli.messages import OutsideWithProgress, live_outside, terminal_width, usable_policy
-from nfstuned.cli.options import RuleName, format_option
+from nfstuned.cli.options import ReleaseType, RuleName, VersionType, format_option
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
 from nfstuned.model.facts import BROKEN, Need, Report, Rule, Severity
+from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.policy import Policy
 from nfstuned.parse.tree import FSTAB
 from nfstuned.view.check import check_document, findings_counts, report_lines
@@ -33,6 +34,8 @@ class CheckOrder:
 
     image: str | None = None
     fstab: str | None = None
+    kernel: KernelRelease | None = None
+    nfs_utils: tuple[int, ...] | None = None
     offline: bool = False
     sample_s: int = 0
     select: tuple[str, ...] = ()
@@ -62,7 +65,14 @@ def _judge(
     root: Root, policy: Policy, rules: Sequence[Rule], order: CheckOrder, outside: Outside | None
 ) -> Report:
     image = order.image is not None
-    scope = Scope(image, order.offline, order.sample_s, proposal=order.fstab or "")
+    scope = Scope(
+        image,
+        order.offline,
+        order.sample_s,
+        proposal=order.fstab or "",
+        kernel=order.kernel,
+        nfs_utils=order.nfs_utils,
+    )
     facts = examine(root, policy, scope, OutsideWithProgress(outside or live_outside(root)))
     report = Report(
         root=order.image or root.prefix,
@@ -93,7 +103,25 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
             root.propose(FSTAB, order.fstab, read_proposal(order.fstab))
         except OSError as error:
             raise click.BadParameter(f"{order.fstab}: {error.strerror}", param_hint="--fstab") from None
+    _demand_fit(root, order)
     return root
+
+
+def _demand_fit(root: Root, order: CheckOrder) -> None:
+    """Raise click.BadParameter for options that do not fit to the judged host, image or file."""
+    named = {"--kernel": order.kernel, "--nfs-utils": order.nfs_utils}
+    option = next((name for name, value in named.items() if value is not None), "")
+    why = ""
+    if order.image is not None:
+        why = "the image has its own"
+    elif order.fstab is None:
+        why = "this host is judged with its own; --fstab FILE judges the fstab of another"
+    elif root.leads_to(FSTAB, order.fstab):
+        why = f"{order.fstab} is this host's own fstab, which is judged with this host's own; give a copy"
+    elif order.sample_s:
+        option, why = "--sample", f"{order.fstab} is judged alone: it has nothing that could be sampled"
+    if option and why:
+        raise click.BadParameter(why, param_hint=option)
 
 
 def _select(order: CheckOrder) -> tuple[Rule, ...]:
@@ -165,7 +193,19 @@ def _print_text(report: Report) -> None:
     "--fstab",
     type=click.Path(),
     metavar="FILE|-",
-    help="Judge this file instead of /etc/fstab; - is stdin.",
+    help="Judge this fstab; - is stdin. Unless it is this host's own, nothing of this host is judged.",
+)
+@click.option(
+    "--kernel",
+    type=ReleaseType(),
+    metavar="RELEASE",
+    help="The kernel for which FILE is judged, as uname -r prints it there.",
+)
+@click.option(
+    "--nfs-utils",
+    type=VersionType(),
+    metavar="VERSION",
+    help="The version of nfs-utils for which FILE is judged.",
 )
 @click.option("--offline", is_flag=True, help="Send nothing over the network.")
 @click.option(
@@ -197,15 +237,16 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
     """Find mistakes in NFS and SMB mounts.
 
     It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
-    the udev rules, names and ports, and the host itself; with --root the files of an image. It changes
-    nothing and touches no mount. `nfstuned rules` lists its rules, `nfstuned explain RULE` gives a rule's
-    reasons. IDS are separated by commas.
+    the udev rules, names and ports, and the host itself; with --root the files of an image; with --fstab the
+    lines of a file and the names in them. It changes nothing and touches no mount. `nfstuned rules` lists its
+    rules, `nfstuned explain RULE` gives a rule's reasons. IDS are separated by commas.
 
     \b
     Examples:
       nfstuned check
       nfstuned check --root /mnt/image --fail-on error
       nfstuned check --fstab fstab.new --offline --format junit > check.xml
+      nfstuned check --fstab - --kernel 5.14.0-427.el9 --nfs-utils 2.5.4 < fstab.new
       nfstuned check --sample 10 --select NFS1,NFS2 --ignore read-ahead-not-persistent
 
     \b

@@ -170,6 +170,13 @@ class Root:
         except OSError:
             return False
 
+    def leads_to(self, name: str, path: str) -> bool:
+        """Return whether a name leads to the same file as a path of this process; "-" is standard input."""
+        try:
+            return path != STDIN and os.path.samestat(os.stat(path), self._status(name))
+        except OSError:
+            return False
+
     def inode(self, name: str) -> int | None:
         """Return the inode that a name leads to; None without a file, or where it is unread."""
         try:

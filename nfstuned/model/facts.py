@@ -48,10 +48,14 @@ class Severity(str, Enum):
 class Need(Enum):
     """The conditions of rules. A rule without them is skipped and counted."""
 
+    HOST = "a host or an image"
     LIVE = "a running kernel"
     NETWORK = "the network"
     SAMPLE = "two looks: --sample SECONDS"
     IMAGE = "an image: --root"
+    KERNEL = "a kernel's release"
+    """A host or an image has it, known or not; for a file alone it has to be given. So has NFS_UTILS."""
+    NFS_UTILS = "the version of nfs-utils"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,15 @@ class Rule:
     id: str
     name: str
     severity: Severity
-    judge: Callable[[Facts], Iterator[Fault]]
+    results: Callable[[Facts], Iterator[Fault | Need]]
+    """It yields faults, and a need that some of them depend on and that the facts lack."""
     source: str
     """The page, kernel file or manual on which it is based."""
     needs: frozenset[Need] = frozenset()
+
+    def judge(self, facts: Facts) -> Iterator[Fault]:
+        """Yield the faults of a host, an image or a file."""
+        return (result for result in self.results(facts) if isinstance(result, Fault))
 
     @property
     def family(self) -> str:
@@ -103,6 +112,10 @@ class Finding:
     source: str
 
 
+NO_NEEDS: Mapping[str, frozenset[Need]] = MappingProxyType({})
+NO_MODES: Mapping[str, int] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The results of all rules."""
@@ -110,13 +123,14 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     skipped: tuple[str, ...]
     """The ids of the rules that were skipped, because the facts lack their needs."""
+    lacking: Mapping[str, frozenset[Need]] = field(default_factory=lambda: NO_NEEDS)
+    """By the id of a skipped rule: the needs that the facts lack."""
     crashed: bool = False
     """A rule raised: the verdict is not complete."""
     doubts: tuple[str, ...] = ()
     """Unanswered questions and texts that were not understood, for people, each once."""
 
 
-NO_MODES: Mapping[str, int] = MappingProxyType({})
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 NFS_TYPES = ("nfs", "nfs4", "aznfs")
 SMB_TYPES = ("cifs", "smb3")
@@ -330,6 +344,16 @@ class Facts:
         """Whether they are facts of an image, in which nothing runs, instead of the running host."""
         return Need.IMAGE in self.has
 
+    @property
+    def running(self) -> bool:
+        """Whether they are facts of the running host, which a command can make read a change."""
+        return Need.LIVE in self.has
+
+    def lacks(self, need: Need) -> Iterator[Need]:
+        """Yield a need where they lack it: for a rule with faults that depend on it."""
+        if need not in self.has:
+            yield need
+
     def interface(self, name: str) -> Interface | None:
         """Return an interface by name."""
         return next((interface for interface in self.network.interfaces if interface.name == name), None)
@@ -374,7 +398,7 @@ class Report:
 
     @property
     def skipped(self) -> tuple[Rule, ...]:
-        """The rules that were skipped, because the facts lack their needs."""
+        """The rules that were skipped, because the facts lack something that they need."""
         return tuple(rule for rule in self.rules if rule.id in self.diagnosis.skipped)
 
     @property

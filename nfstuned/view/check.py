@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -45,7 +45,10 @@ def check_document(report: Report) -> Document:
             **{severity.value: report.number(severity) for severity in Severity},
             "skipped": len(report.diagnosis.skipped),
         },
-        "skipped": [{"rule": rule.id, "needs": needs(rule)} for rule in report.skipped],
+        "skipped": [
+            {"rule": rule.id, "needs": _words(rule.needs | report.diagnosis.lacking[rule.id])}
+            for rule in report.skipped
+        ],
         "unknown": list(report.facts.unknown),
         "problems": list(dict.fromkeys(str(problem) for problem in snapshot.problems)),
         "exit_code": report.exit_code,
@@ -80,7 +83,11 @@ def rules_document(rules: Iterable[Rule]) -> Document:
 
 def needs(rule: Rule) -> list[str]:
     """Return a rule's needs in words for programs: "live", "network", and so on."""
-    return [need.name.lower() for need in Need if need in rule.needs]
+    return _words(rule.needs)
+
+
+def _words(chosen: Collection[Need]) -> list[str]:
+    return [need.name.lower() for need in Need if need in chosen]
 
 
 _SEVERITY, _RULE = 9, 8
@@ -92,10 +99,13 @@ _QUOTED = r"""\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'(?:"'"'[^']*')*"""
 _HELD = "\u00a0"
 """A blank at which no line ends; `printable` leaves none of these."""
 _LACKS = {
+    Need.HOST: "a host or an image",
     Need.LIVE: "a running kernel",
     Need.NETWORK: "the network",
     Need.SAMPLE: "--sample SECONDS",
     Need.IMAGE: "--root DIR",
+    Need.KERNEL: "--kernel RELEASE",
+    Need.NFS_UTILS: "--nfs-utils VERSION",
 }
 
 
@@ -166,7 +176,10 @@ def _skipped(report: Report) -> str:
     """Return the number of skipped rules, and their needs."""
     if not report.skipped:
         return ""
-    lacking = [min(rule.needs - report.facts.has, key=list(Need).index) for rule in report.skipped]
+    first = [min(needs, key=list(Need).index) for needs in report.diagnosis.lacking.values()]
+    alone = Need.HOST not in report.facts.has
+    # For a file alone there is no host at all.
+    lacking = [Need.HOST if alone and need is Need.LIVE else need for need in first]
     reasons = ", ".join(
         f"{number} {'needs' if number == 1 else 'need'} {words}"
         for need, words in _LACKS.items()

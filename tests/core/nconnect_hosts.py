@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.facts import Facts, Fault, Need, Target
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import (
     Distribution,
     KernelRelease,
@@ -35,7 +36,7 @@ POLICY = Policy(
 )
 KERNEL = KernelRelease((6, 12, 0), "6.12.0")
 DEBIAN = Distribution("debian", "12", "Debian")
-LIVE = frozenset({Need.LIVE, Need.NETWORK})
+LIVE = Scope().has
 
 
 @dataclass(frozen=True)

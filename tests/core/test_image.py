@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.image import (
     RULE,
     SERVICE,
@@ -27,7 +28,7 @@ from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, settled
-from nfstuned.model.facts import Facts, Need
+from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import Distribution
 from nfstuned.model.mounts import Request, Result, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit
@@ -253,7 +254,7 @@ def facts(*requests: Request, system: System | None = None, distribution: str = 
     policy = builtin_policy()
     snapshot = Snapshot(requests=requests, distribution=Distribution(distribution, "", ""))
     return Facts(
-        has=frozenset({Need.IMAGE}),
+        has=Scope(image=True).has,
         snapshot=snapshot,
         policy=policy,
         targets=targets(snapshot, policy),

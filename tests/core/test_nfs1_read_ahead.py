@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import pytest
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as nfs1
 from nfstuned.core.rules import nfs1_udev as udev
@@ -17,7 +18,7 @@ from nfstuned.core.rules.rule import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Fault, Measured, Need, Rule
+from nfstuned.model.facts import Facts, Fault, Measured, Rule
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
@@ -66,7 +67,7 @@ def superblock(kb: int | None, *mounts: str, rsize: int = 1048576, fstype: str =
 def facts(*superblocks: Superblock, policy: Policy = POLICY, requests: Iterable[Request] = ()) -> Facts:
     kernel = KernelRelease((6, 12, 0), "6.12.0")
     snapshot = Snapshot(superblocks, requests=tuple(requests), kernel=kernel)
-    return Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy))
+    return Facts(Scope(offline=True).has, snapshot, policy, targets(snapshot, policy))
 
 
 def small(entries: str) -> Policy:

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Finding, Measured, Need
+from nfstuned.model.facts import Facts, Finding, Measured
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match, Policy
@@ -35,7 +36,7 @@ NETAPP = replace(POLICY, assignments=(Assignment(Match(server=("nas",)), "azure-
 
 def host(snapshot: Snapshot, policy: Policy = POLICY, system: System | None = None) -> Facts:
     known = system or System(helpers=HELPERS)
-    return Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy), system=known)
+    return Facts(Scope(offline=True).has, snapshot, policy, targets(snapshot, policy), system=known)
 
 
 def requested(*requests: Request, settings: tuple[Setting, ...] = (), policy: Policy = POLICY) -> Facts:
@@ -47,7 +48,7 @@ def facts(
 ) -> Facts:
     requests = tuple(item for item in parse_fstab(text) if isinstance(item, Request))
     known = host(Snapshot(requests=requests, kernel=kernel), system=system)
-    return replace(known, has=frozenset({Need.IMAGE})) if image else known
+    return replace(known, has=Scope(image=True).has) if image else known
 
 
 def live(point: str, options: str, policy: Policy = POLICY, *, foreign: bool = False) -> Facts:

@@ -1,7 +1,8 @@
-"""A proposed fstab beside the mounts that exist."""
+"""The lines of a host's own fstab next to its mounts, as `check --fstab /etc/fstab` judges them."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,24 +16,31 @@ from tests.check import hosts
 from tests.core.nconnect_hosts import faults
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nfstuned.model.facts import Facts, Target
 
 OPTIONS = "vers=4,minorversion=1,_netdev,nofail"
 SOURCE = "sa1.file.core.windows.net:/sa1/share"
 
 
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def proposed(folder: Path, name: str, *lines: str) -> Facts:
-    """Return the facts of a host for which a file `new` proposes something."""
+    """Return the facts of a host with changed lines in its fstab, which is also called `new`."""
     case = hosts.load(name)
-    root = Root(str(case.build(folder / "host")))
-    root.propose(FSTAB, "new", "".join(f"{line}\n" for line in lines))
+    tree, new = case.build(folder / "host"), Path("new")
+    (tree / FSTAB).write_text("".join(f"{line}\n" for line in lines))
+    new.unlink(missing_ok=True)
+    new.hardlink_to(tree / FSTAB)
+    root = Root(str(tree))
+    root.propose(FSTAB, str(new), new.read_text())
     return examine(root, builtin_policy(), Scope(proposal="new"), hosts.World(case.network))
 
 
 def judged(folder: Path, fstab: str) -> tuple[Target, ...]:
-    """Return the targets of a host with one mount, for which a file `new` proposes something."""
+    """Return the targets of a host with one mount and changed lines in its fstab."""
     return proposed(folder, "clean", fstab).targets
 
 

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.policy.decision import matcher
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import run_rules, select_rules
 from nfstuned.core.rules.nfs4_tls import helper_down, wrong_cloud
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
+from nfstuned.model.facts import Facts, Fault, Measured, Target
 from nfstuned.model.kernel import Mount, Options, parse_options
 from nfstuned.model.mounts import Asked, Endpoint, Maker, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
@@ -85,7 +86,7 @@ def facts(
     tls: Tls = NO_TLS,
 ) -> Facts:
     return Facts(
-        has=frozenset({Need.LIVE, Need.NETWORK}),
+        has=Scope().has,
         snapshot=Snapshot(),
         policy=POLICY,
         targets=tuple(targets),
@@ -268,7 +269,7 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
         for device in ("0:43", "0:44")
     ]
     measured = Measured(10, sessions={"0:43": 7})  # the other is of NFSv3
-    seen = replace(facts(mounts[::order]), has=frozenset({Need.LIVE, Need.SAMPLE}), measured=measured)
+    seen = replace(facts(mounts[::order]), has=Scope(offline=True, sample_s=1).has, measured=measured)
     (fault,) = run_rules(seen, select_rules(RULES, ("NFS414",), ())).findings
     assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
 

@@ -19,7 +19,7 @@ from nfstuned.core.rules.nfs4_tunnels import (
 )
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Fault, Measured, Need, Target
+from nfstuned.model.facts import Facts, Fault, Measured, Target
 from nfstuned.model.kernel import Mount, Options, Volume
 from nfstuned.model.mounts import Endpoint, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
@@ -49,7 +49,7 @@ def facts(*services: TunnelService, file: CaFile | None = None, now_s: float | N
     """Return a host with tunnels that trust /ca.pem."""
     files = {} if file is None else {"/ca.pem": file}
     return Facts(
-        frozenset({Need.LIVE}),
+        Scope(offline=True).has,
         Snapshot(),
         Policy(()),
         system=System(tls=Tls(services=services, ca_files=files)),

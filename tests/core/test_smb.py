@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.smb import asked_channels, attribute_cache_s, multichannel_support, sessions_of
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import catalogue
@@ -14,7 +15,7 @@ from nfstuned.core.rules.smb6 import no_cache, short_attribute_cache, signing_co
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Measured, Need, Target
+from nfstuned.model.facts import Facts, Measured, Target
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, parse_options
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
@@ -52,7 +53,7 @@ def request(options: str = GOOD, source: str = AZURE) -> Request:
 def host(*asked: Request, live: tuple[Mount, ...] = (), kernel: str = "", **fields: object) -> Facts:
     release = parse_release(kernel) if kernel else None
     snapshot = Snapshot(requests=asked, kernel=release, distribution=UBUNTU if release else None)
-    has = frozenset({Need.LIVE, Need.SAMPLE})
+    has = Scope(offline=True, sample_s=1).has
     facts = Facts(has, snapshot, POLICY, targets(snapshot, POLICY, live))
     return replace(facts, **fields)  # type: ignore[arg-type]  # a test's shorthand
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.targets import targets
-from nfstuned.model.facts import Facts, Measured, Need
+from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.mounts import Setting, Snapshot
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
@@ -41,7 +42,7 @@ def judged(snapshot: Snapshot) -> Facts:
 
 def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_else() -> None:
     name = "sunrpc.tcp_max_slot_table_entries"
-    image = facts(lines=("10.9.0.4:/v /v vers=3", "10.9.0.5:/v /w vers=4.1"), has=frozenset({Need.IMAGE}))
+    image = facts(lines=("10.9.0.4:/v /v vers=3", "10.9.0.5:/v /w vers=4.1"), has=Scope(image=True).has)
     assert subjects("NFS210", image) == ["/etc/fstab:100"]
     assert subjects("NFS211", image) == ["/etc/fstab:101"]
     for values, told in (((129,), 1), ((128,), 0), ((65536, 128), 0), ((128, 256), 1)):
@@ -110,10 +111,10 @@ NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
 def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: str, remedy: str) -> None:
     settings = (KernelSetting(SLOTS, value, file, 7),) if file else ()
     system = System(settings=settings, cmdline=CommandLine(cmdline))
-    image = facts(lines=("10.9.0.4:/v /v vers=3",), has=frozenset({Need.IMAGE}), system=system)
+    image = facts(lines=("10.9.0.4:/v /v vers=3",), has=Scope(image=True).has, system=system)
     assert [fault.remedy for fault in faults("NFS210", image)] == ([remedy] if remedy else [])
     running = replace(system, parameters={SLOTS: "65536"})
-    (live,) = faults("NFS210", replace(image, has=frozenset({Need.LIVE}), system=running))
+    (live,) = faults("NFS210", replace(image, has=Scope(offline=True).has, system=running))
     assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
 
 

@@ -51,27 +51,32 @@ CRASHED = Rule("NFS000", "rule-crashed", Severity.ERROR, lambda _: iter(()), "")
 def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
     """Return the findings of the rules by subject and severity, and the ids of skipped rules.
 
-    A rule is skipped where the facts lack its needs. Rules about images are not counted on a running host.
+    A rule is skipped where the facts lack its needs, and counts as skipped where some of its faults depend on
+    a need that they lack. Rules about images are not counted elsewhere.
     """
     findings: dict[Finding, None] = {}  # a proposed line and its live mount may cause the same finding
-    skipped: list[str] = []
+    lacking: dict[str, frozenset[Need]] = {}
     crashed = False
     for rule in rules:
-        lacking = rule.needs - facts.has
-        if lacking:
-            if Need.IMAGE not in lacking:
-                skipped.append(rule.id)
+        lacks = rule.needs - facts.has
+        if lacks:
+            if Need.IMAGE not in lacks:
+                lacking[rule.id] = lacks
             continue
         try:
-            for fault in rule.judge(facts):
-                findings[_finding(rule, fault)] = None
+            for result in rule.results(facts):
+                if isinstance(result, Need):
+                    lacking[rule.id] = lacking.get(rule.id, frozenset()) | {result}
+                else:
+                    findings[_finding(rule, result)] = None
         except Exception as error:  # noqa: BLE001 - one of three places: a broken rule must never look clean
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings[_finding(CRASHED, Fault(rule.id, message))] = None
     return Diagnosis(
         findings=tuple(sorted(findings, key=lambda f: (f.subject, f.severity.rank, f.rule, f.message))),
-        skipped=tuple(skipped),
+        skipped=tuple(lacking),
+        lacking=lacking,
         crashed=crashed,
         doubts=tuple(dict.fromkeys((*facts.unknown, *map(str, facts.snapshot.problems)))),
     )

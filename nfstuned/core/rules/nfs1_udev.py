@@ -15,7 +15,7 @@ from nfstuned.core.readahead.writers import (
     other_writers,
     wanted_kb,
 )
-from nfstuned.core.rules.rule import ERROR, WARNING, Manual, rule
+from nfstuned.core.rules.rule import ERROR, HOST, WARNING, Manual, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.writers import (
     file_writers,
@@ -51,6 +51,7 @@ _LEFT_ASIDE = (
     "NFS104",
     "read-ahead-contested",
     WARNING,
+    needs=(HOST,),
     source="https://manpages.debian.org/bookworm/nfs-common/nfsrahead.5.en.html",
 )
 def contested(facts: Facts) -> Iterator[Fault]:
@@ -105,7 +106,7 @@ def _has_too_little(target: Target, kb: int) -> bool:
     return target.superblock is not None and target.superblock.read_ahead_kb == kb < (wanted_kb(target) or 0)
 
 
-@rule("NFS105", "udev-rule-broken", ERROR, source=Manual.UDEV)
+@rule("NFS105", "udev-rule-broken", ERROR, needs=(HOST,), source=Manual.UDEV)
 def broken(facts: Facts) -> Iterator[Fault]:
     """Yield rules with another effect than their author meant, with all other defects of their files.
 
@@ -114,7 +115,7 @@ def broken(facts: Facts) -> Iterator[Fault]:
     return _rule_faults(facts, works=False)
 
 
-@rule("NFS111", "udev-rule-tolerated", WARNING, source=Manual.UDEV)
+@rule("NFS111", "udev-rule-tolerated", WARNING, needs=(HOST,), source=Manual.UDEV)
 def tolerated(facts: Facts) -> Iterator[Fault]:
     """Yield rules that work although udev complains of them, with all other defects of their files."""
     return _rule_faults(facts, works=True)
@@ -185,7 +186,7 @@ def _lines_of(rules: Sequence[tuple[str, BrokenRule]]) -> dict[tuple[str, int], 
     return {(path, line): None for path, rule in rules for line in range(rule.line, rule.last + 1)}
 
 
-@rule("NFS106", "udev-rule-masked", WARNING, source=Manual.UDEV)
+@rule("NFS106", "udev-rule-masked", WARNING, needs=(HOST,), source=Manual.UDEV)
 def masking(facts: Facts) -> Iterator[Fault]:
     """Yield files that hide a packaged file of the same name, unless NFS105 reports their rules."""
     broken_files = {path for path, _ in broken_rules(facts)}
@@ -246,7 +247,7 @@ def _is_nfs_rules(file: UdevFile | RuleWriter) -> bool:
     return path.endswith(f"/{NFS_RULES}")
 
 
-@rule("NFS112", "udev-file-unread", WARNING, source=Manual.UDEV)
+@rule("NFS112", "udev-file-unread", WARNING, needs=(HOST,), source=Manual.UDEV)
 def unread(facts: Facts) -> Iterator[Fault]:
     """Yield files with a rule about the read-ahead that udev does not read, because of their names."""
     for writer in _unread_writers(facts):
@@ -291,7 +292,7 @@ def lost_kbs(facts: Facts) -> list[int]:
     return [kb for kb in (*broken_kbs, *(each.kb for each in _unread_writers(facts))) if kb is not None]
 
 
-@rule("NFS107", "udev-rule-outrun", WARNING, source=Manual.UDEV)
+@rule("NFS107", "udev-rule-outrun", WARNING, needs=(HOST,), source=Manual.UDEV)
 def outrun(facts: Facts) -> Iterator[Fault]:
     """Yield rules with a value that nfs-utils' rule overwrites, because its file comes later.
 

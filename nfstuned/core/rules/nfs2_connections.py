@@ -11,6 +11,7 @@ from nfstuned.core.nconnect.transport import transport_groups
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
+    HOST,
     INFO,
     LIVE,
     SAMPLE,
@@ -113,7 +114,7 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS209", "queue-depth-high", ADVICE, needs=(SAMPLE,), source=Manual.PERFORMANCE)
+@rule("NFS209", "queue-depth-high", ADVICE, needs=(LIVE, SAMPLE), source=Manual.PERFORMANCE)
 def queue_deep(facts: Facts) -> Iterator[Fault]:
     """Yield one Azure Files mount of each group with more requests at a time than are of use."""
     for group in _measured(facts):
@@ -129,7 +130,7 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS212", "nconnect-latency-bound", ADVICE, needs=(SAMPLE,), source=Manual.PERFORMANCE)
+@rule("NFS212", "nconnect-latency-bound", ADVICE, needs=(LIVE, SAMPLE), source=Manual.PERFORMANCE)
 def latency_bound(facts: Facts) -> Iterator[Fault]:
     """Yield one mount of each group with nconnect that has one request at a time."""
     for group in _measured(facts):
@@ -146,7 +147,7 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS210", "slot-table-unbounded", WARNING, source=Manual.SLOTS)
+@rule("NFS210", "slot-table-unbounded", WARNING, needs=(HOST,), source=Manual.SLOTS)
 def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 3 where its connections may have too many slots."""
     crowded = crowd(facts, SLOT_TABLE)
@@ -164,7 +165,7 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS211", "session-slots-low", ADVICE, source=Manual.SLOTS)
+@rule("NFS211", "session-slots-low", ADVICE, needs=(HOST,), source=Manual.SLOTS)
 def session_slots_low(facts: Facts) -> Iterator[Fault]:
     """Yield the first NetApp mount over NFS 4.1 where a session has few slots."""
     crowded = crowd(facts, SESSION_SLOTS)
@@ -283,6 +284,7 @@ def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
     "NFS214",
     "nfsmount-conf-ineffective",
     ERROR,
+    needs=(HOST,),
     source="https://man7.org/linux/man-pages/man5/nfsmount.conf.5.html",
 )
 def ineffective(facts: Facts) -> Iterator[Fault]:

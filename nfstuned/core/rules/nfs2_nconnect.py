@@ -24,8 +24,8 @@ from nfstuned.core.nconnect.transport import (
     transport_groups,
 )
 from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
-from nfstuned.core.rules.rule import ADVICE, ERROR, WARNING, Manual, name_others, rule, source_of
-from nfstuned.model.facts import Facts, Fault, Identity, Target
+from nfstuned.core.rules.rule import ADVICE, ERROR, KERNEL, WARNING, Manual, name_others, rule, source_of
+from nfstuned.model.facts import Facts, Fault, Identity, Need, Target
 from nfstuned.model.mounts import UTAB
 from nfstuned.model.policy import AZURE_FILES
 from nfstuned.parse.fields import some
@@ -135,19 +135,20 @@ def _is_above(target: Target, facts: Facts) -> bool:
 
 
 @rule("NFS203", "nconnect-unsupported-kernel", ERROR, source=Manual.NETAPP)
-def kernel_without_nconnect(facts: Facts) -> Iterator[Fault]:
+def kernel_without_nconnect(facts: Facts) -> Iterator[Fault | Need]:
     """Yield the mounts that ask for nconnect where the kernel does not know it: the cause is one."""
-    release = facts.snapshot.kernel
-    shown = any(target.live and "nconnect" in target.live.options for target in facts.nfs)
-    if release is None or shown:
+    release, distribution = facts.snapshot.kernel, facts.snapshot.distribution
+    if any(target.live and "nconnect" in target.live.options for target in facts.nfs):
         return
     asking = [
         (target, asked)
         for target in facts.nfs
         if (asked := last_asked(target.asked, "nconnect")) is not None
-        and not knows_nconnect(release, facts.snapshot.distribution, target.version)
+        and not (release and knows_nconnect(release, distribution, target.version))
     ]
-    if asking:
+    if asking and release is None:
+        yield from facts.lacks(KERNEL)
+    elif asking and release is not None:
         chief, asked = asking[0]
         places = dict.fromkeys(place for target, _ in asking if (place := _in_file(target)))
         yield Fault(

@@ -21,9 +21,9 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.policy.decision import matcher, provider_by_name
 from nfstuned.core.policy.endpoint import GENERIC, as_address, plain, split_source
-from nfstuned.core.rules.rule import ERROR, INFO, WARNING, Manual, rule
+from nfstuned.core.rules.rule import ERROR, HOST, INFO, KERNEL, NFS_UTILS, WARNING, Manual, rule
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
-from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_version, parse_options
 from nfstuned.model.mounts import UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.model.policy import AZURE_FILES, Policy
@@ -70,7 +70,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
             expected=",".join(_OF_NETWORK),
             remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
-            f"{place}{then_sudo(RELOAD_UNITS, image=facts.image)}",
+            f"{place}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
         )
 
 
@@ -88,24 +88,38 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
 
 
 @rule("NFS309", "foreign-options", ERROR, source="fs/nfs/fs_context.c, nfs(5), mount.cifs(8)")
-def foreign_options(facts: Facts) -> Iterator[Fault]:
+def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
     """Yield lines with options or values that the kernel or mount(8) refuses for their type of file system.
 
     The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
     that it cannot read.
     """
     for _, request in _requests(facts.targets):
+        if facts.snapshot.kernel is None and _depends_on_kernel(request):
+            yield from facts.lacks(KERNEL)
         strange, misused = _wrong(request, facts)
         versions: tuple[str, ...] = ()
         stale: tuple[str, ...] = ()
         if request.fstype not in SMB:
             options = parse_options(request.options)
             versions = _versions(options, facts.system.nfs_utils)
+            if versions and NFS_UTILS not in facts.has:
+                yield NFS_UTILS
+                versions = ()
             asked = nfs_version(request.fstype, options)
             if asked is not None and asked[0] == 4:  # noqa: PLR2004 - nfs_do_mount_v4
                 stale = tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
         if strange or misused or versions or stale:
             yield _refused(request, strange, misused, versions, stale)
+
+
+def _depends_on_kernel(request: Request) -> bool:
+    """Whether an option of SMB is refused by some kernels."""
+    if request.fstype not in SMB:
+        return False
+    renamed = option_names().renamed_smb
+    pairs = parse_options(request.options).pairs
+    return any(name in renamed or (name == "sec" and value in DROPPED_FLAVOURS) for name, value in pairs)
 
 
 def is_refused_line(request: Request, facts: Facts) -> bool:
@@ -256,7 +270,7 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS315", "unit-misnamed", ERROR, source="systemd.mount(5)")
+@rule("NFS315", "unit-misnamed", ERROR, needs=(HOST,), source="systemd.mount(5)")
 def misnamed_unit(facts: Facts) -> Iterator[Fault]:
     """Yield mount units that systemd refuses, because their name does not match their mount point."""
     for refused in facts.snapshot.misnamed:
@@ -361,7 +375,7 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
                 observed=request.source,
                 expected="one line a mount point",
                 remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out"
-                f"{then_sudo(RELOAD_UNITS, image=facts.image)}",
+                f"{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             )
 
 
@@ -371,7 +385,7 @@ def _is_automatic(request: Request) -> bool:
     return request.maker is Maker.MOUNT and automatic
 
 
-@rule("NFS310", "autofs-map", INFO, source="autofs(5)")
+@rule("NFS310", "autofs-map", INFO, needs=(HOST,), source="autofs(5)")
 def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     """Yield the automounter's entries for any key, and its maps that are not files."""
     # Not by line, as in _requests: the mount of a key in use has the same line without the wildcard.

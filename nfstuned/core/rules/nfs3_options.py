@@ -22,6 +22,7 @@ from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
     INFO,
+    KERNEL,
     WARNING,
     Manual,
     name_others,
@@ -32,7 +33,7 @@ from nfstuned.core.rules.rule import (
     where,
 )
 from nfstuned.core.samples.sample import LEASE_OPS
-from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import ONLY_V3, Options, Version, nfs_version, parse_options, version_text
 from nfstuned.model.policy import AZURE_BLOB, AZURE_FILES
 
@@ -201,15 +202,17 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 
 
 @rule("NFS305", "noresvport-missing", WARNING, source=Manual.MOUNTING)
-def reserved_port(facts: Facts) -> Iterator[Fault]:
+def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
     """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
     kernel = facts.snapshot.kernel
     for target, others in _once_a_superblock(facts):
         place = AZURE_FILES if target.is_azure_files else target.endpoint.provider
         since = _RESVPORT_MENDED.get(place)
-        if since is None or kernel is None or kernel.version >= since:
+        if since is None or last_of(target.options, "resvport", "noresvport") == "noresvport":
             continue
-        if last_of(target.options, "resvport", "noresvport") != "noresvport":
+        if kernel is None:
+            yield from facts.lacks(KERNEL)
+        elif kernel.version < since:
             yield Fault(
                 target.subject,
                 f"noresvport is missing, and kernels before {since[0]}.{since[1]} (this is {kernel.text}) "

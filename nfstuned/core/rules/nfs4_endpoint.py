@@ -18,7 +18,18 @@ from nfstuned.core.policy.endpoint import (
     same,
     split_source,
 )
-from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, NETWORK, WARNING, Manual, name_others, rule, unmount
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    HOST,
+    LIVE,
+    NETWORK,
+    WARNING,
+    Manual,
+    name_others,
+    rule,
+    unmount,
+)
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import Maker
@@ -161,7 +172,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
     "NFS405",
     "port-unreachable",
     ERROR,
-    needs=(NETWORK,),
+    needs=(HOST, NETWORK),
     source="https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/security/files-troubleshoot-linux-nfs",
 )
 def unreachable(facts: Facts) -> Iterator[Fault]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.rule import (
     ERROR,
+    HOST,
     LIVE,
     SAMPLE,
     WARNING,
@@ -33,7 +34,7 @@ _BAKE = f"sudo nfstuned bake --root DIR, {IN_IMAGE}"
 _AGAIN = "then unmount all NFSv4 mounts and mount them again"
 
 
-@rule("NFS413", "client-identity-generic", WARNING, source=Manual.CLIENT_ID)
+@rule("NFS413", "client-identity-generic", WARNING, needs=(HOST,), source=Manual.CLIENT_ID)
 def generic(facts: Facts) -> Iterator[Fault]:
     """Yield the name of an NFSv4 client that others are likely to have as well, or will have."""
     v4 = [target for target in facts.nfs if not is_v3(target.fstype, target.options)]

@@ -16,6 +16,7 @@ from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import TUNNEL_PORTS, as_address, is_loopback, plain, split_source
 from nfstuned.core.rules.rule import (
     ERROR,
+    HOST,
     WARNING,
     WATCHDOG,
     Manual,
@@ -37,7 +38,7 @@ _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
 
 
-@rule("NFS406", "tls-helper-down", ERROR, source=Manual.TLS)
+@rule("NFS406", "tls-helper-down", ERROR, needs=(HOST,), source=Manual.TLS)
 def helper_down(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts without a listener for their tunnel, or without a watchdog."""
     state = facts.system.tls
@@ -148,7 +149,7 @@ def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
     return mount.point != other.point and not before_and_after
 
 
-@rule("NFS409", "tls-wrong-cloud", WARNING, source=Manual.TLS)
+@rule("NFS409", "tls-wrong-cloud", WARNING, needs=(HOST,), source=Manual.TLS)
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts for which the helper's endpoint override is missing, or is another cloud's."""
     for target in facts.nfs:

@@ -11,7 +11,9 @@ from nfstuned.core.mounts.options import el8_build
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules.rule import (
     ERROR,
+    HOST,
     INFO,
+    KERNEL,
     LIVE,
     NETWORK,
     SAMPLE,
@@ -23,7 +25,7 @@ from nfstuned.core.rules.rule import (
     rule,
 )
 from nfstuned.model.change import quote
-from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.policy import AZURE_FILES
 from nfstuned.model.system import Interface, Route
 from nfstuned.parse.fields import some
@@ -45,12 +47,14 @@ _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
 
 @rule("NFS501", "kernel-readdir-hang", ERROR, source=Manual.TROUBLE)
-def readdir_hang(facts: Facts) -> Iterator[Fault]:
+def readdir_hang(facts: Facts) -> Iterator[Fault | Need]:
     """Yield a kernel with an NFS client that hangs while it lists large directories."""
     kernel = facts.snapshot.kernel
-    if kernel is None or not facts.nfs:
+    if not facts.nfs:
         return
-    if _READDIR_BROKEN <= kernel.version < _READDIR_MENDED or el8_build(kernel) == _EL84:
+    if kernel is None:
+        yield from facts.lacks(KERNEL)
+    elif _READDIR_BROKEN <= kernel.version < _READDIR_MENDED or el8_build(kernel) == _EL84:
         yield Fault(
             _KERNEL,
             f"{kernel.text} has an NFS client that hangs while it lists a large directory (Linux 5.11 to "
@@ -61,7 +65,7 @@ def readdir_hang(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS502", "helper-missing", ERROR, source=Manual.TROUBLE)
+@rule("NFS502", "helper-missing", ERROR, needs=(HOST,), source=Manual.TROUBLE)
 def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
@@ -85,7 +89,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS503", "idmapping-enabled", WARNING, source=Manual.TROUBLE)
+@rule("NFS503", "idmapping-enabled", WARNING, needs=(HOST,), source=Manual.TROUBLE)
 def id_mapping(facts: Facts) -> Iterator[Fault]:
     """Yield the NFS module's parameter that maps ids to names, where an Azure file share is used."""
     name = "nfs.nfs4_disable_idmapping"
@@ -134,13 +138,14 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
 
 
 @rule("NFS505", "kernel-old-for-depth", WARNING, source=Manual.SLOW)
-def kernel_without_io_depth(facts: Facts) -> Iterator[Fault]:
+def kernel_without_io_depth(facts: Facts) -> Iterator[Fault | Need]:
     """Yield a kernel that is too old for I/O depth on Azure Files."""
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version >= _IO_DEPTH_SINCE or not facts.azure_files:
+    if not facts.azure_files:
         return
-    build = el8_build(kernel)
-    if build is None or build < _EL86:
+    if kernel is None:
+        yield from facts.lacks(KERNEL)
+    elif kernel.version < _IO_DEPTH_SINCE and (el8_build(kernel) or 0) < _EL86:
         yield Fault(
             _KERNEL,
             f"{kernel.text} is older than Linux 5.0 and RHEL 8.6: the vendor supports no I/O depth above "

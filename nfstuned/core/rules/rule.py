@@ -17,12 +17,12 @@ from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, U
 from nfstuned.parse.fields import some
 
 ERROR, WARNING, ADVICE, INFO = Severity
-LIVE, NETWORK, SAMPLE, IMAGE = Need
+HOST, LIVE, NETWORK, SAMPLE, IMAGE, KERNEL, NFS_UTILS = Need
 
 
 def rule(
     id_: str, name: str, severity: Severity, *, source: str, needs: tuple[Need, ...] = ()
-) -> Callable[[Callable[[Facts], Iterator[Fault]]], Rule]:
+) -> Callable[[Callable[[Facts], Iterator[Fault | Need]]], Rule]:
     """Make a Rule of the function that yields its faults.
 
     An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel

@@ -30,6 +30,7 @@ from nfstuned.core.rules.nfs3_entries import is_refused_line
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
+    HOST,
     INFO,
     LIVE,
     SAMPLE,
@@ -58,7 +59,7 @@ def _mountable(facts: Facts) -> Iterator[Target]:
             yield target
 
 
-@rule("SMB601", "multichannel-unused", ADVICE, source=Manual.SMB)
+@rule("SMB601", "multichannel-unused", ADVICE, needs=(HOST,), source=Manual.SMB)
 def multichannel_unused(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that use one channel on a kernel that the vendor lists for more."""
     support = multichannel_support(facts.snapshot)
@@ -102,7 +103,7 @@ def _set_channels(target: Target, number: int) -> str:
     return f"set max_channels={number}{instead} in {place_to_change(target)}"
 
 
-@rule("SMB603", "multichannel-unsupported-kernel", WARNING, source=Manual.SMB)
+@rule("SMB603", "multichannel-unsupported-kernel", WARNING, needs=(HOST,), source=Manual.SMB)
 def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
     """Yield mounts of Azure Files that ask for channels on a kernel below those that the vendor lists."""
     support = multichannel_support(facts.snapshot)
@@ -271,7 +272,7 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("SMB613", "credentials-readable", WARNING, source=Manual.SMB_MOUNTING)
+@rule("SMB613", "credentials-readable", WARNING, needs=(HOST,), source=Manual.SMB_MOUNTING)
 def readable_credentials(facts: Facts) -> Iterator[Fault]:
     """Yield files with a login that others than their owner may read, once a file."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
@@ -296,6 +297,7 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
     "SMB610",
     "fips-with-ntlm",
     ERROR,
+    needs=(HOST,),
     source="https://learn.microsoft.com/en-us/troubleshoot/azure/azure-storage/files/connectivity/files-troubleshoot-linux-smb",
 )
 def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:

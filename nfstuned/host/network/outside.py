@@ -28,6 +28,8 @@ class Questions:
     """The addresses of live mounts: their routes and interfaces are looked up."""
     azure: bool = False
     """The machine is an Azure VM: its metadata service may be asked for the VM's size."""
+    links: bool = True
+    """Whether the routes and the interfaces of this machine are looked up."""
 
 
 class Outside(Protocol):
@@ -134,7 +136,7 @@ class LiveOutside(_Clock):
         from nfstuned.host.network.reach import reach  # noqa: PLC0415
 
         answers = resolve(self.root, questions.names, port=self.dns_port or DNS_PORT)
-        links = observe_links(self.root, _addresses(questions, answers))
+        links = observe_links(self.root, _addresses(questions, answers) if questions.links else ())
         groups = _places(questions, answers)
         reaches = reach(tuple(groups.values()))
         size, silent = vm_size(self.metadata or METADATA_URL) if questions.azure else (None, "")

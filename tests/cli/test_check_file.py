@@ -1,0 +1,264 @@
+"""`nfstuned check --fstab` with a file that is not this host's own: the file is judged, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+import xmlschema
+
+from nfstuned.cli.check import CheckOrder, run_check
+from nfstuned.host.network.outside import FixedOutside
+from nfstuned.host.root import Root
+from nfstuned.model.system import Answer, Network
+from nfstuned.parse.tree import FSTAB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nfstuned.host.network.outside import Questions
+    from tests.cli.conftest import Host, Run
+
+    MakeHost = Callable[[str], Host]
+
+HOST = "sa1.file.core.windows.net"
+PERFECT = f"{HOST}:/sa1/a /mnt/a nfs vers=4.1,nconnect=4,noresvport,_netdev,nofail 0 0\n"
+HOSTILE = ("helper-gone", "nic-single-queue", "mount-stalled", "mount-missing", "identity-generic")
+"""Hosts without mount.nfs, with a slow network card, and with mounts of their own that fail."""
+GUIDE = Path(__file__).parents[2] / "docs/guide.md"
+JUNIT = Path(__file__).parents[1] / "check/schemas/junit-10.xsd"
+OLD = ("--kernel", "4.18.0-193.el8.x86_64")
+PASTED = "//srv/s /mnt/s cifs credentials=/etc/c,_netdev,nofail,"
+
+
+class SealedRoot(Root):
+    """A root below which only nfstuned's configuration may be read; fstab's inode is compared."""
+
+    def _status(self, name: str) -> os.stat_result:
+        return os.stat(self.prefix + name) if name == FSTAB else super()._status(name)
+
+    def _full(self, name: str) -> str:
+        assert name.startswith("etc/nfstuned"), name
+        return super()._full(name)
+
+
+class Listener(FixedOutside):
+    """A world that keeps its questions."""
+
+    __slots__ = ("asked",)
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Keep the questions, and answer them."""
+        object.__setattr__(self, "asked", questions)
+        return super().ask(questions, offline=offline)
+
+
+@pytest.fixture
+def check(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """Return a function that judges a text on the standard input, offline."""
+
+    def run(text: str, *args: str, on: str = "no-nfs") -> Run:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+        return host(on).run("check", "--fstab", "-", "--offline", *args)
+
+    return run
+
+
+@pytest.mark.parametrize("on", HOSTILE)
+def test_a_perfect_line_is_clean_on_every_machine(on: str, check: Callable[..., Run]) -> None:
+    run = check(PERFECT, on=on)
+    assert (run.status, run.err) == (0, "")
+    assert run.out == (
+        "Nothing to report: 1 mount, 30 rules; 57 rules skipped (50 need a host or an image, "
+        "4 need the network, 3 need --kernel RELEASE)\n"
+    )
+
+
+def test_nothing_of_the_running_host_is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "fstab.new").write_text(PERFECT + "aznfs.example:/x /mnt/x aznfs soft,vers=4.1 0 0\n")
+    order = CheckOrder(fstab=str(tmp_path / "fstab.new"), offline=True)
+    assert run_check(SealedRoot(str(tmp_path)), order) == 1
+
+
+def test_the_resolver_is_asked_about_names_and_nothing_else(
+    host: MakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fstab.new"
+    file.write_text(PERFECT + "nas.example.com:/x /mnt/x nfs vers=4.1,nofail,_netdev 0 0\n")
+    gone = Answer("nas.example.com", error="NXDOMAIN")
+    world = Listener(Network(answers=(Answer(HOST, ("10.10.10.10",)), gone)))
+    assert run_check(Root(str(host("helper-gone").tree)), CheckOrder(fstab=str(file)), world) == 1
+    asked: Questions = world.asked  # type: ignore[attr-defined]  # its own slot
+    assert (asked.names, asked.servers, asked.addresses) == ((HOST, gone.host), (), ())
+    assert (asked.azure, asked.links) == (False, False)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "NFS408" in out
+    assert "NFS405" not in out
+
+
+def test_the_configuration_of_this_host_counts(host: MakeHost, tmp_path: Path) -> None:
+    file = tmp_path / "fstab.new"
+    file.write_text("nas:/x /mnt/x nfs vers=4.1,nofail,_netdev 0 0\n")
+    here = host("no-nfs")
+    words = ("check", "--fstab", str(file), "--offline")
+    assert "NFS201" not in here.run(*words).out
+    here.configure(
+        '[profile.fast]\ninherits = "generic"\nnconnect = 8\n'
+        '[[policy]]\nmatch = {server = "nas"}\nprofile = "fast"\n'
+    )
+    assert "the profile fast asks for nconnect=8" in here.run(*words).out
+
+
+@pytest.mark.parametrize("way", [os.link, os.symlink, None])
+def test_the_hosts_own_fstab_is_judged_with_the_host(
+    way: Callable[[Path, Path], None] | None, host: MakeHost, tmp_path: Path
+) -> None:
+    here = host("helper-gone")
+    own, other = here.tree / "etc/fstab", here.tree / "other"
+    if way is not None:
+        way(own, other)
+    run = here.run("check", "--offline", "--fstab", str(own if way is None else other))
+    assert "NFS502" in run.out
+    copy = tmp_path / "copy"
+    copy.write_bytes(own.read_bytes())
+    assert "NFS502" not in here.run("check", "--offline", "--fstab", str(copy)).out
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "ids"),
+    [
+        (PERFECT, OLD, ["NFS203", "NFS505"]),
+        (PERFECT, ("--kernel", "5.11.0-16-generic"), ["NFS501"]),
+        (PERFECT, ("--kernel", "6.12.1"), []),
+        (PERFECT.replace("noresvport,", ""), ("--kernel", "5.14.0-427.el9"), ["NFS305"]),
+        (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), (), []),
+        (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), ("--nfs-utils", "2.5.2"), []),
+        (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), ("--nfs-utils", "1:2.6.4-3+deb12u1"), ["NFS309"]),
+        (f"{PASTED}sec=ntlm 0 0\n", (), []),
+        (f"{PASTED}sec=ntlm 0 0\n", ("--kernel", "5.15"), ["NFS309"]),
+    ],
+)
+def test_the_kernel_and_nfs_utils_are_those_that_are_given(
+    text: str, options: tuple[str, ...], ids: list[str], check: Callable[..., Run]
+) -> None:
+    findings = check(text, *options, "--select", "NFS2,NFS3,NFS5", "--format", "json").document["findings"]
+    assert [finding["rule"] for finding in findings] == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "needed"),
+    [
+        (PERFECT, "NFS501,NFS309,NFS502", {"NFS501": ["kernel"], "NFS502": ["host"]}),
+        (PERFECT.replace("nfs vers", "ext4 vers"), "NFS501", {}),
+        (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), "NFS309", {"NFS309": ["nfs_utils"]}),
+        (PERFECT.replace("nconnect=4,", ""), "NFS203,NFS305", {}),
+        (PERFECT.replace("noresvport,", ""), "NFS203,NFS305", {"NFS203": ["kernel"], "NFS305": ["kernel"]}),
+        (f"{PASTED}sec=ntlm 0 0\n", "NFS309,NFS501", {"NFS309": ["kernel"]}),
+        (f"{PASTED}vers=3.1.1 0 0\n", "NFS309,NFS501,NFS505", {}),
+    ],
+)
+def test_a_rule_that_needs_a_version_for_a_line_names_the_option(
+    text: str, rules: str, needed: dict[str, list[str]], check: Callable[..., Run]
+) -> None:
+    run = check(text, "--select", rules, "--format", "json")
+    assert run.status == 0
+    assert {row["rule"]: row["needs"] for row in run.document["skipped"]} == needed
+    shown = check(text, "--select", rules).out
+    for need, option in (("kernel", "--kernel RELEASE"), ("nfs_utils", "--nfs-utils VERSION")):
+        assert shown.count(option) == ([need] in needed.values())
+
+
+def test_remedies_name_the_line_and_no_command_for_a_running_host(check: Callable[..., Run]) -> None:
+    lines = (
+        "srv:/a /mnt/a nfs soft,rsize=4096,udp,nolock 0 0",
+        "srv:/b /mnt/a nfs vers=4.1,nconnect=8 0 0",
+        "srv:/c /mnt/c nfs vers=4.1,sec=krb5,nconnect=8,remount 0 0",
+        "//srv/d /mnt/d cifs vers=1.0,cache=none,password=x 0 0",
+        f"{HOST}:/sa1/e /mnt/e nfs vers=4.1,nconnect=16 0 0",
+        "10.1.2.3:/f /mnt/f aznfs vers=3,sec=krb5 0 0",
+    )
+    findings = check("\n".join(lines) + "\n", "--format", "json").document["findings"]
+    assert len({finding["rule"] for finding in findings}) > len(lines)
+    assert [one for one in findings if "sudo" in one["remedy"] or "systemctl" in one["remedy"]] == []
+    assert {one["subject"].partition(":")[0] for one in findings} == {"-"}
+
+
+@pytest.mark.parametrize("form", ["json", "junit", "sarif"])
+def test_programs_get_the_kernel_that_was_given(form: str, check: Callable[..., Run]) -> None:
+    run = check(PERFECT, *OLD, "--format", form)
+    assert run.status == 1
+    if form == "json":
+        assert run.document["kernel"] == {"release": OLD[1], "distribution": None}
+        assert check(PERFECT, "--format", "json").document["kernel"]["release"] is None
+    elif form == "junit":
+        xmlschema.XMLSchema(JUNIT).validate(run.out)
+        assert run.out.count('<testcase name="NFS203 nconnect-unsupported-kernel: -:1"') == 1
+    else:
+        (first, *_) = json.loads(run.out)["runs"][0]["results"]
+        assert first["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "-"}
+
+
+def test_the_guide_shows_real_runs(
+    host: MakeHost, monkeypatch: pytest.MonkeyPatch, golden: Callable[[Path, str], None]
+) -> None:
+    text = GUIDE.read_text()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    here = host("no-nfs")
+    for command in re.findall(r"\$ printf '(.*)' \| nfstuned (check --fstab - .*)\n", text):
+        line = command[0].replace("\\n", "\n")
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(line.encode())))
+        start = text.index(f"{command[1]}\n") + len(command[1]) + 1
+        text = text[:start] + here.run(*command[1].split()).out + text[_end(text, start) :]
+    golden(GUIDE, text)
+
+
+def _end(text: str, start: int) -> int:
+    """Return where a command's output ends: at the next command, or with the block."""
+    return min(place for mark in ("$ printf", "```") if (place := text.find(mark, start)) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--kernel", "6.1.0"), "--kernel: this host is judged with its own; --fstab"),
+        (("--nfs-utils", "2.6.4"), "--nfs-utils: this host is judged with its own; --fstab"),
+        (("--root", "TREE", "--fstab", "FILE", "--kernel", "6.1.0"), "--kernel: the image has its own"),
+        (
+            ("--fstab", "TREE/etc/fstab", "--kernel", "6.1.0"),
+            "is this host's own fstab, which is judged with",
+        ),
+        (("--fstab", "FILE", "--sample", "3"), "--sample: FILE is judged alone"),
+        (("--fstab", "FILE", "--kernel", ""), "'' is no release of a kernel, such as 5.14.0-427.el9"),
+        (
+            ("--fstab", "FILE", "--kernel", "rhel9"),
+            "'rhel9' is no release of a kernel, such as 5.14.0-427.el9",
+        ),
+        (("--fstab", "FILE", "--kernel", "6"), "'6' is no release of a kernel"),
+        (("--fstab", "FILE", "--kernel", "6.1\n"), r"'6.1\n' is no release of a kernel"),
+        (("--fstab", "FILE", "--nfs-utils", "v2"), "'v2' is no version of nfs-utils, such as 2.6.4"),
+        (("--fstab", "FILE", "--nfs-utils", "nfs-utils-2.5.4"), "is no version of nfs-utils, such as 2.6.4"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_with_the_reason(
+    words: tuple[str, ...], message: str, host: MakeHost, tmp_path: Path
+) -> None:
+    here = host("clean")
+    (tmp_path / "fstab").write_text(PERFECT)
+    places = {"TREE": str(here.tree), "FILE": str(tmp_path / "fstab")}
+    for name, place in places.items():
+        words = tuple(word.replace(name, place) for word in words)
+        message = message.replace(name, place)
+    run = here.run("check", *words)
+    assert (run.status, run.out) == (click.UsageError.exit_code, "")
+    assert message in " ".join(run.err.split())
