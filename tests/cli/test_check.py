@@ -68,8 +68,9 @@ class Rules:
     def are(self, *rules: Rule) -> None:
         """Replace the catalogue's."""
         self.patch.setattr(checking, "RULES", rules)
-        self.patch.setattr("nfstuned.core.rules.catalogue.CATALOGUE", (CRASHED, *rules))
+        # The view is imported with the whole catalogue, which comes back after the test.
         self.patch.setattr("nfstuned.view.ci.CATALOGUE", (CRASHED, *rules))
+        self.patch.setattr("nfstuned.core.rules.catalogue.CATALOGUE", (CRASHED, *rules))
 
 
 @pytest.fixture
