@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 
 from nfstuned.core.bench import plan
-from nfstuned.core.bench.compare import from_memory, over_fetch
+from nfstuned.core.bench.compare import BenchError, from_memory, over_fetch
 from nfstuned.core.bench.connections import (
     compared_connections,
     own_mount,
     own_mount_obstacle,
     unlike_setting,
 )
-from nfstuned.core.bench.plan import CannotMeasureError, Step
+from nfstuned.core.bench.plan import Step
 from nfstuned.core.policy.decision import classify, decide, wanted_connections
 from nfstuned.core.readahead.evidence import KERNEL_KB
 from nfstuned.core.samples.rates import make_look
@@ -69,7 +69,7 @@ class Ground:
 
     @classmethod
     def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
-        """Return the NFS mount that a folder is on, without touching it. Raises CannotMeasureError."""
+        """Return the NFS mount that a folder is on, without touching it. Raises BenchError."""
         snapshot = observe_host(root)
         inside = [
             (len(mount.point), superblock, mount)
@@ -78,7 +78,7 @@ class Ground:
             if folder == mount.point or folder.startswith(mount.point.rstrip("/") + "/")
         ]
         if not inside:
-            raise CannotMeasureError(f"{folder} is on no NFS mount: see nfstuned status")
+            raise BenchError(f"{folder} is on no NFS mount: see nfstuned status")
         _, superblock, mount = max(inside, key=lambda entry: entry[0])
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
@@ -135,31 +135,31 @@ class Ground:
 def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
     """Return the settings that a job is run under by turns; none where the suite looks for the best.
 
-    Raises CannotMeasureError.
+    Raises BenchError.
     """
     suite = order.suite
     if suite.varies is Varies.CONNECTIONS:
         if reason := own_mount_obstacle(ground.mount):
-            raise CannotMeasureError(f"{ground.mount.point} can have no second set of connections: {reason}")
+            raise BenchError(f"{ground.mount.point} can have no second set of connections: {reason}")
         most = compared_connections(order.connections, ground.connections, ground.target_connections)
         if most is None:
-            raise CannotMeasureError(
+            raise BenchError(
                 f"there is nothing to compare: the mount has one connection, and profile {ground.profile} "
                 "asks for no more; --nconnect 4 compares one with four"
             )
         several = BenchSetting(f"{most} connections", connections=most)
         return BenchSetting("1 connection", connections=1), several
     if order.connections is not None:
-        raise CannotMeasureError(f"suite {suite.name} does not compare connections: --suite nconnect does")
+        raise BenchError(f"suite {suite.name} does not compare connections: --suite nconnect does")
     if order.compare:
         if suite.varies is not Varies.READ_AHEAD:
-            raise CannotMeasureError(
+            raise BenchError(
                 f"suite {suite.name} reads and writes past the page cache, so that no read-ahead can "
                 "change it: --compare is for the suites quick, model-loading and read-ahead"
             )
         target = ground.target_kb
         if target is None or target == KERNEL_KB:
-            raise CannotMeasureError(
+            raise BenchError(
                 f"there is nothing to compare: profile {ground.profile} asks for no other read-ahead "
                 f"than the kernel's {KERNEL_KB} KiB; --suite read-ahead looks for a better one"
             )
@@ -171,41 +171,41 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
 def demand_space(ground: Ground, order: BenchOrder) -> int:
     """Return the free bytes on the mount.
 
-    Raises CannotMeasureError where a suite's files have no space, or may not be made.
+    Raises BenchError where a suite's files have no space, or may not be made.
     """
     folder, need = order.folder, int(order.suite.bytes_on_disk * _SPACE)
     guard = Guard(new_record(record_folder(ground.root)), folder)
     try:
         known = guard.space(folder)
     except OSError as error:
-        raise CannotMeasureError(_reason(error)) from None
+        raise BenchError(_reason(error)) from None
     finally:
         guard.end()
     free = known["free_bytes"]
     if known["read_only"]:
-        raise CannotMeasureError(f"{folder} is mounted read-only: bench has to make files of its own")
+        raise BenchError(f"{folder} is mounted read-only: bench has to make files of its own")
     if not known["writable"]:
-        raise CannotMeasureError(f"{folder}: this user may not make files there")
+        raise BenchError(f"{folder}: this user may not make files there")
     if free < need:
         less = f"{need >> 20} MiB are needed and {free >> 20} MiB are free: --size makes the files smaller"
-        raise CannotMeasureError(f"{folder}: {less}")
+        raise BenchError(f"{folder}: {less}")
     return free
 
 
 def run_bench(ground: Ground, order: BenchOrder, show: Callable[[str], object]) -> Bench:
     """Measure, and put everything back, however it ends; `show` gets the name of each step.
 
-    The runs before an error are in the result, with the reason. Raises CannotMeasureError or OSError before
-    the first run; CannotMeasureError also where something interrupts the measurement and not all is put back.
+    The runs before an error are in the result, with the reason. Raises BenchError or OSError before
+    the first run; BenchError also where something interrupts the measurement and not all is put back.
     """
     compared = settings(ground, order)
     if compared and compared[0].connections is not None and os.geteuid() != 0:
-        raise CannotMeasureError(
+        raise BenchError(
             f"only root can mount a second time to compare connections: sudo nfstuned bench {order.folder}"
         )
     program, records = fio.version(), record_folder(ground.root)
     if problem := restore_leftovers(records, order.folder):
-        raise CannotMeasureError(f"an earlier measurement is not cleaned up: {problem}")
+        raise BenchError(f"an earlier measurement is not cleaned up: {problem}")
     began, ended = datetime.now(timezone.utc).replace(microsecond=0), ""
     values = plan.candidates(ground.target_kb, ground.superblock.read_ahead_kb)
     with _opened_bdi(ground, compared, order) or nullcontext() as bdi:
@@ -220,11 +220,11 @@ def run_bench(ground: Ground, order: BenchOrder, show: Callable[[str], object]) 
                     turn = f"run {step.turn}" if step.turn else "warm-up"
                     show(f"{step.job.name}, {step.setting.name}, {turn}")
                     work.run(step)
-            except (CannotMeasureError, OSError) as error:  # the guard may have ended
+            except (BenchError, OSError) as error:  # the guard may have ended
                 ended = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
         except BaseException as error:
             if left := guard.end():
-                raise CannotMeasureError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
+                raise BenchError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
             raise
     unrestored = "; ".join(guard.end())
     ran = {run.setting for run in work.runs}
@@ -248,32 +248,30 @@ def _reason(error: BaseException) -> str:
 
 
 def _opened_bdi(ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder) -> Bdi | None:
-    """Return the superblock's read-ahead; None where it stays as it is. Raises CannotMeasureError."""
+    """Return the superblock's read-ahead; None where it stays as it is. Raises BenchError."""
     if compared and all(setting.read_ahead_kb is None for setting in compared):
         return None
     try:
         bdi = Bdi(ground.root, ground.superblock.device)
     except PermissionError:
-        raise CannotMeasureError(
-            f"only root can set a read-ahead: sudo nfstuned bench {order.folder}"
-        ) from None
+        raise BenchError(f"only root can set a read-ahead: sudo nfstuned bench {order.folder}") from None
     except OSError as error:
-        raise CannotMeasureError(f"{ground.mount.point}: {error.strerror}") from None
+        raise BenchError(f"{ground.mount.point}: {error.strerror}") from None
     if bdi.inode != ground.superblock.bdi:
-        raise CannotMeasureError(f"{ground.mount.point} was unmounted")
+        raise BenchError(f"{ground.mount.point} was unmounted")
     return bdi
 
 
 def _read_ahead(bdi: Bdi, wanted_kb: int | None = None) -> int:
-    """Set a read-ahead, if one is wanted, and return its value. Raises CannotMeasureError."""
+    """Set a read-ahead, if one is wanted, and return its value. Raises BenchError."""
     try:
         if wanted_kb is not None:
             bdi.write_kb(wanted_kb)
         return bdi.read_kb()
     except OSError as error:
-        raise CannotMeasureError(f"{bdi.name}: {error.strerror}") from None
+        raise BenchError(f"{bdi.name}: {error.strerror}") from None
     except ParseError as error:
-        raise CannotMeasureError(str(error)) from None
+        raise BenchError(str(error)) from None
 
 
 @dataclass(slots=True, eq=False)
@@ -289,7 +287,7 @@ class _Measurement:
     """Without the warm-up."""
 
     def prepare(self, compared: Sequence[BenchSetting]) -> None:
-        """Have the read-ahead kept, and try each own mount once. Raises CannotMeasureError and OSError."""
+        """Have the read-ahead kept, and try each own mount once. Raises BenchError and OSError."""
         if self.bdi is not None:
             self.guard.ask("keep_read_ahead", self.bdi.name, self.bdi.inode, _read_ahead(self.bdi))
         try:
@@ -297,20 +295,20 @@ class _Measurement:
                 if setting.connections is not None:
                     self._mount(setting.connections)
             self._unmount()
-        except CannotMeasureError as error:
+        except BenchError as error:
             reason = f"{self.ground.mount.point} cannot be mounted a second time: {error}"
-            raise CannotMeasureError(reason) from None
+            raise BenchError(reason) from None
 
     def make_files(self, suite: Suite, show: Callable[[str], object]) -> None:
-        """Make the folder and the files of a suite. Raises CannotMeasureError and OSError."""
+        """Make the folder and the files of a suite. Raises BenchError and OSError."""
         self.guard.ask("make", self.guard.folder, self.ground.mount.point)
         for job in suite.layouts:
             show(f"making {job.threads * job.files} files of {job.file_bytes >> 20} MiB")
             if problem := fio.lay_out(job, self.guard.folder, self.guard.run):
-                raise CannotMeasureError(f"the files could not be made: {problem}")
+                raise BenchError(f"the files could not be made: {problem}")
 
     def run(self, step: Step) -> None:
-        """Make a run; it has the reason where it does not count. Raises CannotMeasureError and OSError."""
+        """Make a run; it has the reason where it does not count. Raises BenchError and OSError."""
         turn, job, setting = step
         folder, wanted_kb = self.guard.folder, setting.read_ahead_kb
         if setting.connections is not None:
@@ -319,7 +317,7 @@ class _Measurement:
         if self.bdi is not None and wanted_kb is not None:
             value = _read_ahead(self.bdi, wanted_kb)
             if value != wanted_kb:
-                raise CannotMeasureError(f"the kernel made {value} of a read-ahead of {wanted_kb} KiB")
+                raise BenchError(f"the kernel made {value} of a read-ahead of {wanted_kb} KiB")
         before = self._counters()
         delivered, problem = fio.run_job(job, folder, self.guard.run)
         after = self._counters()
@@ -332,7 +330,7 @@ class _Measurement:
         if turn != plan.WARM_UP:
             self.runs.append(Run(job.name, setting.name, turn, delivered, ratio, problem))
         if problem and delivered is None:
-            raise CannotMeasureError(f"{job.name}: {problem}")
+            raise BenchError(f"{job.name}: {problem}")
 
     def _counters(self) -> Look:
         """Return the counters of bench's own mount, or of the mount itself without one."""
@@ -343,7 +341,7 @@ class _Measurement:
         return Look(time.time(), time.monotonic(), (shown,) if shown else ())
 
     def _mount(self, connections: int) -> None:
-        """Have a mount with its own number of connections, and check the number. Raises CannotMeasureError.
+        """Have a mount with its own number of connections, and check the number. Raises BenchError.
 
         The mount itself cannot serve: each setting needs its exact number of connections, and a mount that
         joins a transport group gets the connections that the group has.
@@ -356,7 +354,7 @@ class _Measurement:
             self.guard.ask("mount", asdict(wanted))
         except OSError as error:
             about = f"mounting {wanted.source} with {wanted.options}"
-            raise CannotMeasureError(f"{about}: {_reason(error)}") from None
+            raise BenchError(f"{about}: {_reason(error)}") from None
         self.mounted = wanted
         stanza = own_stanza(self.ground.root, self.guard)
         try:
@@ -365,19 +363,19 @@ class _Measurement:
             shown = None
         if shown != connections:
             has = "an unknown number of" if shown is None else shown
-            raise CannotMeasureError(
+            raise BenchError(
                 f"with nconnect={connections} it has {has} connections: it shares those of another mount, "
                 "or the kernel has no nconnect"
             )
 
     def _unmount(self) -> None:
-        """Unmount bench's own mount, if there is one. Raises CannotMeasureError."""
+        """Unmount bench's own mount, if there is one. Raises BenchError."""
         if self.mounted is not None:
             try:
                 self.guard.ask("unmount")
             except OSError as error:
                 reason = f"unmounting {self.mounted.source}: {_reason(error)}"
-                raise CannotMeasureError(reason) from None
+                raise BenchError(reason) from None
             self.mounted = None
 
 

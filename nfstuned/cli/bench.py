@@ -16,7 +16,7 @@ from nfstuned.cli.messages import note, terminal_width, usable_policy
 from nfstuned.cli.options import format_option
 from nfstuned.core.bench.compare import (
     Against,
-    NotComparableError,
+    BenchError,
     against,
     demand_same_jobs,
     has_all_results,
@@ -26,7 +26,6 @@ from nfstuned.core.bench.connections import MOST
 from nfstuned.core.bench.plan import (
     LIKELY_TRIED,
     ROUND_TRIPS,
-    CannotMeasureError,
     scaled,
     seconds,
     with_jobs,
@@ -100,7 +99,7 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
             return FAILED
         with _step_line() as show:
             result = run_bench(ground, order, show)
-    except (CannotMeasureError, NotComparableError, ParseError) as error:
+    except (BenchError, ParseError) as error:
         note(str(error))
         return FAILED
     except OSError as error:
@@ -110,12 +109,12 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
 
 
 def _earlier(file: str, chosen: Suite, compared: Sequence[BenchSetting]) -> Bench:
-    """Return an earlier measurement of the same jobs. Raises NotComparableError, OSError and ParseError."""
+    """Return an earlier measurement of the same jobs. Raises BenchError, OSError and ParseError."""
     before = read_bench(file)
     try:
         demand_same_jobs(before, chosen, compared)
-    except NotComparableError as error:
-        raise NotComparableError(f"{file}: {error}") from None
+    except BenchError as error:
+        raise BenchError(f"{file}: {error}") from None
     if problem := lack_of_runs(before, chosen):
         note(problem)
     return before
@@ -146,7 +145,7 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
     if before is not None:
         try:
             compared = against(before, result)
-        except NotComparableError as error:
+        except BenchError as error:
             note(f"not compared: {error}")
             status = INCOMPLETE
     if wish.form == "text":

@@ -14,7 +14,7 @@ from nfstuned.core.bench.compare import (
     best_read_aheads,
     differences,
     proposed,
-    spread_of,
+    spread,
 )
 from nfstuned.core.samples.sample import speed
 from nfstuned.model.bench import (
@@ -64,7 +64,7 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     rows = []
     for job in bench.suite.jobs:
         for setting in bench.settings:
-            middle, *others = (spread_of(bench, job.name, setting, key) for key in FIGURES)
+            middle, *others = (spread(bench.runs, job.name, setting.name, key) for key in FIGURES)
             if middle is not None:
                 rates = speed(middle.median), speed(middle.least), speed(middle.most)
                 numbers = (
@@ -163,11 +163,11 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             {
                 "job": job.name,
                 "setting": setting.name,
-                **{key: _or_null(spread_of(bench, job.name, setting, key)) for key in FIGURES},
+                **{key: _or_null(spread(bench.runs, job.name, setting.name, key)) for key in FIGURES},
             }
             for job in bench.suite.jobs
             for setting in bench.settings
-            if spread_of(bench, job.name, setting) is not None
+            if spread(bench.runs, job.name, setting.name) is not None
         ],
         "differences": [
             {

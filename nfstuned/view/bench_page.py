@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import ClassVar
+from itertools import groupby
 
-from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against, proposed, spread_of
+from nfstuned.core.bench.compare import LEAST_DIFFERENCE, LEAST_RUNS, Against, proposed, spread
 from nfstuned.core.samples.sample import figure, speed
 from nfstuned.model.bench import Bench, BenchSetting, Job, Spread
 from nfstuned.parse.fields import count
@@ -35,12 +35,7 @@ HOW_TO_READ = (
     "or more; else the difference may be chance. Every scale of throughput and latency begins at 0. More "
     "throughput is better, more latency is worse."
 )
-WIDTH = 500
 _COLOURS = 4
-_HEADING, _ROW = 22, 20
-"""How high a job's name and a bar with its room are."""
-_VALUES = 74
-"""How wide the numbers behind the bars are."""
 _NAME_WIDTH = 22
 """Characters of a bar's name."""
 
@@ -85,12 +80,11 @@ class PlotPoint:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """A figure of jobs under settings, with one scale from 0 on."""
+    """A figure of jobs under settings, with one scale from 0 on; the template has the places."""
 
     title: str
     quantity: Quantity
     points: tuple[PlotPoint, ...]
-    width: ClassVar[int] = WIDTH
 
     @property
     def description(self) -> str:
@@ -105,38 +99,17 @@ class _Chart:
 
 @dataclass(frozen=True, slots=True)
 class BarChart(_Chart):
-    """Bars from the left to the right, each with its name: its job's where each job has a single setting."""
-
-    left: ClassVar[int] = 150
+    """Bars from the left to the right, each with its name."""
 
     @property
-    def rows(self) -> tuple[tuple[int, str, PlotPoint | None], ...]:
-        """The names of jobs with their upper edges, and of bars with their middles."""
-        rows: list[tuple[int, str, PlotPoint | None]] = []
-        y, job = 2, ""
-        for bar in self.points:
-            if self._has_headings and bar.job != job:
-                rows.append((y, bar.job, None))
-                y += _HEADING
-            job = bar.job
-            name = short_name(bar.setting) if self._has_headings else job
-            rows.append((y + _ROW // 2, shorten(name, _NAME_WIDTH), bar))
-            y += _ROW
-        return tuple(rows)
-
-    @property
-    def height(self) -> int:
-        """The height without the numbers of the scale."""
-        headings = len({bar.job for bar in self.points}) if self._has_headings else 0
-        return 4 + headings * _HEADING + len(self.points) * _ROW
-
-    @property
-    def _has_headings(self) -> bool:
-        return len({bar.colour for bar in self.points}) > 1
-
-    def x(self, value: float) -> float:
-        """Return the place of a number."""
-        return self.left + value / self.ticks[-1] * (self.width - self.left - _VALUES)
+    def groups(self) -> tuple[tuple[str, tuple[tuple[str, PlotPoint], ...]], ...]:
+        """The bars with their names, below the heading of their job; each job with one setting has none."""
+        if len({bar.colour for bar in self.points}) == 1:
+            return (("", tuple((shorten(bar.job, _NAME_WIDTH), bar) for bar in self.points)),)
+        return tuple(
+            (job, tuple((shorten(short_name(bar.setting), _NAME_WIDTH), bar) for bar in bars))
+            for job, bars in groupby(self.points, lambda bar: bar.job)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +119,11 @@ class Curve(_Chart):
     present_kb: int | None
     """The value before the measurement; None where it is not known or not on the curve."""
     proposed_kb: int | None
-    height: ClassVar[int] = 270
-    left: ClassVar[int] = 78
-    right: ClassVar[int] = WIDTH - 18
-    ceiling: ClassVar[int] = 42
-    floor: ClassVar[int] = 270 - 44
-
-    @property
-    def values_kb(self) -> tuple[int, ...]:
-        """The read-aheads of the points."""
-        return tuple(point.setting.read_ahead_kb or 1 for point in self.points)
 
     @property
     def powers(self) -> tuple[int, ...]:
         """The powers of two from the least read-ahead to the largest."""
-        first, last = (self.values_kb[0] - 1).bit_length(), self.values_kb[-1].bit_length()
+        first, last = (self._kb(0) - 1).bit_length(), self._kb(-1).bit_length()
         return tuple(1 << power for power in range(first, last))
 
     @property
@@ -172,14 +135,12 @@ class Curve(_Chart):
         named = ((present, "present"), (best, "proposed"))
         return tuple((kb, f"{name}: {kb} KiB") for kb, name in named if kb is not None)
 
-    def x(self, kb: float) -> float:
-        """Return the place of a read-ahead."""
-        least, most = self.values_kb[0], self.values_kb[-1]
-        return self.left + math.log2(kb / least) / math.log2(most / least) * (self.right - self.left)
+    def part(self, kb: int) -> float:
+        """Return the place of a read-ahead between the least, 0, and the largest, 1."""
+        return math.log2(kb / self._kb(0)) / math.log2(self._kb(-1) / self._kb(0))
 
-    def y(self, value: float) -> float:
-        """Return the place of a number."""
-        return self.floor - value / self.ticks[-1] * (self.floor - self.ceiling)
+    def _kb(self, index: int) -> int:
+        return self.points[index].setting.read_ahead_kb or 1
 
 
 def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
@@ -208,7 +169,7 @@ def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
 
 def _points(bench: Bench, job: Job, quantity: Quantity) -> Iterator[PlotPoint]:
     for number, setting in enumerate(bench.settings):
-        middle = spread_of(bench, job.name, setting, quantity.key)
+        middle = spread(bench.runs, job.name, setting.name, quantity.key)
         if middle is not None:
             description = f"{job.name}, {short_name(setting)}: {quantity.text(middle)}"
             yield PlotPoint(job.name, setting, colour(number), middle, description)
@@ -220,15 +181,13 @@ def colour(number: int) -> str:
 
 
 def _curve(bench: Bench, job: Job, quantity: Quantity) -> Curve:
-    known = (point for point in _points(bench, job, quantity) if point.setting.read_ahead_kb)
-    points = tuple(sorted(known, key=lambda point: point.setting.read_ahead_kb or 0))
+    by_kb = {kb: point for point in _points(bench, job, quantity) if (kb := point.setting.read_ahead_kb)}
     present, best = bench.mount.read_ahead_kb, proposed(bench)
-    values = [point.setting.read_ahead_kb or 0 for point in points]
-    inside = range(values[0], values[-1] + 1)
+    inside = range(min(by_kb), max(by_kb) + 1)
     return Curve(
         f"{job.name}: {quantity.title} over the read-ahead",
         quantity,
-        points,
+        tuple(by_kb[kb] for kb in sorted(by_kb)),
         present if present in inside else None,
         best.read_ahead_kb if best is not None and best.read_ahead_kb in inside else None,
     )

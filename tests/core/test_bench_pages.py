@@ -102,7 +102,7 @@ def test_the_document_has_every_number_of_the_pictures(bench: Bench) -> None:
                 "count": middle.count,
             } in known
         if isinstance(chart, Curve):
-            assert set(chart.values_kb) <= set(kb.values())
+            assert {point.setting.read_ahead_kb for point in chart.points} <= set(kb.values())
             assert chart.present_kb == document["mount"]["read_ahead_kb"]
             assert chart.proposed_kb == document["proposed_read_ahead_kb"]
 
@@ -125,7 +125,8 @@ def test_a_search_has_curves_by_the_logarithm_with_both_values_marked() -> None:
     first, latency, *_ = bench_charts(SEARCHED)
     assert isinstance(first, Curve)
     assert isinstance(latency, Curve)
-    assert list(first.values_kb) == sorted(first.values_kb)
+    values = [point.setting.read_ahead_kb or 0 for point in first.points]
+    assert values == sorted(values)
     svg = drawing(first)
     places = [float(circle.attrib["cx"]) for circle in tags(svg, "circle")]
     step = places[1] - places[0]  # from 128 to 256

@@ -56,14 +56,14 @@ def test_an_error_is_its_number_and_words_before_the_document_are_no_matter() ->
         '{"jobs": [{"read": 1}]}',
     ],
 )
-def test_what_is_no_document_says_so(text: str) -> None:
-    with pytest.raises(ParseError, match=r"^fio: its output"):
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(ParseError, match=r"^fio: its output has no figures"):
         parse_fio(text, Pattern.READ)
 
 
 @pytest.mark.parametrize("value", [None, "7", True, -1.0, [], float("nan")])
-def test_a_figure_that_is_no_number_is_named(value: object) -> None:
-    with pytest.raises(ParseError, match="bw_bytes is no number"):
+def test_a_figure_that_is_not_a_number_is_named(value: object) -> None:
+    with pytest.raises(ParseError, match=r"^fio: bytes_per_s: Input should be"):
         parse_fio(changed(bw_bytes=value), Pattern.READ)
 
 

@@ -9,7 +9,7 @@ medians are far enough apart to matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from statistics import median
 from types import MappingProxyType
@@ -49,6 +49,10 @@ TWO = 2
 """Settings of a comparison; a search tries more."""
 
 
+class BenchError(Exception):
+    """Why a mount is not measured, not measured to the end, or not compared with an earlier measurement."""
+
+
 def over_fetch(job: Job, before: Look, after: Look, delivered: Delivered | None) -> float | None:
     """Return the bytes that the server sent for each byte that programs read; None for writes.
 
@@ -79,36 +83,28 @@ def has_all_results(runs: Iterable[Run]) -> bool:
     return {key[:2] for key in keys} == {key[:2] for key in keys if not key[2]}
 
 
-def spread(values: Sequence[float]) -> Spread | None:
-    """Return the median, the least and the most; None without any."""
+def spread(runs: Iterable[Run], job: str, setting: str, key: str = "bytes_per_s") -> Spread | None:
+    """Return the spread of a figure over the runs that count of a job under a setting; None without any."""
+    counted = (run for run in runs if run.delivered is not None and not run.problem)
+    figures = (FIGURES[key](run) for run in counted if (run.job, run.setting) == (job, setting))
+    values = [figure for figure in figures if figure is not None]
     return Spread(median(values), min(values), max(values), len(values)) if values else None
 
 
-def figures(runs: Iterable[Run], job: str, setting: str, key: str = "bytes_per_s") -> list[float]:
-    """Return a figure of the runs that count of a job under a setting, in their order."""
-    counted = (run for run in runs if run.delivered is not None and not run.problem)
-    values = (FIGURES[key](run) for run in counted if (run.job, run.setting) == (job, setting))
-    return [value for value in values if value is not None]
-
-
 def difference(
-    job: str, settings: tuple[BenchSetting, BenchSetting], old: Sequence[float], new: Sequence[float]
+    job: str, settings: tuple[BenchSetting, BenchSetting], old: Spread | None, new: Spread | None
 ) -> Difference:
     """Return the difference between a job's throughputs under two settings."""
-    ratio = median(new) / median(old) if old and new and median(old) > 0 else None
-    outcome = Relation.SAME
-    if ratio is None or min(len(old), len(new)) < LEAST_RUNS:
-        outcome = Relation.UNKNOWN
-    elif min(new) > max(old) and ratio >= 1 + LEAST_DIFFERENCE:
-        outcome = Relation.FASTER
-    elif max(new) < min(old) and ratio <= 1 / (1 + LEAST_DIFFERENCE):
-        outcome = Relation.SLOWER
-    return Difference(job, *settings, outcome, ratio, spread(old), spread(new))
-
-
-def spread_of(bench: Bench, job: str, setting: BenchSetting, key: str = "bytes_per_s") -> Spread | None:
-    """Return the spread of a figure over the runs that count; None where no run has it."""
-    return spread(figures(bench.runs, job, setting.name, key))
+    ratio, outcome = None, Relation.UNKNOWN
+    if old is not None and new is not None and old.median > 0:
+        ratio = new.median / old.median
+        if min(old.count, new.count) >= LEAST_RUNS:
+            outcome = Relation.SAME
+            if new.least > old.most and ratio >= 1 + LEAST_DIFFERENCE:
+                outcome = Relation.FASTER
+            elif new.most < old.least and ratio <= 1 / (1 + LEAST_DIFFERENCE):
+                outcome = Relation.SLOWER
+    return Difference(job, *settings, outcome, ratio, old, new)
 
 
 def best_value(measured: Mapping[int, float]) -> int:
@@ -124,8 +120,7 @@ def best_read_aheads(bench: Bench) -> dict[str, int]:
         measured = {
             setting.read_ahead_kb: middle.median
             for setting in bench.settings
-            if setting.read_ahead_kb is not None
-            and (middle := spread_of(bench, job.name, setting)) is not None
+            if setting.read_ahead_kb is not None and (middle := spread(bench.runs, job.name, setting.name))
         }
         if len(measured) >= TWO:
             best[job.name] = best_value(measured)
@@ -138,7 +133,7 @@ def differences(bench: Bench) -> tuple[Difference, ...]:
         return ()
     pair = bench.settings[0], bench.settings[-1]
     return tuple(
-        difference(job.name, pair, *(figures(bench.runs, job.name, setting.name) for setting in pair))
+        difference(job.name, pair, *(spread(bench.runs, job.name, setting.name) for setting in pair))
         for job in bench.suite.jobs
     )
 
@@ -149,22 +144,14 @@ def proposed(bench: Bench) -> BenchSetting | None:
     None where the suite does not compare, where no job gains beyond the noise or another loses, and where too
     few runs of a job count to know.
     """
-    if not is_comparison(bench):
+    # A search that ended early may have tried two values, too.
+    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
+    if len(tried) != TWO or bench.settings == tried:
         best = best_read_aheads(bench).values()
         return BenchSetting.tried(max(best)) if best and len(bench.settings) > TWO else None
     outcomes = {each.outcome for each in differences(bench)} - {Relation.SAME}
     winners = {Relation.FASTER: bench.settings[-1], Relation.SLOWER: bench.settings[0]}
     return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
-
-
-def is_comparison(bench: Bench) -> bool:
-    """Whether two settings were compared; a search that ended early may have tried two values, too."""
-    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
-    return len(tried) == TWO and bench.settings != tried
-
-
-class NotComparableError(Exception):
-    """Why two measurements are not of the same jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,51 +174,51 @@ class Against:
 
 
 def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSetting] = ()) -> None:
-    """Raise NotComparableError unless the earlier measurement is of the same jobs.
+    """Raise BenchError unless the earlier measurement is of the same jobs.
 
     It needs one of `settings`, too; they are empty where they are not known yet.
     """
     if before.suite.name != suite.name:
-        raise NotComparableError(f"it is of suite {before.suite.name}, not of {suite.name}")
+        raise BenchError(f"it is of suite {before.suite.name}, not of {suite.name}")
     old = {job.name: job for job in before.suite.jobs}
     new = {job.name: job for job in suite.jobs}
     for name in sorted(old.keys() ^ new.keys()):
-        raise NotComparableError(f"job {name} is {'only there' if name in old else 'not there'}")
+        raise BenchError(f"job {name} is {'only there' if name in old else 'not there'}")
     for name, job in new.items():
         for field in fields(Job):
             had, has = (getattr(each, field.name) for each in (old[name], job))
             if had != has:
                 shown = [getattr(value, "value", value) for value in (had, has)]
-                raise NotComparableError(f"job {name}: {field.name} was {shown[0]} and is now {shown[1]}")
+                raise BenchError(f"job {name}: {field.name} was {shown[0]} and is now {shown[1]}")
     if settings and not _pairs(before, settings):
         names = [", ".join(each.name for each in some) or "none" for some in (before.settings, settings)]
-        raise NotComparableError(f"its settings ({names[0]}) are none of these ({names[1]})")
+        raise BenchError(f"its settings ({names[0]}) are none of these ({names[1]})")
 
 
 def lack_of_runs(before: Bench, suite: Suite) -> str:
-    """Return why no difference can be found: both sides need five runs; "" where they have them."""
-    fewest = min(before.suite.repeats, suite.repeats)
+    """Return why no difference can be found; "" where both sides have enough runs."""
+    which, fewest = "this measurement", suite.repeats
     if fewest >= LEAST_RUNS:
-        return ""
-    which = "this measurement has" if suite.repeats < LEAST_RUNS else "the earlier measurement has"
-    return f"{which} {fewest} runs of each job, and a difference takes {LEAST_RUNS}: --repeats {LEAST_RUNS}"
+        which, fewest = "the earlier measurement", before.suite.repeats
+    needed = f"and a difference takes {LEAST_RUNS}: --repeats {LEAST_RUNS}"
+    return f"{which} has {fewest} runs of each job, {needed}" if fewest < LEAST_RUNS else ""
 
 
 def against(before: Bench, now: Bench) -> Against:
     """Compare each job under each setting that both measurements have.
 
-    Raises NotComparableError where they have no setting in common, or are not of the same jobs.
+    Raises BenchError where they have no setting in common, or are not of the same jobs.
     """
     demand_same_jobs(before, now.suite, now.settings)
     compared = tuple(
         difference(
             job.name,
-            pair,
-            figures(before.runs, job.name, pair[0].name),
-            figures(now.runs, job.name, pair[1].name),
+            (old, new),
+            spread(before.runs, job.name, old.name),
+            spread(now.runs, job.name, new.name),
         )
         for job in now.suite.jobs
-        for pair in _pairs(before, now.settings)
+        for old, new in _pairs(before, now.settings)
     )
     return Against(before, compared, tuple(_changes(before, now)))
 
@@ -239,12 +226,12 @@ def against(before: Bench, now: Bench) -> Against:
 def _pairs(before: Bench, settings: Sequence[BenchSetting]) -> list[tuple[BenchSetting, BenchSetting]]:
     """Return the settings that are the same before and now: by their values, or by a name without values."""
 
-    def value(setting: BenchSetting) -> BenchSetting:
-        nameless = replace(setting, name="")
-        return setting if nameless == BenchSetting("") else nameless
+    def identity(setting: BenchSetting) -> object:
+        values = setting.read_ahead_kb, setting.connections
+        return setting.name if values == (None, None) else values
 
-    old = {value(setting): setting for setting in before.settings}
-    return [(old[value(setting)], setting) for setting in settings if value(setting) in old]
+    old = {identity(setting): setting for setting in before.settings}
+    return [(old[identity(setting)], setting) for setting in settings if identity(setting) in old]
 
 
 def _changes(before: Bench, now: Bench) -> Iterator[Changed]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from nfstuned.core.bench.compare import figures, spread
+from nfstuned.core.bench.compare import BenchError, spread
 from nfstuned.model.bench import BenchSetting, Job, Run, Suite
 
 WARM_UP = 0
@@ -29,10 +29,6 @@ _LAYOUT_BYTES_PER_S = 100e6
 _POWERS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 LIKELY_TRIED = 6
 """About how many values a search tries, for the estimate of its time."""
-
-
-class CannotMeasureError(Exception):
-    """Why a mount is not measured, or not to the end."""
 
 
 class Step(NamedTuple):
@@ -111,7 +107,7 @@ def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]
 def search(suite: Suite, values: Sequence[int], runs: Sequence[Run]) -> Iterator[Step]:
     """Yield the steps that look for the best read-ahead of each job among values.
 
-    The runs of each step are in `runs` before the next step is asked for. Raises CannotMeasureError where no
+    The runs of each step are in `runs` before the next step is asked for. Raises BenchError where no
     run of a job counts.
     """
     for job in suite.jobs:
@@ -120,9 +116,9 @@ def search(suite: Suite, values: Sequence[int], runs: Sequence[Run]) -> Iterator
             setting = BenchSetting.tried(kb)
             for turn in range(1 if measured else WARM_UP, suite.repeats + 1):
                 yield Step(turn, job, setting)
-            middle = spread(figures(runs, job.name, setting.name))
+            middle = spread(runs, job.name, setting.name)
             if middle is None:
-                raise CannotMeasureError(f"{job.name}: no run counts, see the problems")
+                raise BenchError(f"{job.name}: no run counts, see the problems")
             measured[kb] = middle.median
 
 

@@ -47,7 +47,7 @@ def suite(name: str, *, full: bool) -> Suite:
         values = tomllib.load(file)
     every = {**values["every"], **(values["full"] if full else {})}
     jobs = [_job({**every, **row}) for row in values["job"]]
-    return _value(Suite, {**values, "name": name, "jobs": jobs}, name)
+    return validated(Suite, {**values, "name": name, "jobs": jobs}, name)
 
 
 def _job(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def parse_bench(text: str, file: str) -> Bench:
     if schema != SCHEMA:
         shown = quoted(schema) if isinstance(schema, str) else "missing"
         raise ParseError(file, 0, f"schema is {shown}, expected {SCHEMA}")
-    bench = _value(Bench, document, file)
+    bench = validated(Bench, document, file)
     try:
         bench.time.astimezone(timezone.utc)
     except OverflowError:
@@ -118,7 +118,7 @@ def _unique(file: str, kind: str, values: Iterable[str]) -> set[str]:
     return known
 
 
-def _value(kind: type[_Value], values: object, file: str) -> _Value:
+def validated(kind: type[_Value], values: object, file: str) -> _Value:
     """Return a dataclass of untyped values. Raises ParseError with the key and the value."""
     try:
         return TypeAdapter(kind).validate_python(values)

@@ -10,9 +10,10 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from nfstuned.errors import ParseError
+from nfstuned.host.bench.documents import validated
 from nfstuned.model.bench import Delivered, Engine, Job, Pattern
 
 PROGRAM = "fio"
@@ -20,7 +21,6 @@ END_S = 30.0
 """Beyond its run and its ramp: to begin, and to write its figures."""
 _SLOWEST_BYTES_PER_S = 1e6
 """A server that takes the files more slowly is not measured."""
-_P99 = "99.000000"
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3
 Runner = Callable[[list[str], float], tuple[str, str]]
@@ -103,44 +103,23 @@ def run_job(job: Job, folder: str, run: Runner) -> tuple[Delivered | None, str]:
 def parse_fio(text: str, pattern: Pattern) -> Delivered:
     """Return the figures of a job with group_reporting. Raises ParseError.
 
-    fio writes its notes and errors before the document, to the same stream.
+    fio writes its notes and errors before the document, to the same stream. It takes the percentiles of the
+    completion (clat), unless it is asked for those of the whole latency.
     """
-    begin = text.find("{")
     try:
-        document = json.loads(text[begin:]) if begin >= 0 else None
-    except (RecursionError, ValueError) as error:
-        raise ParseError("fio", 0, f"its output is no JSON: {error}") from None
-    jobs = document.get("jobs") if isinstance(document, Mapping) else None
-    if not isinstance(jobs, Sequence) or not jobs or not isinstance(jobs[0], Mapping):
-        raise ParseError("fio", 0, f"its output has no job: {text.strip()[-200:]!r}")
-    job = jobs[0]
-    side = job.get("read" if pattern.reads else "write")
-    if not isinstance(side, Mapping):
-        raise ParseError("fio", 0, f"its output has no figures of {pattern.value}")
-    latency = side.get("lat_ns")
-    latency = latency if isinstance(latency, Mapping) else {}
-    return Delivered(
-        bytes_per_s=_number(side, "bw_bytes"),
-        operations_per_s=_number(side, "iops"),
-        latency_ms=_number(latency, "mean") / _NS_PER_MS,
-        latency_p99_ms=_percentile(side),
-        seconds=_number(side, "runtime") / _MS_PER_S,
-        error=int(_number(job, "error")),
-    )
-
-
-def _percentile(side: Mapping[str, object]) -> float | None:
-    """Return the 99th percentile: of the whole latency where fio took it, else of the completion's."""
-    for name in ("lat_ns", "clat_ns"):
-        table = side.get(name)
-        percentiles = table.get("percentile") if isinstance(table, Mapping) else None
-        if isinstance(percentiles, Mapping) and _P99 in percentiles:
-            return _number(percentiles, _P99) / _NS_PER_MS
-    return None
-
-
-def _number(table: Mapping[str, object], key: str) -> float:
-    value = table.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise ParseError("fio", 0, f"its {key} is no number: {value!r}")
-    return float(value)
+        job = json.loads(text[text.index("{") :])["jobs"][0]
+        side = job["read" if pattern.reads else "write"]
+        whole, completion = side["lat_ns"], side.get("clat_ns", {})
+        p99_ns = {**completion.get("percentile", {}), **whole.get("percentile", {})}.get("99.000000")
+        figures = {
+            "bytes_per_s": side["bw_bytes"],
+            "operations_per_s": side["iops"],
+            "latency_ms": whole["mean"] / _NS_PER_MS,
+            "latency_p99_ms": None if p99_ns is None else p99_ns / _NS_PER_MS,
+            "seconds": side["runtime"] / _MS_PER_S,
+            "error": job["error"],
+        }
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        reason = f"its output has no figures of a job ({error!r})"
+        raise ParseError("fio", 0, f"{reason}: {text.strip()[-200:]!r}") from None
+    return validated(Delivered, figures, "fio")
