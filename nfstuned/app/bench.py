@@ -40,24 +40,12 @@ AS_IT_IS = BenchSetting("as it is")
 
 
 @dataclass(frozen=True, slots=True)
-class BenchOrder:
-    """The folder, the suite, and the options of a measurement."""
-
-    folder: str
-    suite: Suite
-    compare: bool = False
-    connections: int | None = None
-    """The number of connections that a single connection is compared with.
-
-    None is the mount's own number, or its profile's.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class Ground:
     """The mount that is measured, in its state before the measurement."""
 
     root: Root
+    folder: str
+    """The folder on the mount to measure in."""
     snapshot: Snapshot
     superblock: Superblock
     mount: Mount
@@ -84,7 +72,7 @@ class Ground:
         kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
         profile = classify(policy, mount, superblock, snapshot).choice.profile
         count = wanted_connections(profile, mount.options.get("vers"))
-        return cls(root, snapshot, superblock, mount, kb, decision.profile, count)
+        return cls(root, folder, snapshot, superblock, mount, kb, decision.profile, count)
 
     @property
     def is_mounted(self) -> bool:
@@ -114,9 +102,7 @@ class Ground:
             source=self.mount.source,
             fstype=self.mount.fstype,
             profile=self.profile,
-            options=",".join(
-                name if value is None else f"{name}={value}" for name, value in self.mount.options.pairs
-            ),
+            options=",".join(self.mount.options.texts),
             read_ahead_kb=self.superblock.read_ahead_kb,
             connections=self.connections,
             kernel=self.snapshot.kernel.text if self.snapshot.kernel else "",
@@ -132,16 +118,18 @@ class Ground:
         return Look(*moment, tuple(each for each in looked if each.device == self.superblock.device))
 
 
-def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
+def settings(
+    ground: Ground, suite: Suite, *, compare: bool, connections: int | None
+) -> tuple[BenchSetting, ...]:
     """Return the settings that a job is run under by turns; none where the suite looks for the best.
 
-    Raises BenchError.
+    `connections` is the number that a single connection is compared with, None for the mount's or its
+    profile's. Raises BenchError.
     """
-    suite = order.suite
     if suite.varies is Varies.CONNECTIONS:
         if reason := own_mount_obstacle(ground.mount):
             raise BenchError(f"{ground.mount.point} can have no second set of connections: {reason}")
-        most = compared_connections(order.connections, ground.connections, ground.target_connections)
+        most = compared_connections(connections, ground.connections, ground.target_connections)
         if most is None:
             raise BenchError(
                 f"there is nothing to compare: the mount has one connection, and profile {ground.profile} "
@@ -149,9 +137,9 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
             )
         several = BenchSetting(f"{most} connections", connections=most)
         return BenchSetting("1 connection", connections=1), several
-    if order.connections is not None:
+    if connections is not None:
         raise BenchError(f"suite {suite.name} does not compare connections: --suite nconnect does")
-    if order.compare:
+    if compare:
         if suite.varies is not Varies.READ_AHEAD:
             raise BenchError(
                 f"suite {suite.name} reads and writes past the page cache, so that no read-ahead can "
@@ -168,59 +156,55 @@ def settings(ground: Ground, order: BenchOrder) -> tuple[BenchSetting, ...]:
     return () if suite.searches else (AS_IT_IS,)
 
 
-def demand_space(ground: Ground, order: BenchOrder) -> int:
+def demand_space(ground: Ground, suite: Suite) -> int:
     """Return the free bytes on the mount.
 
     Raises BenchError where a suite's files have no space, or may not be made.
     """
-    folder, need = order.folder, int(order.suite.bytes_on_disk * _SPACE)
+    folder, need = ground.folder, int(suite.bytes_on_disk * _SPACE)
     guard = Guard(new_record(record_folder(ground.root)), folder)
     try:
-        known = guard.space(folder)
+        free = guard.space(folder)
     except OSError as error:
         raise BenchError(_reason(error)) from None
     finally:
         guard.end()
-    free = known["free_bytes"]
-    if known["read_only"]:
-        raise BenchError(f"{folder} is mounted read-only: bench has to make files of its own")
-    if not known["writable"]:
-        raise BenchError(f"{folder}: this user may not make files there")
     if free < need:
         less = f"{need >> 20} MiB are needed and {free >> 20} MiB are free: --size makes the files smaller"
         raise BenchError(f"{folder}: {less}")
     return free
 
 
-def run_bench(ground: Ground, order: BenchOrder, show: Callable[[str], object]) -> Bench:
+def run_bench(
+    ground: Ground, suite: Suite, compared: Sequence[BenchSetting], show: Callable[[str], object]
+) -> Bench:
     """Measure, and put everything back, however it ends; `show` gets the name of each step.
 
-    The runs before an error are in the result, with the reason. Raises BenchError or OSError before
-    the first run; BenchError also where something interrupts the measurement and not all is put back.
+    The runs before an error are in the result, with the reason. Raises BenchError, OSError or ParseError
+    before the first run; BenchError also where something interrupts it and not all is put back.
     """
-    compared = settings(ground, order)
     if compared and compared[0].connections is not None and os.geteuid() != 0:
         raise BenchError(
-            f"only root can mount a second time to compare connections: sudo nfstuned bench {order.folder}"
+            f"only root can mount a second time to compare connections: sudo nfstuned bench {ground.folder}"
         )
     program, records = fio.version(), record_folder(ground.root)
-    if problem := restore_leftovers(records, order.folder):
+    if problem := restore_leftovers(records, ground.folder):
         raise BenchError(f"an earlier measurement is not cleaned up: {problem}")
     began, ended = datetime.now(timezone.utc).replace(microsecond=0), ""
     values = plan.candidates(ground.target_kb, ground.superblock.read_ahead_kb)
-    with _opened_bdi(ground, compared, order) or nullcontext() as bdi:
-        guard = Guard(new_record(records), order.folder)
+    with _opened_bdi(ground, compared) or nullcontext() as bdi:
+        guard = Guard(new_record(records), ground.folder)
         work = _Measurement(ground, guard, bdi)
         try:
             work.prepare(compared)
             try:
-                work.make_files(order.suite, show)
-                steps = plan.steps(order.suite, compared) if compared else None
-                for step in steps or plan.search(order.suite, values, work.runs):
+                work.make_files(suite, show)
+                steps = plan.steps(suite, compared) if compared else None
+                for step in steps or plan.search(suite, values, work.runs):
                     turn = f"run {step.turn}" if step.turn else "warm-up"
                     show(f"{step.job.name}, {step.setting.name}, {turn}")
                     work.run(step)
-            except (BenchError, OSError) as error:  # the guard may have ended
+            except (BenchError, OSError, ParseError) as error:  # the guard may have ended
                 ended = _reason(error) if ground.is_mounted else f"{ground.mount.point} was unmounted"
         except BaseException as error:
             if left := guard.end():
@@ -233,8 +217,8 @@ def run_bench(ground: Ground, order: BenchOrder, show: Callable[[str], object]) 
     return Bench(
         began,
         ground.measured_mount(program),
-        order.suite,
-        compared or tuple(tried),
+        suite,
+        tuple(compared) or tuple(tried),
         tuple(work.runs),
         "; ".join(reason for reason in reasons if reason),
     )
@@ -247,14 +231,14 @@ def _reason(error: BaseException) -> str:
     return str(error) or "interrupted"
 
 
-def _opened_bdi(ground: Ground, compared: Sequence[BenchSetting], order: BenchOrder) -> Bdi | None:
+def _opened_bdi(ground: Ground, compared: Sequence[BenchSetting]) -> Bdi | None:
     """Return the superblock's read-ahead; None where it stays as it is. Raises BenchError."""
     if compared and all(setting.read_ahead_kb is None for setting in compared):
         return None
     try:
         bdi = Bdi(ground.root, ground.superblock.device)
     except PermissionError:
-        raise BenchError(f"only root can set a read-ahead: sudo nfstuned bench {order.folder}") from None
+        raise BenchError(f"only root can set a read-ahead: sudo nfstuned bench {ground.folder}") from None
     except OSError as error:
         raise BenchError(f"{ground.mount.point}: {error.strerror}") from None
     if bdi.inode != ground.superblock.bdi:
@@ -263,15 +247,13 @@ def _opened_bdi(ground: Ground, compared: Sequence[BenchSetting], order: BenchOr
 
 
 def _read_ahead(bdi: Bdi, wanted_kb: int | None = None) -> int:
-    """Set a read-ahead, if one is wanted, and return its value. Raises BenchError."""
+    """Set a read-ahead, if one is wanted, and return its value. Raises BenchError and ParseError."""
     try:
         if wanted_kb is not None:
             bdi.write_kb(wanted_kb)
         return bdi.read_kb()
     except OSError as error:
         raise BenchError(f"{bdi.name}: {error.strerror}") from None
-    except ParseError as error:
-        raise BenchError(str(error)) from None
 
 
 @dataclass(slots=True, eq=False)

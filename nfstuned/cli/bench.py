@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, BenchOrder, Ground, demand_space, run_bench, settings
+from nfstuned.app.bench import AS_IT_IS, Ground, demand_space, run_bench, settings
 from nfstuned.cli.messages import note, terminal_width, usable_policy
 from nfstuned.cli.options import format_option
 from nfstuned.core.bench.compare import (
@@ -23,14 +23,7 @@ from nfstuned.core.bench.compare import (
     lack_of_runs,
 )
 from nfstuned.core.bench.connections import MOST
-from nfstuned.core.bench.plan import (
-    LIKELY_TRIED,
-    ROUND_TRIPS,
-    scaled,
-    seconds,
-    with_jobs,
-    with_long_runs,
-)
+from nfstuned.core.bench.plan import LIKELY_TRIED, ROUND_TRIPS, scaled, seconds, with_jobs, with_long_runs
 from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
@@ -65,16 +58,20 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
 
 @dataclass(frozen=True, slots=True)
 class BenchWish:
-    """The options next to the folder and the suite."""
+    """The folder, the suite and the other options of the command."""
 
+    folder: str
+    suite: Suite
+    compare: bool
+    connections: int | None
+    runtime: float | None
     yes: bool
     form: str
     output: str | None
-    against: str | None = None
-    runtime: float | None = None
+    against: str | None
 
 
-def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
+def bench(root: Root, wish: BenchWish) -> int:
     """Print the plan, measure, and print the results. Raises OSError of stdout."""
     if not fio.version():
         note("fio is not installed: apt install fio, or dnf install fio")
@@ -85,25 +82,25 @@ def bench(root: Root, order: BenchOrder, wish: BenchWish) -> int:
     try:
         if wish.output is not None:
             demand_place(wish.output)
-        ground = Ground.find(root, policy, order.folder)
+        ground, chosen = Ground.find(root, policy, wish.folder), wish.suite
         if wish.runtime is None and ground.round_trip_ms is not None:
-            order = replace(order, suite=with_long_runs(order.suite, ground.round_trip_ms))
-        compared = settings(ground, order)
-        before = None if wish.against is None else _earlier(wish.against, order.suite, compared)
-        wanted_s = seconds(order.suite, compared or (AS_IT_IS,) * LIKELY_TRIED)
+            chosen = with_long_runs(chosen, ground.round_trip_ms)
+        compared = settings(ground, chosen, compare=wish.compare, connections=wish.connections)
+        before = None if wish.against is None else _earlier(wish.against, chosen, compared)
+        wanted_s = seconds(chosen, compared or (AS_IT_IS,) * LIKELY_TRIED)
+        plan = plan_lines(wish.folder, chosen, demand_space(ground, chosen), wanted_s)
         bills = ground.profile.partition(WORKLOAD_MARK)[0] != GENERIC
-        plan = plan_lines(order.folder, order.suite, demand_space(ground, order), wanted_s)
         for line in (*plan, *cost_lines(compared, bills=bills)):
             note(line)
         if not wish.yes and not _agreed():
             return FAILED
         with _step_line() as show:
-            result = run_bench(ground, order, show)
+            result = run_bench(ground, chosen, compared, show)
     except (BenchError, ParseError) as error:
         note(str(error))
         return FAILED
     except OSError as error:
-        note(f"{error.filename or order.folder}: {error.strerror or error}")
+        note(f"{error.filename or wish.folder}: {error.strerror or error}")
         return FAILED
     return _present(result, before, wish)
 
@@ -269,7 +266,6 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
         whole = with_jobs(suite(name, full=options["full"]), options["jobs"])
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    chosen = scaled(whole, options["runtime"], options["size"], options["repeats"])
-    order = BenchOrder(os.path.abspath(folder), chosen, options["compare"], options["connections"])
-    wish = BenchWish(**{field.name: options[field.name] for field in fields(BenchWish)})
-    return bench(root, order, wish)
+    chosen = scaled(whole, options["runtime"], options.pop("size"), options.pop("repeats"))
+    del options["full"], options["jobs"]
+    return bench(root, BenchWish(os.path.abspath(folder), chosen, **options))

@@ -58,6 +58,11 @@ class Options:
         numbers = ((name, decimal(values.get(name))) for name in names)
         return {name: number for name, number in numbers if number is not None}
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The options as they are written: "name" or "name=value"."""
+        return tuple(name if value is None else f"{name}={value}" for name, value in self.pairs)
+
     def __contains__(self, name: str) -> bool:
         return any(key == name for key, _ in self.pairs)
 

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timezone
 
 from nfstuned import __version__
-from nfstuned.core.bench.compare import (
-    FIGURES,
-    TWO,
-    Against,
-    best_read_aheads,
-    differences,
-    proposed,
-    spread,
-)
+from nfstuned.core.bench.compare import FIGURES, TWO, Against, best_read_aheads, differences, proposed, spread
 from nfstuned.core.samples.sample import speed
-from nfstuned.model.bench import (
-    SCHEMA,
-    Bench,
-    BenchSetting,
-    Difference,
-    Relation,
-    Spread,
-    Suite,
-)
+from nfstuned.model.bench import SCHEMA, Bench, BenchSetting, Difference, Relation, Spread, Suite
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, TIME_FORM, Document, duration
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "OVER-FETCH")
 _FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f}")
-_UNKNOWN = "too few runs count for a verdict"
 
 
 def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> Iterator[str]:
@@ -51,7 +35,6 @@ def cost_lines(compared: Sequence[BenchSetting], *, bills: bool) -> Iterator[str
             "It mounts the folder a second time where no other program sees it, with connections of its own, "
             "and unmounts it between the settings; the mount itself stays as it is."
         )
-    yield "The number of bytes and requests depends on the server."
     if bills:
         yield (
             "The provider may charge for requests, for bytes, and for traffic that crosses a zone or a "
@@ -59,19 +42,22 @@ def cost_lines(compared: Sequence[BenchSetting], *, bills: bool) -> Iterator[str
         )
 
 
+def _results(bench: Bench) -> Iterator[tuple[str, str, Spread, list[Spread | None]]]:
+    """Yield each job and setting with its throughput and the other FIGURES, where a run counts."""
+    for job in bench.suite.jobs:
+        for setting in bench.settings:
+            rate, *others = (spread(bench.runs, job.name, setting.name, key) for key in FIGURES)
+            if rate is not None:
+                yield job.name, setting.name, rate, others
+
+
 def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     """Return a row for each job and setting."""
     rows = []
-    for job in bench.suite.jobs:
-        for setting in bench.settings:
-            middle, *others = (spread(bench.runs, job.name, setting.name, key) for key in FIGURES)
-            if middle is not None:
-                rates = speed(middle.median), speed(middle.least), speed(middle.most)
-                numbers = (
-                    NONE if other is None else form.format(other.median)
-                    for other, form in zip(others, _FORMS, strict=True)
-                )
-                rows.append((job.name, setting.name, *rates, *numbers))
+    for job, setting, rate, others in _results(bench):
+        pairs = zip(others, _FORMS, strict=True)
+        cells = (NONE if middle is None else form.format(middle.median) for middle, form in pairs)
+        rows.append((job, setting, speed(rate.median), speed(rate.least), speed(rate.most), *cells))
     return rows
 
 
@@ -93,34 +79,27 @@ def comparisons(bench: Bench) -> Iterator[str]:
 
 def shortcomings(bench: Bench) -> Iterator[str]:
     """Yield the runs that do not count, each reason once, and why the measurement ended before its time."""
-    seen: dict[str, int] = {}
-    for run in bench.runs:
-        if run.problem:
-            text = f"{run.job}, {run.setting}: {run.problem}"
-            seen[text] = seen.get(text, 0) + 1
+    seen = Counter(f"{run.job}, {run.setting}: {run.problem}" for run in bench.runs if run.problem)
     for text, times in seen.items():
         yield f"not counted: {count(times, 'run')} of {text}"
     if bench.ended:
         yield f"It ended before its time: {bench.ended}"
 
 
-def difference_sentence(compared: Difference, since: str = "") -> str:
-    """Return a difference in a sentence with its numbers; `since` is the earlier measurement's word."""
+def difference_sentence(compared: Difference, *, since: bool = False) -> str:
+    """Return a difference in a sentence with its numbers; `since` is for one from an earlier measurement."""
     after, before = short_name(compared.after), short_name(compared.before)
     name = f"{compared.job}, {after}" if since else compared.job
     if compared.outcome is Relation.UNKNOWN or compared.old is None or compared.new is None:
-        return f"{name}: {_UNKNOWN}"
+        return f"{name}: too few runs count for a verdict"
     same = "no difference beyond the noise"
     outcome = same if compared.outcome is Relation.SAME else f"{compared.ratio:.2f} times as fast"
-    new, old = throughput_text(compared.new), throughput_text(compared.old)
-    if since:
-        return f"{name}: {outcome}: {new} now, {old} {since}"
-    return f"{name}: {outcome}: {new} with {after}, {old} with {before}"
-
-
-def throughput_text(middle: Spread) -> str:
-    """Return the median of a throughput, with the least and the most."""
-    return f"{speed(middle.median)} ({speed(middle.least)} to {speed(middle.most)})"
+    new, old = (
+        f"{speed(middle.median)} ({speed(middle.least)} to {speed(middle.most)})"
+        for middle in (compared.new, compared.old)
+    )
+    numbers = f"{new} now, {old} then" if since else f"{new} with {after}, {old} with {before}"
+    return f"{name}: {outcome}: {numbers}"
 
 
 def short_name(setting: BenchSetting) -> str:
@@ -144,7 +123,7 @@ def against_lines(against: Against) -> Iterator[str]:
     """Yield each job's difference from an earlier measurement, and the other changes."""
     yield f"Against the measurement of {against.before.time.astimezone(timezone.utc):{TIME_FORM}} UTC:"
     for each in against.compared:
-        yield difference_sentence(each, "then")
+        yield difference_sentence(each, since=True)
     if not against.changed:
         yield "Mount, options, kernel and fio are the same."
     for changed in against.changed:
@@ -160,23 +139,11 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
         **asdict(bench),
         "time": bench.time.isoformat(),
         "results": [
-            {
-                "job": job.name,
-                "setting": setting.name,
-                **{key: _or_null(spread(bench.runs, job.name, setting.name, key)) for key in FIGURES},
-            }
-            for job in bench.suite.jobs
-            for setting in bench.settings
-            if spread(bench.runs, job.name, setting.name) is not None
+            {"job": job, "setting": setting} | dict(zip(FIGURES, map(_or_null, (rate, *others)), strict=True))
+            for job, setting, rate, others in _results(bench)
         ],
         "differences": [
-            {
-                "job": each.job,
-                "before": each.before.name,
-                "after": each.after.name,
-                "outcome": each.outcome.value,
-                "ratio": each.ratio,
-            }
+            {**_outcome(each), "before": each.before.name, "after": each.after.name}
             for each in differences(bench)
         ],
         "best_read_ahead_kb": best_read_aheads(bench),
@@ -188,10 +155,8 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             "mount": asdict(against.before.mount),
             "differences": [
                 {
-                    "job": each.job,
+                    **_outcome(each),
                     "setting": each.after.name,
-                    "outcome": each.outcome.value,
-                    "ratio": each.ratio,
                     "before": _or_null(each.old),
                     "now": _or_null(each.new),
                 }
@@ -200,6 +165,10 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
             "changed": [asdict(changed) for changed in against.changed],
         },
     }
+
+
+def _outcome(compared: Difference) -> Document:
+    return {"job": compared.job, "outcome": compared.outcome.value, "ratio": compared.ratio}
 
 
 def _or_null(value: Spread | None) -> Document | None:

@@ -28,13 +28,6 @@ SMALL_BYTES = 64 << 10
 """The limit of a server is operations below this and bytes from here on; vendors draw the two apart."""
 LEAST_POINTS = 3
 """Fewer read-aheads are not a curve."""
-HOW_TO_READ = (
-    "A bar, or a point of a curve, is the median of the runs that count. The thin line with two ends reaches "
-    "from the slowest of them to the fastest. Two settings differ in throughput where these lines do not "
-    f"overlap, the medians are {LEAST_DIFFERENCE:.0%} apart or more, and there are {LEAST_RUNS} runs of each "
-    "or more; else the difference may be chance. Every scale of throughput and latency begins at 0. More "
-    "throughput is better, more latency is worse."
-)
 _COLOURS = 4
 _NAME_WIDTH = 22
 """Characters of a bar's name."""
@@ -205,7 +198,8 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         verdicts=[*comparisons(bench), *proposal_lines(bench)],
         shortcomings=list(shortcomings(bench)),
         since=list(against_lines(against)) if against is not None else [],
-        how_to_read=HOW_TO_READ,
+        least_runs=LEAST_RUNS,
+        least_difference=LEAST_DIFFERENCE,
         charts=list(bench_charts(bench)),
         keys=names if len(names) > 1 else [],
         headings=HEADER,

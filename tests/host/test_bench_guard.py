@@ -70,9 +70,7 @@ def test_a_guard_puts_everything_back_and_reports_nothing(guard: Guard) -> None:
 
 def test_the_space_of_a_folder_needs_no_record(tmp_path: Path) -> None:
     with restoring(tmp_path) as guard:
-        known = guard.space(str(tmp_path))
-        assert known["free_bytes"] > 0
-        assert (bool(known["read_only"]), known["writable"]) == (False, True)
+        assert guard.space(str(tmp_path)) > 0
         assert list((tmp_path / "records").iterdir()) == []
         with pytest.raises(OSError, match=r"/none: No such file or directory"):
             guard.ask("space", str(tmp_path / "none"))
@@ -96,9 +94,7 @@ def test_another_folder_of_its_name_keeps_its_files(guard: Guard) -> None:
     place.rename(place.with_name("moved"))
     place.mkdir()
     (place / "1-1-1.0.0").write_text("somebody's")
-    first, second = guard.end()
-    assert first == f"{place}: is not the folder that bench made: nothing in it was removed"
-    assert second == f"{place}: Directory not empty"
+    assert guard.end() == (f"{place}: is not the folder that bench made: nothing in it was removed",)
     assert (place / "1-1-1.0.0").read_text() == "somebody's"
     assert Path(guard.record).exists()
 
@@ -148,12 +144,12 @@ def test_the_read_ahead_is_back_before_any_step_that_a_dead_server_can_delay(
     value = tmp_path / "read_ahead_kb"
     value.write_text("15360\n")
     seen: list[str] = []
-    for step in ("_end_program", "unmount", "_empty", "_remove_folder"):
+    for step in ("_end_program", "unmount", "_remove_folder"):
         monkeypatch.setattr(Restorer, step, lambda _: seen.append(value.read_text().split()[0]))
     restorer = Restorer(str(tmp_path / "record"), str(tmp_path))
     restorer.changes = Changes(str(tmp_path), bdi=str(value), bdi_inode=value.stat().st_ino, kb=128)
     assert restorer.put_back() == []
-    assert seen == ["128"] * 4
+    assert seen == ["128"] * 3
 
 
 def test_an_answer_that_nobody_has_read_is_no_problem(guard: Guard) -> None:

@@ -64,11 +64,7 @@ def own_mount(mount: Mount, connections: int) -> OwnMount:
 
     `mount` has no `own_mount_obstacle`.
     """
-    options = [
-        name if value is None else f"{name}={value}"
-        for name, value in mount.options.pairs
-        if name not in _LEFT_OUT
-    ]
+    options = [text for text in mount.options.texts if text.partition("=")[0] not in _LEFT_OUT]
     if (mount.options.get("vers") or "").startswith("3"):
         options.append("nolock")
     options += ["proto=tcp6", f"nconnect={connections}", f"addr=::ffff:{mount.options.get('addr')}"]

@@ -129,14 +129,13 @@ class Guard:
         output, problem = self.ask("run", argv, seconds, seconds=seconds + END_S)
         return output, problem
 
-    def space(self, folder: str) -> dict[str, int]:
-        """Return the free bytes of a folder, and whether it may be written to. Raises OSError."""
+    def space(self, folder: str) -> int:
+        """Return the free bytes of a folder. Raises OSError where bench may not make files there."""
         try:
-            known: dict[str, int] = self.ask("space", folder, seconds=SPACE_S)
+            return int(self.ask("space", folder, seconds=SPACE_S))
         except OSError:
             self._process.kill()  # it may wait for the server, and has nothing to put back
             raise
-        return known
 
     def end(self) -> tuple[str, ...]:
         """Let everything be put back; return the problems, which the next start tries to solve."""
@@ -198,33 +197,25 @@ class Restorer:
         self.changes = changes
 
     def obey(self) -> None:
-        """Carry out the orders until they end."""
-        orders: Mapping[str, Callable[..., object]] = {
-            "space": self.space,
-            "make": self.make,
-            "keep_read_ahead": self.keep_read_ahead,
-            "run": self.run,
-            "mount": self.mount,
-            "unmount": self.unmount,
-        }
+        """Carry out the orders until they end; each is the name and the arguments of a method."""
         for line in sys.stdin:
             order, *arguments = json.loads(line)
             try:
-                answer = orders[order](*arguments), ""
+                answer = getattr(self, order)(*arguments), ""
             except EOFError:
                 return
             except OSError as error:
                 answer = None, _reason(error)
             _print(answer)
 
-    def space(self, folder: str) -> dict[str, int]:
-        """Return the free bytes, and whether the folder may be written to. Raises OSError."""
+    def space(self, folder: str) -> int:
+        """Return the free bytes. Raises OSError where bench may not make files in the folder."""
         room = os.statvfs(folder)
-        return {
-            "free_bytes": room.f_bavail * room.f_frsize,
-            "read_only": room.f_flag & os.ST_RDONLY,
-            "writable": os.access(folder, os.W_OK | os.X_OK),
-        }
+        if room.f_flag & os.ST_RDONLY:
+            raise OSError(errno.EROFS, "it is mounted read-only, and bench has to make files", folder)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, "this user may not make files there", folder)
+        return room.f_bavail * room.f_frsize
 
     def make(self, folder: str, point: str) -> None:
         """Make a folder that nobody else may enter on the mount at `point`. Raises OSError."""
@@ -304,7 +295,7 @@ class Restorer:
         The read-ahead is the first: every later step can wait for a server. fio ends before its files are
         removed, or it would write them again.
         """
-        steps = self._restore_read_ahead, self._end_program, self.unmount, self._empty, self._remove_folder
+        steps = self._restore_read_ahead, self._end_program, self.unmount, self._remove_folder
         problems = [problem for step in steps if (problem := _problem_of(step))]
         if not problems:
             with suppress(FileNotFoundError):
@@ -313,14 +304,10 @@ class Restorer:
 
     def _restore_read_ahead(self) -> None:
         """Write the old value, if it is still the same superblock."""
-        with suppress(FileNotFoundError):
-            if self.changes.bdi:
-                fd = os.open(self.changes.bdi, os.O_RDWR | os.O_CLOEXEC)
-                try:
-                    if os.fstat(fd).st_ino == self.changes.bdi_inode:
-                        os.pwrite(fd, b"%d\n" % self.changes.kb, 0)
-                finally:
-                    os.close(fd)
+        if self.changes.bdi:
+            with suppress(FileNotFoundError), open(self.changes.bdi, "r+b", buffering=0) as file:
+                if os.fstat(file.fileno()).st_ino == self.changes.bdi_inode:
+                    file.write(b"%d\n" % self.changes.kb)
 
     def _end_program(self) -> None:
         if self._program is not None:
@@ -328,35 +315,35 @@ class Restorer:
             with suppress(subprocess.TimeoutExpired):
                 self._program.wait(GONE_S)
 
-    def _empty(self) -> None:
-        """Remove bench's files from the folder that bench made, and from no other of its name.
-
-        Users who may write to the folder above can rename it and put another in its place.
-        """
-        if self.changes.inode is None:
-            return
-        with suppress(FileNotFoundError):
-            path = self.changes.folder
-            folder = os.open(path, _FOLDER)
-            try:
-                if os.fstat(folder).st_ino != self.changes.inode:
-                    problem = "is not the folder that bench made: nothing in it was removed"
-                    raise OSError(errno.ESTALE, problem, path)
-                for name in filter(FILE.fullmatch, os.listdir(folder)):
-                    if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-                        os.unlink(name, dir_fd=folder)
-            finally:
-                os.close(folder)
-
     def _remove_folder(self) -> None:
-        """Remove the folder. Where its mount is gone it is still on the server."""
+        """Remove bench's files and folder, and nothing from another folder of its name.
+
+        Users who may write to the folder above can rename it and put another in its place. Where its mount is
+        gone it is still on the server.
+        """
+        path = self.changes.folder
+        if not path:
+            return
         try:
-            if self.changes.folder:
-                os.rmdir(self.changes.folder)
+            if self.changes.inode is not None:
+                self._remove_files(path)
+            os.rmdir(path)
         except FileNotFoundError:
             if not os.path.ismount(self.changes.point):
                 problem = "still on the server: the next bench of the same folder removes it"
-                raise OSError(errno.ENODEV, problem, self.changes.folder) from None
+                raise OSError(errno.ENODEV, problem, path) from None
+
+    def _remove_files(self, path: str) -> None:
+        folder = os.open(path, _FOLDER)
+        try:
+            if os.fstat(folder).st_ino != self.changes.inode:
+                problem = "is not the folder that bench made: nothing in it was removed"
+                raise OSError(errno.ESTALE, problem, path)
+            for name in filter(FILE.fullmatch, os.listdir(folder)):
+                if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                    os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
 
 
 def _call(name: str, *arguments: object, expected: int = 0) -> bool:
