@@ -30,7 +30,6 @@ from nfstuned.core.image import (
 from nfstuned.core.nconnect.persist import (
     FOREIGN,
     DropIn,
-    PersistPlan,
     plan_persist,
     section_uses,
     sections,
@@ -208,7 +207,10 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
         return refused_sections(FOREIGN), {}
     own = image.ledger.known.before.get(PATH, "") if ours else text
     held = DropIn(sections(own) or {})
-    plan, left = _plan_sections(image.bare, facts, held)
+    users = section_uses(facts.snapshot, facts.policy)
+    answers = from_hosts(image.bare, users.names_to_resolve())  # no name server is asked
+    plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
+    left = tuple(answer.host for answer in answers if not answer.addresses)
     mode = facts.policy.nconnect_mode if service else None
     planned, after = tuple(with_remedy(change, left, mode) for change in plan.changes), plan.sections(held)
     if after == now:
@@ -217,14 +219,3 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
         wanted = with_sections(after) if after or (there and not ours) else None
     replaced = {} if ours or not there or wanted == text else {PATH: text}
     return wanted_sections(planned, after, now, wanted), replaced
-
-
-def _plan_sections(root: ImageRoot, facts: Facts, held: DropIn) -> tuple[PersistPlan, tuple[str, ...]]:
-    """Return the plan for the drop-in's sections, and the names with an address that only a network knows.
-
-    No name server is asked.
-    """
-    users = section_uses(facts.snapshot, facts.policy)
-    answers = from_hosts(root, users.names_to_resolve())
-    plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
-    return plan, tuple(answer.host for answer in answers if not answer.addresses)

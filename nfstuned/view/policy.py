@@ -74,25 +74,18 @@ def _table_lines(values: Mapping[str, object], sources: Sequence[Source]) -> Ite
 
 def _daemon_tables(policy: Policy) -> dict[str, dict[str, object]]:
     interval = f"{policy.sample_interval_s:g}s" if policy.sample_interval_s else "0"
-    metrics = policy.prometheus
+    metrics, size = policy.prometheus, policy.sample_file_bytes
+    units = (f"{size // factor}{unit}" for unit, factor in SIZE_UNITS.items() if size and size % factor == 0)
     return {
         "daemon": {"sample_interval": interval, "restore_on_stop": policy.restore_on_stop},
         "samples": {
             "file": policy.sample_file,
-            "max_size": _size(policy.sample_file_bytes),
+            "max_size": next(units, str(size)),
             "keep": policy.sample_files_kept,
         },
         "nconnect": {"mode": policy.nconnect_mode},
         **({"prometheus": asdict(metrics)} if metrics.textfile else {}),
     }
-
-
-def _size(number: int) -> str:
-    """Return a number of bytes as the configuration takes it."""
-    for unit, factor in SIZE_UNITS.items():
-        if number and number % factor == 0:
-            return f"{number // factor}{unit}"
-    return str(number)
 
 
 def _assignment_values(entry: Assignment) -> dict[str, object]:
