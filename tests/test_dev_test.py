@@ -47,9 +47,7 @@ def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[in
 
 
 @pytest.mark.parametrize(("option", "tier"), [((), "ci"), (("--all",), "all")])
-def test_what_boots_nothing_runs_side_by_side_and_the_lab_in_one_process(
-    option: tuple[str, ...], tier: str, tmp_path: Path
-) -> None:
+def test_only_the_lab_runs_in_a_single_process(option: tuple[str, ...], tier: str, tmp_path: Path) -> None:
     assert run(tmp_path, *option, "-k", "mine", "tests") == (
         0,
         [
@@ -72,7 +70,7 @@ def test_quick_boots_nothing(status: int, tmp_path: Path) -> None:
         *(((5, 0), 0), ((0, 5), 0), ((5, 1), 1), ((1, 5), 1), ((5, 5), 5)),
     ],
 )
-def test_the_worse_status_counts_and_one_of_them_may_have_chosen_nothing(
+def test_the_worse_status_counts_where_tests_ran(
     statuses: tuple[int, int], status: int, tmp_path: Path
 ) -> None:
     found, started = run(tmp_path, without=statuses[0], lab=statuses[1])
@@ -82,7 +80,7 @@ def test_the_worse_status_counts_and_one_of_them_may_have_chosen_nothing(
 @pytest.mark.parametrize(
     ("arguments", "builds"), [((), True), (("--all",), True), (("-k", "mine"), False), (("--quick",), False)]
 )
-def test_the_image_is_built_beside_the_tests_where_all_of_them_run(
+def test_the_image_is_built_with_all_tests(
     arguments: tuple[str, ...], tmp_path: Path, *, builds: bool
 ) -> None:
     run(tmp_path, *arguments)

@@ -133,7 +133,7 @@ class TestTheLibraries:
             ("core-1.0.data/scripts/core", "belongs outside"),
         ],
     )
-    def test_a_file_that_cannot_share_a_folder_is_refused(
+    def test_a_file_without_a_place_is_refused(
         self, member: str, reason: str, tmp_path: Path, wheels: list[Path]
     ) -> None:
         strange = wheel(tmp_path, "core-1.0-cp312", {member: "other"})
@@ -155,9 +155,7 @@ class TestTheLibraries:
             ("Apache-2.0 AND BSD-2-Clause", "Apache-2.0 AND BSD-2-Clause"),
         ],
     )
-    def test_terms_may_come_from_a_classifier_or_be_several(
-        self, terms: str, expected: str, tmp_path: Path
-    ) -> None:
+    def test_terms_may_be_a_classifiers_or_several(self, terms: str, expected: str, tmp_path: Path) -> None:
         (library,) = libraries([wheel(tmp_path, "odd-1.0", {}, terms)])
         assert library.license == expected
 
@@ -179,9 +177,7 @@ class TestTheTree:
             else:
                 assert files[f"usr/{place}"].data == data
 
-    def test_the_wheel_carries_the_same_files_for_pip_which_the_packages_do_not(
-        self, files: dict[str, File]
-    ) -> None:
+    def test_only_the_wheel_carries_the_same_files_for_pip(self, files: dict[str, File]) -> None:
         for source in FILES.keys() - {IDENTITY}:
             target = f"nfstuned/data/install/{Path(source).name}"
             assert f'"{source}" = "{target}"\n' in PYPROJECT
@@ -306,9 +302,7 @@ class TestTheLauncher:
         assert machine.called() == [f"python{chosen} -sE {machine.lib}/__main__.py check --root a b"]
 
     @pytest.mark.parametrize("there", [[], ["3.9"], ["3.15"]])
-    def test_without_a_python_it_names_the_versions_and_could_not_check(
-        self, there: list[str], machine: Machine
-    ) -> None:
+    def test_without_a_python_it_names_the_versions(self, there: list[str], machine: Machine) -> None:
         for version in there:
             machine.command(f"python{version}")
         done = machine.run(machine.lib / "nfstuned", "check")
@@ -328,9 +322,7 @@ class TestCompiling:
         (machine.lib / "vendor/module.py").write_text("x = 1\n")
         return real.name.removeprefix("python")
 
-    def test_it_leaves_the_chosen_interpreters_files_and_nothing_else(
-        self, python: str, machine: Machine
-    ) -> None:
+    def test_only_the_chosen_interpreters_files_stay(self, python: str, machine: Machine) -> None:
         cache = machine.lib / "vendor/__pycache__"
         cache.mkdir()
         (cache / "module.cpython-39.pyc").touch()
@@ -386,9 +378,7 @@ class TestDebiansScripts:
         assert self.call(debian, "prerm", "remove") == ["compile --clean"]
         assert self.call(debian, "postrm", "remove") == []
 
-    def test_an_installation_starts_the_service_and_an_upgrade_only_restarts_a_running_service(
-        self, debian: Machine
-    ) -> None:
+    def test_an_installation_starts_the_service_and_an_upgrade_restarts_it(self, debian: Machine) -> None:
         debian.boot()
         assert self.call(debian, "postinst", "configure", "")[4:] == [
             "systemctl --system daemon-reload",
@@ -440,9 +430,7 @@ class TestDebiansScripts:
         self.call(debian, "postrm", "purge")
         assert folder.exists() is owned
 
-    def test_a_failure_to_compile_fails_no_installation_and_no_upgrade_of_python(
-        self, debian: Machine
-    ) -> None:
+    def test_a_failure_to_compile_fails_neither_installation_nor_upgrade(self, debian: Machine) -> None:
         debian.put(debian.lib / "compile", "#!/bin/sh\nexit 1\n")
         for name, arguments in (("postinst", ("configure", "")), ("rtupdate", ("rtupdate", "3.11", "3.13"))):
             script = debian.install(OWN / "deb" / name, debian.top / name)
@@ -517,7 +505,7 @@ class TestTheRpm:
 
     @pytest.mark.parametrize("argument", ["0", "1", "2"])
     @pytest.mark.parametrize("section", ["post", "preun", "postun"])
-    def test_its_scripts_restart_nothing_but_a_service_that_runs(
+    def test_its_scripts_restart_a_running_service(
         self, section: str, argument: str, machine: Machine
     ) -> None:
         machine.boot()
@@ -571,9 +559,7 @@ class TestTheBillOfMaterials:
         assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
         assert sbom.bill(RELEASE, self.PINS, libraries(wheels)).decode() == text
 
-    def test_it_names_each_library_with_its_licence_and_the_hash_of_each_wheel(
-        self, wheels: list[Path]
-    ) -> None:
+    def test_it_names_each_library_with_its_licence_and_hashes(self, wheels: list[Path]) -> None:
         bill = json.loads(sbom.bill(RELEASE, self.PINS, libraries(wheels)))
         said = {
             part["purl"]: (

@@ -83,9 +83,7 @@ def test_there_is_a_page_for_each_profile_and_an_index(golden: Callable[[Path, s
 
 
 @EACH
-def test_a_page_has_the_numbers_and_the_sources_of_its_profile(
-    name: str, golden: Callable[[Path, str], None]
-) -> None:
+def test_a_page_has_the_numbers_of_its_profile(name: str, golden: Callable[[Path, str], None]) -> None:
     golden(PAGES / f"{name}.md", BLOCK.sub(lambda _: shown(name), page(name), count=1))
 
 

@@ -228,9 +228,7 @@ def test_the_udev_rule_is_one_line_that_no_other_device_can_reach() -> None:
 @pytest.mark.parametrize(
     ("device", "matches"), [("0:33", True), ("0:3", False), ("0:330", False), ("0:0", False), ("no", False)]
 )
-def test_the_udev_rule_asks_for_the_device_of_a_superblock_where_nfs_is_loaded(
-    device: str, *, matches: bool, tmp_path: Path
-) -> None:
+def test_the_udev_rule_asks_for_the_superblocks_device(device: str, *, matches: bool, tmp_path: Path) -> None:
     volumes = tmp_path / "volumes"
     assert run(*program(device, volumes)).returncode != 0
     volumes.write_text(VOLUMES)

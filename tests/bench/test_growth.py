@@ -6,48 +6,31 @@ and brackets that never close, continued lines, blanks, names with dots.
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import UnionType
+from typing import get_args
 
 import pytest
 
+import nfstuned.parse
 from nfstuned import api
 from nfstuned.core.samples.top import parse_keys
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import AutoMap, MapEntry
-from nfstuned.parse.config import parse_toml
-from nfstuned.parse.etc import (
-    autofs,
-    automaps,
-    certificate,
-    parameters,
-    requests,
-    resolver,
-    services,
-    settings,
-    tunnel,
-    units,
-)
-from nfstuned.parse.etc.installed import parse_installed
-from nfstuned.parse.etc.settings import in_version_order
-from nfstuned.parse.fields import clean_path, mask_secrets, parse_kernel_options, quoted, unescape
-from nfstuned.parse.proc import (
-    cifs,
-    machine,
-    mountinfo,
-    mountstats,
-    processes,
-    sunrpc,
-    superblocks,
-)
+from nfstuned.parse import config, fields
+from nfstuned.parse.etc import autofs, automaps, certificate, requests, settings, units
+from nfstuned.parse.proc import mountstats
 from nfstuned.parse.samples import parse_line
-from nfstuned.parse.udev_rules import parse_udev_rules
 from tests.tree import put
 
 Reader = Callable[[str], object]
@@ -79,70 +62,51 @@ def automount(text: str) -> object:
     return None
 
 
-READERS: dict[str, Reader] = {
+SPECIAL: dict[str, Reader] = {
     "autofs entry": entry,
-    "autofs map": partial(autofs.parse_map, file="f"),
-    "auto.master": partial(autofs.parse_master, file="f"),
     "auto.master, several maps": lambda text: autofs.parse_master("/a multi:" + text, "f"),
-    "autofs.conf": partial(autofs.parse_master_name, file="f"),
     "sssd.conf": automaps.starts_autofs,
     "automount in nsswitch.conf": automount,
-    "fstab": requests.parse_fstab,
     "findmnt --verify": lambda text: requests.parse_verify(text, text),
-    "utab": requests.parse_utab,
-    "installed files": partial(parse_installed, file="f"),
-    "modprobe.d": partial(parameters.parse_modprobe, file="f"),
-    "sysctl.d": partial(parameters.parse_sysctl, file="f"),
-    "nfsmount.conf": settings.parse_nfsmount,
-    "mount.nfs": as_bytes(settings.parse_mount_nfs),
-    "hosts": resolver.parse_hosts,
-    "nsswitch.conf": resolver.parse_sources,
-    "stunnel": partial(tunnel.parse_stunnel, file="f", provider="p"),
-    "stunnel, whom it trusts": partial(tunnel.parse_services, file="f"),
-    "tunnels of AZNFS": partial(tunnel.parse_tunnel_list, file="f"),
-    "stunnel's log": tunnel.parse_refusal,
-    "certificates": partial(certificate.parse_certificates, file="f"),
     "certificate": lambda text: certificate.parse_certificates("-----BEGIN CERTIFICATE-----\n" + text, "f"),
-    "environment": partial(tunnel.parse_variable, name="AZURE"),
     "unit": unit,
     "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),
-    "systemctl show": services.parse_units,
-    "tuned.conf": partial(settings.parse_ini, file="f"),
-    "aznfs": partial(settings.parse_aznfs, file="f", section="s"),
-    "nfstuned.toml": partial(parse_toml, "f"),
-    "udev rules": parse_udev_rules,
-    "bdi": partial(superblocks.parse_read_ahead, file="f"),
-    "uevent": as_bytes(partial(superblocks.parse_uevent, subsystem="bdi")),
-    "cifs DebugData": cifs.parse_debug_data,
-    "cifs Stats": cifs.parse_stats,
-    "osrelease": machine.parse_release,
-    "os-release": machine.parse_os_release,
-    "modules": machine.parse_modules,
-    "kernel config": machine.parse_kernel_config,
-    "slabinfo": machine.parse_slabinfo,
-    "mountinfo": mountinfo.parse_mountinfo,
-    "mountinfo of all": mountinfo.parse_nodes,
-    "mountstats": mountstats.parse_mountstats,
+    "nfstuned.toml": partial(config.parse_toml, "f"),
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
     "mountstats, saved": as_bytes(mountstats.kernel_text),
-    "nfsfs servers": superblocks.parse_clients,
-    "nfsfs volumes": superblocks.parse_volumes,
-    "maps": processes.parse_mapped,
-    "exports": processes.parse_exports,
-    "unix": processes.parse_unix,
-    "overlay": processes.parse_layers,
-    "tcp": tunnel.parse_listening,
-    "tasks": lambda text: tuple(sunrpc.parse_requests(text, 1, "f")),
     "sample": lambda text: parse_line(text.encode("utf-8", "surrogateescape"), "f", 1),
     "keys": as_bytes(parse_keys),
     "options": parse_options,
-    "kernel options": parse_kernel_options,
-    "path": clean_path,
-    "escapes": unescape,
-    "message": quoted,
-    "secrets": mask_secrets,
-    "versions": lambda text: in_version_order(text.split("\n")),
+    "path": fields.clean_path,
+    "escapes": fields.unescape,
+    "message": fields.quoted,
+    "secrets": fields.mask_secrets,
+    "versions": lambda text: settings.in_version_order(text.split("\n")),
 }
+"""Readers with arguments or texts of their own, and other functions of a text."""
+ARGUMENTS = {
+    "file": "f", "provider": "p", "section": "s", "name": "AZURE", "subsystem": "bdi", "client": 1,
+    "release": "6.12", "environment": {}, "known": {},
+}  # fmt: skip
+
+
+def parsers() -> Iterator[tuple[str, Reader]]:
+    """Yield every `parse_x` of a text or of bytes that needs no arguments but ARGUMENTS."""
+    for module in pkgutil.walk_packages(nfstuned.parse.__path__, "nfstuned.parse."):
+        for name, function in vars(import_module(module.name)).items():
+            if not name.startswith("parse_") or getattr(function, "__module__", "") != module.name:
+                continue
+            first, *others = inspect.signature(function, eval_str=True).parameters.values()
+            needed = [other.name for other in others if other.default is other.empty]
+            kind = first.annotation
+            kinds = {*get_args(kind)} if isinstance(kind, UnionType) else {kind}
+            if not kinds & {str, bytes} or not ARGUMENTS.keys() >= {*needed}:
+                continue
+            read = partial(function, **{argument: ARGUMENTS[argument] for argument in needed})
+            yield f"{module.name}.{name}", read if str in kinds else as_bytes(read)
+
+
+READERS = {**SPECIAL, **dict(parsers())}
 # fmt: off
 PIECES = (
     "a", "0", " ", "\t", "\n", "a\n", "a b\n", "\\", "\\\n", "a\\\n", "#\n", "\r\n", '"', '"a', "'", "\0",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", hosts.names())
-def test_a_host_has_the_findings_of_its_head_and_no_others(
+def test_a_host_has_the_findings_of_its_head(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     case = hosts.load(name)

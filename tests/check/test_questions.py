@@ -80,7 +80,7 @@ def test_a_name_instead_of_an_address_does_not_end_the_check(tmp_path: Path, lin
         ("tls-in-fstab", ("sa1.file.core.windows.net",)),
     ],
 )
-def test_the_name_behind_a_tunnel_is_asked_for_where_a_line_has_it(
+def test_the_name_behind_a_tunnel_comes_from_a_line(
     host: str, names: tuple[str, ...], tmp_path: Path
 ) -> None:
     asked = questions(host, tmp_path)

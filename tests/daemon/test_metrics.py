@@ -224,9 +224,7 @@ def reported(host: Host, text: str, times: int) -> bool:
     return host.entries.texts(FAILED).count(text) == times
 
 
-def test_a_write_that_ends_late_was_a_success_all_the_same(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_ends_late_is_a_success(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     host.configure(PATH)
     host.sample()
     (host.folder / "srv").mkdir()

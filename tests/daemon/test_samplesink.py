@@ -52,9 +52,7 @@ def test_idle_mounts_and_no_file_touch_nothing(reports: Reports, tree: Path) -> 
     assert list((tree / "logs").iterdir()) == []
 
 
-def test_a_failure_is_reported_once_and_its_end_with_the_number_of_lost_samples(
-    reports: Reports, tree: Path
-) -> None:
+def test_a_failure_is_reported_once_and_its_end_with_the_lost_samples(reports: Reports, tree: Path) -> None:
     (tree / "logs").rename(tree / "gone")
     (failed,) = reports.after(SAMPLE, SAMPLE)
     assert failed["MESSAGE_ID"] == Message.SAMPLES_UNWRITTEN.id

@@ -472,9 +472,7 @@ def test_a_damaged_row_of_a_new_device_leads_to_a_look(host: Host) -> None:
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
-def test_a_read_that_fails_once_changes_no_value_and_is_reported(
-    host: Host, monkeypatch: pytest.MonkeyPatch, error: int
-) -> None:
+def test_a_read_that_fails_changes_no_value(host: Host, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
     """Each read of a look in turn: what could not be read is not empty, and the next look is a whole one."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     fault, tuner = host.faulty(error)
@@ -584,7 +582,7 @@ def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_i
 
 
 @pytest.mark.parametrize("result", [Result.FAILED, Result.SKIPPED])
-def test_a_refused_value_is_not_reported_as_set(
+def test_a_refusal_is_not_reported_as_set(
     host: Host, monkeypatch: pytest.MonkeyPatch, result: Result
 ) -> None:
     host.show()

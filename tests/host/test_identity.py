@@ -42,9 +42,7 @@ def identity(folder: Path, files: dict[str, str], cmdline: str = "") -> ClientId
         ({OF_DBUS: f"{ID}{ID}"}, ()),
     ],
 )
-def test_systemd_takes_the_machine_id_of_dbus_too(
-    files: dict[str, str], found: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_dbuss_machine_id_counts_too(files: dict[str, str], found: tuple[str, ...], tmp_path: Path) -> None:
     assert identity(tmp_path, files).machine_ids == found
 
 

@@ -56,9 +56,7 @@ def test_leftovers_of_removed_kernels_and_other_folders_are_no_kernels(tmp_path:
     assert observe_image(root).kernel is None
 
 
-def test_a_module_counts_built_in_by_list_or_configuration_and_in_other_folders_if_it_is_there(
-    tmp_path: Path,
-) -> None:
+def test_a_module_counts_where_it_is_built_in_or_in_another_folder(tmp_path: Path) -> None:
     release = "6.4.0-1-default"
     folder = tmp_path / "usr/lib/modules" / release
     root = image(tmp_path, *kernel(release, "updates/nfsv4.ko"))

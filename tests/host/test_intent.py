@@ -108,7 +108,7 @@ def unread(tree: Tree) -> list[tuple[str, str, str, str, str]]:
         ("files", ["/home/kim", "/abs/kim"], []),
     ],
 )
-def test_nsswitch_says_who_is_asked_for_a_map_that_has_no_path(
+def test_nsswitch_names_the_sources_of_maps(
     tree: Tree, sources: str, asked: list[str], named: list[object]
 ) -> None:
     tree.write("etc/nsswitch.conf", f"automount: {sources}\n")
@@ -129,9 +129,7 @@ def test_nsswitch_says_who_is_asked_for_a_map_that_has_no_path(
         ("nis", "proc/sys/kernel/domainname", "example\n"),
     ],
 )
-def test_a_source_whose_client_is_not_configured_has_no_maps(
-    tree: Tree, source: str, file: str, text: str
-) -> None:
+def test_a_source_without_its_client_has_no_maps(tree: Tree, source: str, file: str, text: str) -> None:
     tree.write("proc/sys/kernel/domainname", "(none)\n")
     tree.write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, pam\n")
     tree.write("etc/nsswitch.conf", f"automount: {source} files\n")
@@ -334,9 +332,7 @@ def test_nfsmount_conf_is_read_in_the_order_of_mount_nfs(tree: Tree) -> None:
         (None, False),
     ],
 )
-def test_settings_are_marked_where_mount_nfs_has_one_for_all_sections(
-    tree: Tree, program: str | None, *, alone: bool
-) -> None:
+def test_a_setting_is_marked_where_only_one_counts(tree: Tree, program: str | None, *, alone: bool) -> None:
     tree.write("etc/nfsmount.conf", '[ Server "nas" ]\nnconnect=4\n')
     if program is not None:
         tree.write("usr/sbin/mount.nfs", program)

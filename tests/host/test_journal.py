@@ -128,9 +128,7 @@ def journald(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket
         yield sock
 
 
-def test_without_the_library_an_entry_is_one_datagram_of_the_journals_protocol(
-    journald: socket.socket,
-) -> None:
+def test_without_the_library_an_entry_is_a_datagram_of_the_journals_protocol(journald: socket.socket) -> None:
     send_by_socket(b"MESSAGE=one", b"PATH=/a=b", b"TEXT=two\nlines")
     length = b"\x09\0\0\0\0\0\0\0"
     assert journald.recv(4096) == b"MESSAGE=one\nPATH=/a=b\nTEXT\n" + length + b"two\nlines\n"

@@ -83,7 +83,7 @@ def test_a_digest_differs_for_nothing_a_file_and_anything_else(root: ImageRoot, 
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"old", b"new"), (Link("/lib/b"), Link("/usr/lib/b"))])
-def test_only_a_file_that_is_as_it_was_found_is_replaced(
+def test_only_an_unchanged_file_is_replaced(
     old: Content, new: Content, root: ImageRoot, tmp_path: Path
 ) -> None:
     put(root, "etc/a/b", old, None)
@@ -99,9 +99,7 @@ def test_only_a_file_that_is_as_it_was_found_is_replaced(
 
 @pytest.mark.parametrize("how", ["put", "tidy"])
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_file_that_a_kill_left_is_removed_and_no_other(
-    how: str, kind: str, root: ImageRoot, tmp_path: Path
-) -> None:
+def test_only_a_file_that_a_kill_left_goes(how: str, kind: str, root: ImageRoot, tmp_path: Path) -> None:
     (tmp_path / "etc/a").mkdir()
     left, other = tmp_path / "etc/a" / LEFT, tmp_path / "etc/a" / f".b{NEW}"
     left.write_text("ha") if kind == "file" else left.symlink_to("/lib/b")

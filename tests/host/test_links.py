@@ -63,9 +63,7 @@ def device(root: Path, name: str, driver: str, rps: str = "0") -> None:
     ],
     ids=str,
 )
-def test_an_address_of_this_host_is_local_and_a_link_local_one_names_its_interface(
-    tmp_path: Path, route: Route
-) -> None:
+def test_an_own_address_is_local_and_a_link_local_one_has_an_interface(tmp_path: Path, route: Route) -> None:
     links = observe_links(Root(str(tmp_path)), (route.address,))
     assert (links.routes, links.unknown) == ((route,), ())
 

@@ -67,9 +67,7 @@ def test_without_mountinfo_nobody_knows(tmp_path: Path) -> None:
         ("/srv/nfs", "nfs", "usr/local/lib/udev/rules.d/99-nfs.rules"),
     ],
 )
-def test_a_sites_programs_on_a_network_are_absent_and_no_fault(
-    tmp_path: Path, point: str, fstype: str, name: str
-) -> None:
+def test_a_sites_files_on_a_network_are_absent(tmp_path: Path, point: str, fstype: str, name: str) -> None:
     place = tmp_path / name
     if point == "/srv/nfs":
         (tmp_path / "usr").mkdir()

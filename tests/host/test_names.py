@@ -78,7 +78,7 @@ PINNED = f"# pinned\n10.9.9.9 SA1.file.core.windows.net sa1\n2001:db8::9 {SHARE}
     ],
     ids=str,
 )
-def test_an_answer_has_addresses_of_both_families_and_every_alias_or_a_verdict(
+def test_an_answer_has_all_addresses_and_aliases_or_a_verdict(
     tmp_path: Path, port: int, answer: Answer
 ) -> None:
     assert one(tree(tmp_path), answer.host, port) == answer
@@ -115,9 +115,7 @@ def test_the_search_goes_on_where_glibcs_does(tmp_path: Path, port: int, answer:
         "nameserver 127.0.0.1\noptions timeout:-1\n",
     ],
 )
-def test_an_odd_resolv_conf_means_this_machine_and_a_second_as_for_glibc(
-    tmp_path: Path, port: int, text: str
-) -> None:
+def test_an_odd_resolv_conf_means_this_machine_and_a_second(tmp_path: Path, port: int, text: str) -> None:
     assert one(tree(tmp_path, resolv=text), SHARE, port) == SHARED
 
 
@@ -131,9 +129,7 @@ def test_an_odd_resolv_conf_means_this_machine_and_a_second_as_for_glibc(
         ("files dns ldap", Answer("nowhere.example.com", (), (), "NXDOMAIN; not asked: ldap", final=False)),
     ],
 )
-def test_the_hosts_file_counts_where_nsswitch_has_it(
-    tmp_path: Path, port: int, sources: str, answer: Answer
-) -> None:
+def test_the_hosts_file_counts_by_nsswitch(tmp_path: Path, port: int, sources: str, answer: Answer) -> None:
     root = tree(tmp_path, hosts=PINNED, nsswitch=f"hosts: {sources}\n")
     assert one(root, answer.host, port) == answer
 
@@ -141,9 +137,7 @@ def test_the_hosts_file_counts_where_nsswitch_has_it(
 @pytest.mark.parametrize(
     "name", ["broken.example.com", "lame.example.com", "loop.example.com", "broken", "slow"]
 )
-def test_a_server_that_fails_or_does_not_answer_gives_no_verdict(
-    tmp_path: Path, port: int, name: str
-) -> None:
+def test_a_server_that_fails_or_is_silent_gives_no_verdict(tmp_path: Path, port: int, name: str) -> None:
     """glibc goes on to the next server where one knows nothing and asks nobody (lame)."""
     answer = one(tree(tmp_path, resolv="search example.com\nnameserver 127.0.0.1\n"), name, port, 1)
     assert answer.error
@@ -203,7 +197,7 @@ def test_a_short_name_may_be_known_to_the_neighbours(tmp_path: Path, port: int) 
 
 
 @pytest.mark.parametrize(("server", "final"), [("127.0.0.1", False), ("127.0.0.53", True)])
-def test_where_systemd_resolved_runs_only_its_own_server_has_its_verdict(
+def test_only_systemd_resolveds_own_server_has_its_verdict(
     tmp_path: Path, server: str, *, final: bool
 ) -> None:
     """It may ask another server for a domain (a VPN's), of which resolv.conf tells nothing."""

@@ -81,7 +81,5 @@ def test_a_reload_carries_the_time_that_the_manager_compares(
         ({}, None),
     ],
 )
-def test_the_watchdog_counts_only_when_it_watches_this_process(
-    environ: dict[str, str], seconds: float | None
-) -> None:
+def test_only_a_watchdog_of_this_process_counts(environ: dict[str, str], seconds: float | None) -> None:
     assert process.watchdog_s(environ, 7) == seconds

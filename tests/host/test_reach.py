@@ -74,7 +74,7 @@ def test_hundreds_of_servers_take_no_longer_than_one(opened: int, closed: int) -
     assert [one.state for one in found[-3:]] == [Reachable.TIMEOUT, Reachable.OPEN, Reachable.REFUSED]
 
 
-def test_a_server_with_many_dead_addresses_keeps_no_other_from_its_turn(
+def test_many_dead_addresses_keep_no_other_server_waiting(
     monkeypatch: pytest.MonkeyPatch, opened: int
 ) -> None:
     monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 2)

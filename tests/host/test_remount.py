@@ -170,7 +170,7 @@ def test_what_is_mounted_is_what_mountinfo_says(tree: Path) -> None:
     assert one.nconnect("/a") == 4
 
 
-def test_connections_are_held_as_long_as_a_superblock_is_there(
+def test_connections_are_held_while_a_superblock_is_there(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remount, "GONE_S", 0.2)
@@ -183,9 +183,7 @@ def test_connections_are_held_as_long_as_a_superblock_is_there(
     assert hands(tree).held(plan(known)) == ""
 
 
-def test_connections_are_held_as_long_as_the_client_is_there(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_are_held_while_the_client_is_there(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remount, "GONE_S", 0.2)
     servers = tree / "proc/1/net/nfsfs/servers"
     known = Connections(4, "127.0.0.1", 2049, 2, ())

@@ -220,9 +220,7 @@ def test_without_the_exchange_it_is_a_rename(file: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), FileNotFoundError(errno.ENOENT, "gone")])
-def test_a_backup_with_the_only_old_text_stays(
-    file: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
+def test_the_only_old_text_stays(file: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """A server of NFS may answer ENOENT to the second try of a rename after its first answer was lost."""
 
     def late(place: int, one: str, other: str) -> bool:

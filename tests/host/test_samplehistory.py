@@ -83,9 +83,7 @@ class TestFiles:
         file.with_name("samples.jsonl.1").write_bytes(text(numbered(5)))
         assert times(file) == [5]
 
-    def test_what_others_put_beside_it_is_told_and_neither_followed_nor_waited_for(
-        self, file: Path, tmp_path: Path
-    ) -> None:
+    def test_other_kinds_of_files_are_reported_and_not_waited_for(self, file: Path, tmp_path: Path) -> None:
         """In a folder that others may write to; the file itself may be a pipe, for whoever names it."""
         file.write_bytes(text(numbered(5)))
         (tmp_path / "another").write_bytes(text(numbered(4)))
@@ -169,7 +167,7 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
     )
-    def test_whatever_logrotate_compressed_with_is_read(
+    def test_every_kind_of_compression_is_read(
         self, file: Path, suffix: str, pack: Callable[[bytes], bytes]
     ) -> None:
         older = file.with_name(f"samples.jsonl.1{suffix}")

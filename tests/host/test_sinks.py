@@ -110,9 +110,7 @@ def test_a_write_that_hangs_holds_nobody_up_and_can_still_end(host: Path) -> Non
     assert (host / "srv/nfstuned.prom").read_bytes() == b"x"
 
 
-def test_a_mistake_of_nfstuned_is_called_one_and_leaves_the_old_file(
-    host: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_of_nfstuned_leaves_the_old_file(host: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (host / "srv/nfstuned.prom").write_text("old")
     file = made(host)
     file.write(lambda: bytes(1 // int("0")))
@@ -278,9 +276,7 @@ class TestTrouble:
         ("point", "fstype"),
         [("/var", "nfs4"), ("/var/log", "cifs"), ("/var/log/nfstuned", "fuse.sshfs"), (FILE, "nfs")],
     )
-    def test_a_file_system_that_may_not_answer_is_not_touched(
-        self, tmp_path: Path, point: str, fstype: str
-    ) -> None:
+    def test_a_network_file_system_is_not_touched(self, tmp_path: Path, point: str, fstype: str) -> None:
         root = tree(tmp_path, MOUNTS + f"30 22 0:40 / {point} rw - {fstype} server:/x rw\n")
         done = write(root, 1)
         assert done == Appended(0, f"{point} is on {fstype}, which may not answer; use a local folder")
@@ -323,9 +319,7 @@ class TestFullDisk:
         assert write(full, 7) == Appended(1)
         assert file_of(full).read_bytes() == LINE % 7
 
-    def test_a_file_system_that_became_read_only_is_a_reason_until_it_can_be_written_again(
-        self, full: Root
-    ) -> None:
+    def test_a_file_system_is_read_only_until_it_can_be_written_again(self, full: Root) -> None:
         write(full, 1)
         folder = str(file_of(full).parent)
         subprocess.run(["mount", "-o", "remount,ro", folder], check=True)

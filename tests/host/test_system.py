@@ -78,9 +78,7 @@ def test_an_image_has_nothing_of_a_running_kernel(tree: Tree) -> None:
         ),
     ],
 )
-def test_what_the_boot_loader_reads_counts_before_what_it_is_made_of(
-    tree: Tree, files: dict[str, str], line: tuple[str, str]
-) -> None:
+def test_the_boot_loaders_file_counts_first(tree: Tree, files: dict[str, str], line: tuple[str, str]) -> None:
     tree.write("usr/lib/modules/6.1.0-40-amd64/modules.builtin", "")
     for name, text in files.items():
         tree.write(name, text)
@@ -149,9 +147,7 @@ def unreadable(readable: Path) -> Path:
     return readable
 
 
-def test_a_unit_that_this_user_may_not_read_is_installed_and_not_masked(
-    unreadable: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_denied_unit_is_installed_and_not_masked(unreadable: Path, request: pytest.FixtureRequest) -> None:
     link(unreadable / WANTED, f"/usr/lib/systemd/system/{NAME}")
     request.getfixturevalue("as_user")
     root = Root(str(unreadable))
@@ -159,9 +155,7 @@ def test_a_unit_that_this_user_may_not_read_is_installed_and_not_masked(
     assert f"/etc/systemd/system/{NAME}" in {problem.file for problem in root.faults.denied()}
 
 
-def test_a_mask_before_a_unit_that_this_user_may_not_read_is_a_mask(
-    unreadable: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_mask_before_a_denied_unit_is_a_mask(unreadable: Path, request: pytest.FixtureRequest) -> None:
     mask = unreadable / "etc/systemd/system" / NAME
     mask.unlink()
     mask.symlink_to("/dev/null")
@@ -170,9 +164,7 @@ def test_a_mask_before_a_unit_that_this_user_may_not_read_is_a_mask(
     assert read_unit(root, NAME, image=True) == Unit(installed=True, masked=True)
 
 
-def test_of_a_folder_that_this_user_may_not_look_into_the_next_one_counts(
-    readable: Path, request: pytest.FixtureRequest
-) -> None:
+def test_after_a_denied_folder_the_next_one_counts(readable: Path, request: pytest.FixtureRequest) -> None:
     (readable / "etc/systemd/system").mkdir(parents=True)
     (readable / "etc/systemd/system").chmod(0o700)
     put(readable / "usr/lib/systemd/system" / NAME)

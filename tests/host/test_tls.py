@@ -97,9 +97,7 @@ def of_all(host: Host) -> list[tuple[str, str]]:
     return [(one.value, one.file) for one in host.tls().overrides]
 
 
-def test_of_the_managers_files_the_last_name_counts_whatever_its_folder_and_then_the_kernels_line(
-    host: Host,
-) -> None:
+def test_of_the_managers_files_the_last_name_counts_and_then_the_kernels_line(host: Host) -> None:
     names = (
         "etc/systemd/system.conf",
         "etc/systemd/system.conf.d/10.conf",
@@ -114,9 +112,7 @@ def test_of_the_managers_files_the_last_name_counts_whatever_its_folder_and_then
 
 
 @pytest.mark.parametrize("text", ["", "[Manager]\n", None])
-def test_a_file_of_the_managers_hides_that_of_its_name_in_a_weaker_folder(
-    host: Host, text: str | None
-) -> None:
+def test_a_file_of_the_managers_hides_its_name_in_a_weaker_folder(host: Host, text: str | None) -> None:
     host.write("usr/lib/systemd/system.conf.d/a.conf", sets("windows.net"))
     assert of_all(host) == [("windows.net", "/usr/lib/systemd/system.conf.d/a.conf")]
     if text is None:

@@ -202,9 +202,7 @@ def test_a_findmnt_that_does_not_do_its_work_is_told(
 @needs_findmnt
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.slow
-def test_what_does_not_end_when_it_is_killed_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where it waits in the kernel for a server."""
     pid = tmp_path / "pid"
     stand_in(tmp_path, monkeypatch, f"exec {sys.executable} -I -S -c '{TRACED}' {pid}")

@@ -69,9 +69,7 @@ def test_a_file_that_is_there_keeps_its_mode_and_owner(file: Path, mode: int, ow
 
 
 @pytest.mark.parametrize(("kind", "text"), [("link", "new\n"), ("second name", "old\n")])
-def test_a_link_keeps_leading_to_its_file_and_a_second_name_keeps_its_text(
-    file: Path, kind: str, text: str
-) -> None:
+def test_a_link_leads_to_its_file_and_a_second_name_keeps_its_text(file: Path, kind: str, text: str) -> None:
     target = file.with_name("target")
     target.write_text("old\n")
     file.symlink_to("target") if kind == "link" else os.link(target, file)
@@ -192,9 +190,7 @@ def test_the_next_run_removes_the_files_of_a_killed_writer(file: Path, kind: str
     assert names(file.parent) == ["page.html"]
 
 
-def test_a_file_that_another_run_still_writes_is_left_to_it(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_another_run_writes_is_left_to_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nfstuned.host.files.write._FDS", "/nowhere")
     other = file.with_name("other.html")
 
