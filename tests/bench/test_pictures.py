@@ -12,7 +12,8 @@ import pytest
 
 from tests.bench import pictures
 from tests.check import hosts
-from tests.cli.test_top import SCRIPT, TREE, read_more
+from tests.cli.conftest import CASE, PROGRAM
+from tests.cli.test_top import read_more
 from tests.lab.kit import screen
 from tests.lab.kit.screen import capture
 
@@ -21,7 +22,7 @@ DOCUMENTED = Path(__file__).parents[2] / "docs/pictures"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    return hosts.load(TREE).build(tmp_path / "host")
+    return hosts.load(CASE).build(tmp_path / "host")
 
 
 def captured(tree: Path) -> bytes:
@@ -35,7 +36,7 @@ def captured(tree: Path) -> bytes:
     thread = threading.Thread(target=grow)
     thread.start()
     try:
-        return capture([sys.executable, "-c", SCRIPT, str(tree), "top", "--interval", "0.5"])
+        return capture([sys.executable, "-c", PROGRAM, str(tree), "top", "--interval", "0.5"])
     finally:
         over.set()
         thread.join()

@@ -15,7 +15,7 @@ import pytest
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import Root
 from nfstuned.parse.etc.settings import PERSISTED, read_nfs_utils
-from tests.cli.baked import everything
+from tests.cli.conftest import everything
 from tests.lab import roots
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from nfstuned.cli.app import main
 from nfstuned.core.nconnect.persist import sections
 from nfstuned.host.root import Root
 from tests.check.hosts import load
-from tests.cli.conftest import REPOSITORY, Run
+from tests.cli.conftest import CONFIG, MOUNT_NFS, REPOSITORY, Run
+from tests.tree import link, put
 
-CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
 ANF = (
     "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev 0 0\n"
     "10.1.2.5:/vol2 /mnt/vol2 nfs vers=3,hard,_netdev 0 0\n"
@@ -28,7 +27,6 @@ RULE = "etc/udev/rules.d/99-nfstuned.rules"
 DROP_IN = "etc/nfsmount.conf.d/50-nfstuned.conf"
 RECORD = "etc/nfstuned-baked.json"
 SLOTS, SESSION = "etc/modprobe.d/sunrpc-slots.conf", "etc/modprobe.d/nfs-slots.conf"
-MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
 MACHINE_ID = "9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n"
 
 
@@ -48,15 +46,11 @@ class Image:
 
     def put(self, name: str, text: str | bytes) -> None:
         """Write a file."""
-        path = self.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        put(self.tree / name, text)
 
     def link(self, name: str, target: str) -> None:
         """Make a symbolic link, and its folder."""
-        path = self.tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(target)
+        link(self.tree / name, target)
 
     def sections(self) -> dict[str, int] | None:
         """Return the sections of nfstuned's drop-in."""
@@ -68,8 +62,7 @@ class Image:
 
     def program(self, name: str) -> None:
         """Write a program."""
-        self.put(name, "#!")
-        (self.tree / name).chmod(0o755)
+        put(self.tree / name, "#!", 0o755)
 
     def actions(self, *words: str) -> tuple[int, list[dict[str, Any]]]:
         """Bake; return the exit status and the actions of the JSON document."""
@@ -81,10 +74,6 @@ class Image:
         status, actions = self.actions(*words)
         return status, [(one["kind"], one["target"], one["outcome"]) for one in actions]
 
-    def outcomes(self, run: Run) -> list[tuple[str, str, str]]:
-        """Return kind, target and outcome of each action of a JSON document, which keeps its schema."""
-        return [(one["kind"], one["target"], one["outcome"]) for one in run.document["actions"]]
-
     def findings(self, *families: str) -> list[str]:
         """Return the rules that `nfstuned check --root` finds broken, of these families."""
         found = self.run("check", "--format", "json").document["findings"]
@@ -95,32 +84,18 @@ class Image:
         return Image(Path(shutil.copytree(self.tree, target, symlinks=True)), self.capture)
 
 
-def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
-    """Return all that is below a folder: kind, permissions and content of each name."""
-    found = {}
-    for path in sorted(tree.rglob("*")):
-        status = path.lstat()
-        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
-        if stat.S_ISLNK(status.st_mode):
-            data = str(path.readlink()).encode()
-        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
-    return found
-
-
 def make(case: str, tree: Path, capture: pytest.CaptureFixture[str]) -> Image:
     """Return one of tests/hosts with nfstuned and its unit installed, and nothing that starts it."""
-    load(case).build(tree)
-    image = Image(tree, capture)
+    image = Image(load(case).build(tree), capture)
     shutil.rmtree(tree / "etc/systemd", ignore_errors=True)
     image.put(UNIT, (REPOSITORY / "systemd/nfstuned.service").read_bytes())
     image.put("etc/machine-id", MACHINE_ID)
     return image
 
 
-def with_netapp(image: Image, version: bytes = b"2.8.3") -> Image:
+def with_netapp(image: Image, version: bytes = b"2.8.3", place: str = "usr/sbin/mount.nfs") -> Image:
     """Return the image with two volumes of Azure NetApp Files in its fstab, and a policy that says so."""
     image.put("etc/nfstuned/nfstuned.toml", CONFIG)
     image.put("etc/fstab", ANF)
-    image.program("usr/sbin/mount.nfs")
-    (image.tree / "usr/sbin/mount.nfs").write_bytes(MOUNT_NFS % version)
+    put(image.tree / place, MOUNT_NFS % version, 0o755)
     return image

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +18,23 @@ import jsonschema
 import pytest
 
 from nfstuned.cli.app import main
+from nfstuned.host.files.write import NewFile
 from nfstuned.host.root import Root
 from tests.check import hosts
+from tests.tree import put
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests/cli/golden"
+CASE = "debian-13-6.12"
+CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
+ENTRY = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard 0 0\n"
+MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
+PROGRAM = (
+    "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
+    "sys.exit(main(sys.argv[2:], Root(sys.argv[1])))"
+)
+"""Python's text that runs a command over a tree."""
+Golden = Callable[[Path, str], None]
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,17 @@ class Run:
         schema = json.loads((REPOSITORY / f"docs/schema/{name}.json").read_text())
         jsonschema.validate(document, schema)
         return document
+
+    @property
+    def actions(self) -> list[dict[str, Any]]:
+        """Return the actions of the document."""
+        return list(self.document["actions"])
+
+    @property
+    def action(self) -> dict[str, Any]:
+        """Return the only action of the document."""
+        (only,) = self.actions
+        return only
 
 
 @dataclass(frozen=True)
@@ -70,9 +97,54 @@ class Host:
 
     def configure(self, text: str) -> None:
         """Write the administrator's configuration."""
-        file = self.tree / "etc/nfstuned/nfstuned.toml"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text)
+        put(self.tree / "etc/nfstuned/nfstuned.toml", text)
+
+    def install(self, version: bytes) -> None:
+        """Install a version of mount.nfs."""
+        put(self.tree / "usr/sbin/mount.nfs", MOUNT_NFS % version)
+
+    def command(self, *args: str) -> list[str]:
+        """Return a command over the tree for a process of its own."""
+        return [sys.executable, "-c", PROGRAM, str(self.tree), *args]
+
+
+MakeHost = Callable[[str], Host]
+
+
+def furnish(made: Host) -> Host:
+    """Give a host a mount.nfs, an fstab with one entry, and a policy for its server."""
+    put(made.tree / "proc/sys/kernel/osrelease", "6.12.43+deb13-amd64\n")
+    put(made.tree / "etc/fstab", ENTRY)
+    made.install(b"2.8.3")
+    made.configure(CONFIG)
+    return made
+
+
+def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
+    """Return all that is below a folder: permissions and content of each name."""
+    found = {}
+    for path in sorted(tree.rglob("*")):
+        status = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        if stat.S_ISLNK(status.st_mode):
+            data = str(path.readlink()).encode()
+        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
+    return found
+
+
+@contextmanager
+def full_at(write: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have the disk full at a write, which is counted from 0, and at no other."""
+    calls, real = count(), NewFile.write  # the single place where a disk can be full
+
+    def full(new: NewFile, data: bytes) -> None:
+        if next(calls) == write:
+            raise OSError(28, "No space left on device", "new")
+        real(new, data)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(NewFile, "write", full)
+        yield
 
 
 @pytest.fixture

@@ -18,33 +18,9 @@ from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network
 from nfstuned.parse.etc.settings import PERSISTED
 from tests.check.hosts import World
-from tests.cli.conftest import Host, Run
+from tests.cli.conftest import ENTRY, Host, MakeHost, Run, furnish
 
-CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
-OLD = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard 0 0\n"
-MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
 AZURE = "sa1.file.core.windows.net"
-
-
-def furnish(made: Host) -> Host:
-    """Give a host a mount.nfs, an fstab with one entry, and a policy for its server."""
-    for name in ("etc/nfstuned", "proc/sys/kernel", "usr/sbin"):
-        (made.tree / name).mkdir(parents=True, exist_ok=True)
-    (made.tree / "proc/sys/kernel/osrelease").write_text("6.12.43+deb13-amd64\n")
-    install(made, b"2.8.3")
-    (made.tree / "etc/fstab").write_text(OLD)
-    made.configure(CONFIG)
-    return made
-
-
-def install(here: Host, version: bytes) -> None:
-    (here.tree / "usr/sbin/mount.nfs").write_bytes(MOUNT_NFS % version)
-
-
-def only(run: Run) -> dict[str, Any]:
-    """Return the one action of a document."""
-    (action,) = run.document["actions"]
-    return dict(action)
 
 
 @dataclass(frozen=True)
@@ -81,8 +57,7 @@ def test_the_name_servers_decide_about_azure_files(
     (here.tree / "etc/fstab").write_text(f"{AZURE}:/sa1/share /mnt/a nfs vers=4.1 0 0\n")
     told = World(Network(answers=(answer,)))
     status = run_change(Root(str(here.tree)), "json", Wish(dry_run=True), command.way, told)
-    out, err = here.capture.readouterr()
-    action = only(Run(status, out, err))
+    action = Run(status, *here.capture.readouterr()).action
     assert (status, action["outcome"], action["new"]) == (int(outcome == "failed"), outcome, 4)
     assert words in action["reason"]
 
@@ -92,10 +67,10 @@ def test_a_file_that_could_not_be_read_does_not_count_as_absent(here: Host, comm
     before = sorted(path.name for path in (here.tree / "etc").iterdir())
     for more in ((), ("--dry-run",)):
         run = here.run("apply", *command.words, *more, "--format", "json")
-        assert (run.status, only(run)["outcome"]) == (2, "failed")
-        assert only(run)["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
+        assert (run.status, run.action["outcome"]) == (2, "failed")
+        assert run.action["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
         assert "/etc/nfsmount.conf: Too many levels of symbolic links\n" in run.err
-    assert (here.tree / "etc/fstab").read_text() == OLD
+    assert (here.tree / "etc/fstab").read_text() == ENTRY
     assert sorted(path.name for path in (here.tree / "etc").iterdir()) == before
 
 
@@ -112,18 +87,16 @@ def test_anything_but_a_file_cannot_be_tried(here: Host, command: Command) -> No
 def test_an_invalid_configuration_is_no_try(here: Host, command: Command) -> None:
     here.configure("[")
     run = here.run("apply", *command.words)
-    assert (run.status, run.out, (here.tree / "etc/fstab").read_text()) == (2, "", OLD)
+    assert (run.status, run.out, (here.tree / "etc/fstab").read_text()) == (2, "", ENTRY)
     assert not (here.tree / PERSISTED[1:]).exists()
 
 
 @pytest.mark.usefixtures("as_user")
-def test_a_user_may_look_and_learns_that_root_may_write(
-    host: Callable[[str], Host], command: Command
-) -> None:
+def test_a_user_may_look_and_learns_that_root_may_write(host: MakeHost, command: Command) -> None:
     here = furnish(host("no-nfs"))
     (here.tree / "etc").chmod(0o555)
     assert here.run("apply", *command.words, "--dry-run").status == 0
     run = here.run("apply", *command.words, "--format", "json")
-    assert (run.status, only(run)["outcome"]) == (1, "failed")
-    assert only(run)["reason"].endswith("Permission denied, so that it is as it was; run it as root")
-    assert (here.tree / "etc/fstab").read_text() == OLD
+    assert (run.status, run.action["outcome"]) == (1, "failed")
+    assert run.action["reason"].endswith("Permission denied, so that it is as it was; run it as root")
+    assert (here.tree / "etc/fstab").read_text() == ENTRY

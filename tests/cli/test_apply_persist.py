@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.parse.etc.settings import PERSISTED
-from tests.cli.conftest import Host, Run
-from tests.cli.test_apply_files import AZURE, furnish, install
+from tests.cli.conftest import CASE, Host, MakeHost, furnish
 
 TWO = "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0\n10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1 0 0\n"
 NOTHING = f"Nothing to do: {PERSISTED} is as the profiles ask.\n"
+AZURE = "sa1.file.core.windows.net"
+JSON = ("--format", "json")
 
 
 @pytest.fixture
@@ -34,10 +33,6 @@ def names(here: Host) -> set[str]:
     return {path.name for path in drop_in(here).parent.iterdir()}
 
 
-def actions(run: Run) -> list[dict[str, Any]]:
-    return list(run.document["actions"])
-
-
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(here: Host) -> None:
     run = here.run("apply", "--persist", "--dry-run")
     assert (run.status, run.err) == (0, "")
@@ -47,7 +42,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(here: Host) -> None:
     assert not drop_in(here).parent.exists()
 
 
-def test_it_writes_the_file_and_says_when_that_counts(here: Host) -> None:
+def test_it_writes_the_file_once_and_says_when_that_counts(here: Host) -> None:
     old = os.umask(0o077)
     try:
         run = here.run("apply", "--persist")
@@ -62,13 +57,8 @@ def test_it_writes_the_file_and_says_when_that_counts(here: Host) -> None:
         "nfstuned check.\n"
     )
     assert drop_in(here).read_text() == with_sections({"10.1.2.4": 8})
-    assert stat.S_IMODE(drop_in(here).stat().st_mode) == 0o644
-    assert stat.S_IMODE(drop_in(here).parent.stat().st_mode) == 0o755
-    assert names(here) == {"50-nfstuned.conf"}
-
-
-def test_a_second_time_there_is_nothing_to_do(here: Host) -> None:
-    here.run("apply", "--persist")
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (drop_in(here), drop_in(here).parent)]
+    assert (modes, names(here)) == ([0o644, 0o755], {"50-nfstuned.conf"})
     before = drop_in(here).stat()
     run = here.run("apply", "--persist")
     assert (run.status, run.out, run.err) == (0, NOTHING, "")
@@ -79,34 +69,26 @@ def test_a_second_time_there_is_nothing_to_do(here: Host) -> None:
 def test_what_changes_later_is_changed_in_it_and_no_backups_pile_up(here: Host) -> None:
     here.run("apply", "--persist")
     here.edit("etc/fstab", TWO, TWO + "10.1.2.9:/vol /mnt/vol nfs rw,nconnect=16 0 0\n")
-    run = here.run("apply", "--persist", "--format", "json")
-    assert [(one["target"], one["old"], one["new"], one["outcome"]) for one in actions(run)] == [
-        ("10.1.2.9", None, 16, "done")
-    ]
+    action = here.run("apply", "--persist", *JSON).action
+    seen = action["target"], action["old"], action["new"], action["outcome"]
+    assert seen == ("10.1.2.9", None, 16, "done")
     assert drop_in(here).read_text() == with_sections({"10.1.2.4": 8, "10.1.2.9": 16})
     assert names(here) == {"50-nfstuned.conf"}
 
 
-def test_json_is_the_document_of_every_apply(here: Host) -> None:
-    run = here.run("apply", "--persist", "--format", "json")
+def test_json_is_the_document_of_every_apply_and_fstab_then_needs_no_number(here: Host) -> None:
+    run = here.run("apply", "--persist", *JSON)
     assert (run.status, run.err) == (0, "")
-    assert actions(run) == [
-        {
-            "kind": "persist",
-            "target": "10.1.2.4",
-            "old": None,
-            "new": 8,
-            "outcome": "done",
-            "reason": "azure-netapp-files asks for nconnect=8",
-        }
-    ]
-    assert actions(here.run("apply", "--persist", "--format", "json")) == []
-
-
-def test_what_it_wrote_is_what_fstab_and_status_then_know(here: Host) -> None:
-    here.run("apply", "--persist")
-    run = here.run("apply", "--fstab", "--dry-run")
-    assert run.out.startswith("Nothing to do")
+    assert run.action == {
+        "kind": "persist",
+        "target": "10.1.2.4",
+        "old": None,
+        "new": 8,
+        "outcome": "done",
+        "reason": "azure-netapp-files asks for nconnect=8",
+    }
+    assert here.run("apply", "--persist", *JSON).actions == []
+    assert here.run("apply", "--fstab", "--dry-run").out.startswith("Nothing to do")
 
 
 def test_a_server_that_is_gone_stays_until_it_is_pruned(here: Host) -> None:
@@ -115,19 +97,13 @@ def test_a_server_that_is_gone_stays_until_it_is_pruned(here: Host) -> None:
     run = here.run("apply", "--persist")
     assert (run.status, run.out) == (0, NOTHING)
     assert run.err == f"{PERSISTED}: nothing here uses 10.1.2.4; --prune takes its section out\n"
-    run = here.run("apply", "--persist", "--prune", "--format", "json")
-    assert (run.status, run.err) == (0, "")
-    (action,) = actions(run)
-    assert (action["old"], action["new"], action["outcome"]) == (8, None, "done")
-    assert drop_in(here).read_text() == with_sections({})
-    assert here.run("apply", "--persist", "--prune").out == NOTHING
-
-
-def test_pruning_says_what_goes(here: Host) -> None:
-    here.run("apply", "--persist")
-    (here.tree / "etc/fstab").write_text("")
     run = here.run("apply", "--persist", "--prune", "--dry-run")
     assert run.out == "10.1.2.4  nconnect 8 -> none  planned  (nothing here uses it)\n1 planned\n"
+    run = here.run("apply", "--persist", "--prune", *JSON)
+    assert (run.status, run.err) == (0, "")
+    assert (run.action["old"], run.action["new"], run.action["outcome"]) == (8, None, "done")
+    assert drop_in(here).read_text() == with_sections({})
+    assert here.run("apply", "--persist", "--prune").out == NOTHING
 
 
 @pytest.mark.parametrize("text", ["# mine\n", "", with_sections({"10.1.2.4": 8}).replace("=8", "=2")])
@@ -135,13 +111,10 @@ def test_pruning_says_what_goes(here: Host) -> None:
 def test_a_file_that_somebody_edited_is_refused(here: Host, text: str, more: list[str]) -> None:
     drop_in(here).parent.mkdir()
     drop_in(here).write_text(text)
-    run = here.run("apply", "--persist", *more, "--format", "json")
-    assert run.status == 1
-    (action,) = actions(run)
-    assert (action["target"], action["outcome"]) == (PERSISTED, "failed")
-    assert "move the additions to a file of another name" in action["reason"]
-    assert drop_in(here).read_text() == text
-    assert names(here) == {"50-nfstuned.conf"}
+    run = here.run("apply", "--persist", *more, *JSON)
+    assert (run.status, run.action["target"], run.action["outcome"]) == (1, PERSISTED, "failed")
+    assert "move the additions to a file of another name" in run.action["reason"]
+    assert (drop_in(here).read_text(), names(here)) == (text, {"50-nfstuned.conf"})
     run = here.run("apply", "--persist", *more)
     assert run.out.startswith(f"{PERSISTED}  -  failed  (it is not as nfstuned wrote it: ")
 
@@ -156,7 +129,7 @@ def test_a_link_in_its_place_is_not_followed(here: Host) -> None:
 
 
 def test_with_debian_12_the_second_server_is_refused_with_the_reason(here: Host) -> None:
-    install(here, b"2.6.2")
+    here.install(b"2.6.2")
     here.edit("etc/fstab", TWO, TWO + "10.1.2.9:/vol /mnt/vol nfs rw 0 0\n")
     run = here.run("apply", "--persist")
     assert run.status == 0
@@ -171,32 +144,26 @@ def test_with_debian_12_the_second_server_is_refused_with_the_reason(here: Host)
 
 def test_without_mount_nfs_it_says_so(here: Host) -> None:
     (here.tree / "usr/sbin/mount.nfs").unlink()
-    run = here.run("apply", "--persist", "--format", "json")
-    assert run.status == 1
-    assert "there is no mount.nfs here" in actions(run)[0]["reason"]
+    run = here.run("apply", "--persist", *JSON)
+    assert (run.status, "there is no mount.nfs here" in run.action["reason"]) == (1, True)
     assert not drop_in(here).parent.exists()
 
 
 def test_the_administrators_own_number_is_named(here: Host) -> None:
     (here.tree / "etc/nfsmount.conf").write_text('[ Server "10.1.2.4" ]\nnconnect=2\n')
-    (action,) = actions(here.run("apply", "--persist", "--format", "json"))
-    assert (action["outcome"], action["reason"]) == (
-        "skipped",
-        "/etc/nfsmount.conf:2 says nconnect=2: that counts",
-    )
+    action = here.run("apply", "--persist", *JSON).action
+    reason = "/etc/nfsmount.conf:2 says nconnect=2: that counts"
+    assert (action["outcome"], action["reason"]) == ("skipped", reason)
     assert not drop_in(here).exists()
 
 
-def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> None:
-    here = host("debian-13-6.12")
-    (here.tree / "usr/sbin").mkdir(parents=True)
-    install(here, b"2.8.3")
-    run = here.run("apply", "--persist", "--format", "json")
-    assert [(one["target"], one["new"], one["outcome"]) for one in actions(run)] == [
-        ("10.10.10.10", 4, "done"),
-        (AZURE, 4, "done"),
-    ]
-    rows = {row["mount_point"]: row for row in here.run("status", "--format", "json").document["mounts"]}
+def test_status_then_names_the_file_as_who_asks(host: MakeHost) -> None:
+    here = host(CASE)
+    here.install(b"2.8.3")
+    actions = here.run("apply", "--persist", *JSON).actions
+    done = [(one["target"], one["new"], one["outcome"]) for one in actions]
+    assert done == [("10.10.10.10", 4, "done"), (AZURE, 4, "done")]
+    rows = {row["mount_point"]: row for row in here.run("status", *JSON).document["mounts"]}
     asked = {point: (row["nconnect_requested"], row["nconnect"]) for point, row in rows.items()}
     assert (asked["/mnt/2"], asked["/mnt/3"]) == ((4, 4), (None, 1))
     line = drop_in(here).read_text().splitlines().index(f'[ Server "{AZURE}" ]') + 2
@@ -206,9 +173,8 @@ def test_status_then_names_the_file_as_who_asks(host: Callable[[str], Host]) -> 
 def test_no_section_is_pruned_while_fstab_cannot_be_read(here: Host) -> None:
     here.run("apply", "--persist")
     before = drop_in(here).read_text()
-    fstab = here.tree / "etc/fstab"
-    fstab.unlink()
-    fstab.symlink_to("fstab")
-    run = here.run("apply", "--persist", "--prune", "--format", "json")
-    assert (run.status, [one["outcome"] for one in actions(run)]) == (2, ["failed"])
+    (here.tree / "etc/fstab").unlink()
+    (here.tree / "etc/fstab").symlink_to("fstab")
+    run = here.run("apply", "--persist", "--prune", *JSON)
+    assert (run.status, run.action["outcome"]) == (2, "failed")
     assert drop_in(here).read_text() == before

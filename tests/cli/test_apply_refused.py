@@ -6,7 +6,6 @@ Each is made in a mount namespace of its own, which is gone when the test is.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,9 +15,11 @@ from typing import Any
 import pytest
 
 from nfstuned.core.nconnect.persist import with_sections
-from tests.cli.test_apply_files import CONFIG, MOUNT_NFS, OLD
+from tests.cli.conftest import CONFIG, MOUNT_NFS, REPOSITORY
+from tests.cli.conftest import ENTRY as OLD
+from tests.tree import put
+from tests.users import may_unshare
 
-PROJECT = Path(__file__).parents[2]
 FSTAB, DROP_IN = "fstab", "nfsmount.conf.d/50-nfstuned.conf"
 SECTIONS = with_sections({"gone.example.org": 4})
 _PROGRAM = """\
@@ -53,34 +54,22 @@ print(json.dumps({
 """
 
 
-def _may_unshare() -> bool:
-    return os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0
-
-
 pytestmark = [
-    pytest.mark.skipif(
-        not (shutil.which("unshare") and _may_unshare()), reason="no mount namespace for this user"
-    ),
+    pytest.mark.skipif(not may_unshare(), reason="no mount namespace for this user"),
     pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt"),
 ]
 
 
 def attempt(tree: Path, file: str, text: str, prepare: str, options: str = "size=256k") -> dict[str, Any]:
     """Return the result on a small tmpfs that a shell command made difficult; "" is no drop-in."""
-    for name in ("etc", "proc/sys/kernel", "usr/sbin"):
-        (tree / name).mkdir(parents=True)
-    (tree / "proc/sys/kernel/osrelease").write_text("6.12.43+deb13-amd64\n")
-    (tree / "usr/sbin/mount.nfs").write_bytes(MOUNT_NFS % b"2.8.3")
+    (tree / "etc").mkdir()
+    put(tree / "proc/sys/kernel/osrelease", "6.12.43+deb13-amd64\n")
+    put(tree / "usr/sbin/mount.nfs", MOUNT_NFS % b"2.8.3")
     texts = {"nfstuned/nfstuned.toml": CONFIG, FSTAB: OLD, **({file: text} if text else {})}
     words = ("--fstab", "--yes") if file == FSTAB else ("--persist",)
     command = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", _PROGRAM]
-    done = subprocess.run(
-        [*command, str(tree), options, json.dumps(texts), prepare, file, *words],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command += [str(tree), options, json.dumps(texts), prepare, file, *words]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     if "skip" in found:
@@ -102,7 +91,7 @@ def test_on_a_roomy_disk_the_drop_in_is_written(tmp_path: Path, text: str) -> No
     assert ("gone.example.org" in found["text"]) == bool(text)
 
 
-ENTRY, NO_DROP_IN, SECTION = (FSTAB, OLD), (DROP_IN, ""), (DROP_IN, SECTIONS)
+LINE, NO_DROP_IN, SECTION = (FSTAB, OLD), (DROP_IN, ""), (DROP_IN, SECTIONS)
 FULL = "dd if=/dev/zero of=full bs=4k 2>/dev/null || true"
 READ_ONLY = "mount -o remount,ro ."
 DENIED, NO_SPACE = "Operation not permitted", "No space left on device"
@@ -111,12 +100,12 @@ DENIED, NO_SPACE = "Operation not permitted", "No space left on device"
 @pytest.mark.parametrize(
     ("old", "prepare", "inodes", "words"),
     [
-        (ENTRY, FULL, 0, NO_SPACE),
-        (ENTRY, "true", 4, NO_SPACE),
-        (ENTRY, READ_ONLY, 0, "Read-only file system"),
-        (ENTRY, "chattr +i fstab", 0, DENIED),
-        (ENTRY, "chattr +a fstab", 0, DENIED),
-        (ENTRY, "mount --bind fstab fstab", 0, "it is a mount point of its own"),
+        (LINE, FULL, 0, NO_SPACE),
+        (LINE, "true", 4, NO_SPACE),
+        (LINE, READ_ONLY, 0, "Read-only file system"),
+        (LINE, "chattr +i fstab", 0, DENIED),
+        (LINE, "chattr +a fstab", 0, DENIED),
+        (LINE, "mount --bind fstab fstab", 0, "it is a mount point of its own"),
         (NO_DROP_IN, FULL, 0, NO_SPACE),
         (NO_DROP_IN, "true", 4, NO_SPACE),
         (NO_DROP_IN, READ_ONLY, 0, "Read-only file system"),

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.host.files.write import NewFile
 from tests.cli.baked import (
     DROP_IN,
     RECORD,
@@ -26,11 +25,10 @@ from tests.cli.baked import (
     UNIT,
     WANTED,
     Image,
-    everything,
     make,
     with_netapp,
 )
-from tests.cli.conftest import REPOSITORY
+from tests.cli.conftest import REPOSITORY, everything, full_at
 from tests.users import NOBODY, may_unshare, rights_of
 
 CALLS = ("mkdir", "chmod", "link", "rename", "unlink", "symlink", "rmdir", "fchmod", "fsync")
@@ -113,23 +111,14 @@ def test_a_full_disk_is_reported_and_written_files_can_be_taken_back(
 ) -> None:
     """Five are written: the record, three files, and the record again."""
     before = everything(image.tree)
-    calls = iter(range(100))
-    real = NewFile.write  # the single place where a disk can be full
-
-    def full(new: NewFile, data: bytes) -> None:
-        if next(calls) == write:
-            raise OSError(28, "No space left on device", "new")
-        real(new, data)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(NewFile, "write", full)
+    with full_at(write, monkeypatch):
         run = image.run("bake", "--format", "json")
-    failed = [one for one in run.document["actions"] if one["outcome"] == "failed"]
+    failed = [one for one in run.actions if one["outcome"] == "failed"]
     assert "No space left on device: remove the obstacle and run it again" in run.err
     assert (run.status, bool(failed)) == (1, write < 4)
     assert all("No space left on device" in one["reason"] for one in failed)
-    done = {one["path"] for one in run.document["actions"] if one["outcome"] == "done"}
-    assert all(os.path.lexists(image.tree / path[1:]) for path in done)
+    done = {one["path"] for one in run.actions if one["outcome"] == "done"}
+    assert all(image.has(path[1:]) for path in done)
     assert image.run("bake", "--undo").status == 0
     assert everything(image.tree) == before
 

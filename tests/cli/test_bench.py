@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import shutil
@@ -11,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from types import MethodType
@@ -21,9 +19,8 @@ import pytest
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.guard import Guard
 from nfstuned.model.bench import Delivered, Job
-from tests.cli.conftest import REPOSITORY, Host, Run
+from tests.cli.conftest import PROGRAM, REPOSITORY, Host, MakeHost, Run
 
-MakeHost = Callable[[str], Host]
 DEVICE = "0:46"
 QUICK = ("--yes", "--size", "1M", "--runtime", "0.2", "--repeats", "1")
 pytestmark = [
@@ -56,9 +53,13 @@ def bench(here: Host, place: Path, *args: str) -> Run:
 
 
 def records(here: Host, place: Path) -> list[Path]:
-    """What a guard left: a user's records are below the home, root's below the root."""
+    """Return what a guard left: a user's records are below the home, root's below the root."""
     folders = (here.tree / "var/lib/nfstuned/bench", place.parent / "state/nfstuned/bench")
     return [file for folder in folders if folder.is_dir() for file in folder.iterdir()]
+
+
+def nothing_is_left(here: Host, place: Path, kb: int = 4096) -> bool:
+    return list(place.iterdir()) == records(here, place) == [] and here.read_ahead(DEVICE) == kb
 
 
 def test_a_comparison_keeps_its_schema_and_leaves_nothing(here: Host, place: Path) -> None:
@@ -66,14 +67,11 @@ def test_a_comparison_keeps_its_schema_and_leaves_nothing(here: Host, place: Pat
     assert run.status == 0, run.err
     document = run.document
     assert [setting["read_ahead_kb"] for setting in document["settings"]] == [128, 15360]
-    assert {(one["job"], one["turn"]) for one in document["runs"]} == {
-        (job, 1) for job in ("sequential-read", "random-read-4k")
-    }
+    jobs = {(one["job"], one["turn"]) for one in document["runs"]}
+    assert jobs == {(job, 1) for job in ("sequential-read", "random-read-4k")}
     assert len(document["differences"]) == 2
     assert all(one["bytes_per_s"]["count"] == 1 for one in document["results"])
-    assert list(place.iterdir()) == []
-    assert records(here, place) == []
-    assert here.read_ahead(DEVICE) == 4096
+    assert nothing_is_left(here, place)
 
 
 def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> None:
@@ -87,79 +85,49 @@ def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> 
     assert job["runtime_s"] == 8
 
 
-def test_the_document_can_go_to_a_file(here: Host, place: Path, tmp_path: Path) -> None:
-    file = tmp_path / "result.json"
-    run = bench(here, place, "--suite", "netapp", "--format", "json", "--output", str(file))
-    assert (run.status, run.out) == (0, "")
-    assert json.loads(file.read_text())["suite"]["name"] == "netapp"
-    # Past the page cache no read-ahead matters, and none is touched.
-    assert here.read_ahead(DEVICE) == 4096
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--suite", "netapp", "--compare"), "past the page cache"),
-        (("--size", "900T"), "MiB are needed"),
-        (("--size", "many"), "'many' is no size"),
-        (("--output", "x"), "add --format json or --format html"),
-        (("--nconnect", "4"), "suite quick does not compare connections: --suite nconnect does"),
-        (("--nconnect", "17", "--suite", "nconnect"), "17"),
-        (("--job", "read-64k"), "no job 'read-64k', but sequential-read, random-read-4k"),
+        ("--suite netapp --compare", "past the page cache"),
+        ("--size 900T", "MiB are needed"),
+        ("--size many", "'many' is no size"),
+        ("--output x", "add --format json or --format html"),
+        ("--format html --output /nonexistent/x.html", "nonexistent: No such file or directory\n"),
+        ("--nconnect 4", "suite quick does not compare connections: --suite nconnect does"),
+        ("--nconnect 17 --suite nconnect", "17"),
+        ("--job read-64k", "no job 'read-64k', but sequential-read, random-read-4k"),
+        ("--suite nconnect", "can have no second set of connections: its server's address is fd00::4"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_is_done(
-    here: Host, place: Path, arguments: tuple[str, ...], said: str
+    here: Host, place: Path, arguments: str, said: str
 ) -> None:
-    run = bench(here, place, *arguments)
-    assert run.status == 2
+    here.edit("proc/1/mountinfo", ",addr=10.10.10.10", ",addr=fd00::4")
+    run = bench(here, place, *arguments.split())
+    assert (run.status, "makes files of" in run.err) == (2, False)
     assert said in run.err
     assert list(place.iterdir()) == []
 
 
-def test_where_no_second_set_of_connections_can_be_had_the_reason_is_said(here: Host, place: Path) -> None:
-    here.edit("proc/1/mountinfo", ",addr=10.10.10.10", ",addr=fd00::4")
-    run = bench(here, place, "--suite", "nconnect")
-    assert run.status == 2
-    assert "can have no second set of connections: its server's address is fd00::4" in run.err
-    assert list(place.iterdir()) == []
-
-
-def test_what_is_no_mount_is_refused(here: Host, tmp_path: Path) -> None:
-    run = here.run("bench", str(tmp_path), *QUICK)
-    assert run.status == 2
-    assert "is on no NFS mount" in run.err
-
-
-def test_nobody_to_ask_needs_yes(here: Host, place: Path) -> None:
+def test_a_folder_of_no_mount_and_an_unasked_measurement_are_refused(here: Host, place: Path) -> None:
+    run = here.run("bench", str(place.parent), *QUICK)
+    assert (run.status, "is on no NFS mount" in run.err) == (2, True)
     run = here.run("bench", str(place))
-    assert run.status == 2
-    assert "add --yes" in run.err
+    assert (run.status, "add --yes" in run.err) == (2, True)
     assert list(place.iterdir()) == []
 
 
-def test_without_fio_it_names_the_package(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_without_fio_it_names_the_package(here: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(place))
     run = bench(here, place)
-    assert run.status == 2
-    assert "apt install fio" in run.err
-
-
-PROGRAM = """
-import signal, sys
-# A shell has what it runs in the background ignore ^C.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from nfstuned.cli.app import main
-from nfstuned.host.root import Root
-sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
-"""
+    assert (run.status, "apt install fio" in run.err) == (2, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_it_ends_all_is_put_back(here: Host, place: Path, number: signal.Signals) -> None:
-    argv = [sys.executable, "-c", PROGRAM, str(here.tree), "bench", str(place)]
+    # A shell has what it runs in the background ignore ^C.
+    script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
+    argv = [sys.executable, "-c", script, str(here.tree), "bench", str(place)]
     argv += ["--yes", "--compare", "--size", "8M", "--runtime", "20"]
     with subprocess.Popen(argv, cwd=REPOSITORY, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
@@ -174,55 +142,46 @@ def test_however_it_ends_all_is_put_back(here: Host, place: Path, number: signal
     # The guard outlives a killed bench for a moment.
     while (list(place.iterdir()) or records(here, place)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert list(place.iterdir()) == []
-    assert records(here, place) == []
-    assert here.read_ahead(DEVICE) == 4096
+    assert nothing_is_left(here, place)
 
 
-Accident = Callable[[Guard], None]
 KILLED = "the guard has ended, and the next bench of the same folder puts them back"
 
 
-def kill(keeper: Guard) -> None:
-    """Kill the guard, as the kernel does where memory ends."""
-    os.kill(keeper.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, keeper.pid, os.WEXITED | os.WNOWAIT)
-
-
-def fill(_keeper: Guard) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "output")
-
-
-def interrupt(_keeper: Guard) -> None:
-    raise KeyboardInterrupt
-
-
-def kill_and_interrupt(keeper: Guard) -> None:
-    kill(keeper)
-    interrupt(keeper)
-
-
-def befall(monkeypatch: pytest.MonkeyPatch, accident: Accident, run: int) -> None:
-    """Have an accident happen before so many runs of fio were made, the warm-ups among them."""
+def befall(monkeypatch: pytest.MonkeyPatch, run: int, error: BaseException | None = None) -> None:
+    """Before so many runs of fio, the warm-ups among them, raise the error, or let the guard be killed."""
     runs, real = count(1), fio.run_job
 
     def measure(job: Job, folder: str, run_fio: fio.Runner) -> tuple[Delivered | None, str]:
         if next(runs) == run:
             assert isinstance(run_fio, MethodType)
-            assert isinstance(run_fio.__self__, Guard)
-            accident(run_fio.__self__)
+            keeper = run_fio.__self__
+            assert isinstance(keeper, Guard)
+            if error is None or isinstance(error, KilledToo):
+                os.kill(keeper.pid, signal.SIGKILL)
+                os.waitid(os.P_PID, keeper.pid, os.WEXITED | os.WNOWAIT)
+            if error is not None:
+                raise error
         return real(job, folder, run_fio)
 
     monkeypatch.setattr(fio, "run_job", measure)
 
 
+class KilledToo(KeyboardInterrupt):
+    """An interrupt that killed the guard, too."""
+
+
 @pytest.mark.parametrize(
-    ("accident", "reason"), [(kill, "the guard has ended"), (fill, "output: No space left on device")]
+    ("error", "reason"),
+    [
+        (None, "the guard has ended"),
+        (OSError(errno.ENOSPC, "No space left on device", "output"), "output: No space left on device"),
+    ],
 )
 def test_what_was_measured_before_an_accident_is_kept(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch, accident: Accident, reason: str
+    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch, error: OSError | None, reason: str
 ) -> None:
-    befall(monkeypatch, accident, run=4)
+    befall(monkeypatch, 4, error)
     run = bench(here, place, "--compare", "--job", "sequential-read", "--format", "json")
     assert run.status == 1, run.err
     assert [each["turn"] for each in run.document["runs"]] == [1]
@@ -233,20 +192,18 @@ def test_what_a_killed_guard_did_not_put_back_is_said_and_the_next_start_does(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        befall(patch, kill, run=3)
+        befall(patch, 3)
         run = bench(here, place, "--compare", "--job", "sequential-read", "--format", "json")
     assert run.document["ended"].endswith(KILLED)
-    assert len(records(here, place)) == 1
-    assert here.read_ahead(DEVICE) != 4096
+    assert (len(records(here, place)), here.read_ahead(DEVICE) != 4096) == (1, True)
     assert bench(here, place, "--suite", "netapp").status == 0
-    assert here.read_ahead(DEVICE) == 4096
-    assert list(place.iterdir()) == records(here, place) == []
+    assert nothing_is_left(here, place)
 
 
 def test_an_interrupt_that_leaves_something_says_what_is_left(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    befall(monkeypatch, kill_and_interrupt, run=1)
+    befall(monkeypatch, 1, KilledToo())
     run = bench(here, place, "--compare")
     (record,) = records(here, place)
     assert f"interrupted; not put back: the changes in {record}: {KILLED}" in run.err
@@ -256,19 +213,28 @@ def test_an_interrupt_that_leaves_something_says_what_is_left(
 def test_an_interrupt_that_leaves_nothing_is_just_that(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    befall(monkeypatch, interrupt, run=1)
+    befall(monkeypatch, 1, KeyboardInterrupt())
     run = bench(here, place, "--compare")
     assert (run.status, "not put back" in run.err) == (130, False)
-    assert here.read_ahead(DEVICE) == 4096
-    assert list(place.iterdir()) == records(here, place) == []
+    assert nothing_is_left(here, place)
 
 
-def test_a_page_is_written(here: Host, place: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    run = bench(here, place, "--suite", "read-ahead", "--format", "html", "-o", str(page))
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ("--suite read-ahead --format html", "over the read-ahead"),
+        ("--suite netapp --format json", '"netapp"'),
+    ],
+)
+def test_a_page_or_a_document_is_written(
+    here: Host, place: Path, tmp_path: Path, words: str, part: str
+) -> None:
+    file = tmp_path / "result"
+    run = bench(here, place, *words.split(), "-o", str(file))
     assert (run.status, run.out) == (0, ""), run.err
-    assert f"{page}: written" in run.err
-    assert "over the read-ahead" in page.read_text()
+    assert f"{file}: written" in run.err
+    assert part in file.read_text()
+    # Past the page cache no read-ahead matters, and none is touched.
     assert here.read_ahead(DEVICE) == 4096
 
 
@@ -281,17 +247,16 @@ def test_an_earlier_document_is_compared_with(here: Host, place: Path, tmp_path:
     second = bench(here, place, *words, "--format", "json", "--against", str(file))
     assert second.status == 0, second.err
     compared = second.document["against"]
-    assert compared["time"] == first.document["time"]
+    assert (compared["time"], compared["changed"]) == (first.document["time"], [])
     assert {one["outcome"] for one in compared["differences"]} == {"too few runs"}
-    assert compared["changed"] == []
     assert "has 1 runs of each job, and a difference takes 5" in second.err
     third = bench(here, place, *words, "--against", str(file))
     assert third.status == 0, third.err
     assert "Against the measurement of" in third.out
     assert "8k-random-reads, as it is: too few runs count" in third.out
     longer = bench(here, place, *words, "--runtime", "0.3", "--against", str(file))
-    assert longer.status == 2
-    assert f"{file}: job 8k-random-reads: runtime_s was 0.2 and is now 0.3" in longer.err
+    said = f"{file}: job 8k-random-reads: runtime_s was 0.2 and is now 0.3"
+    assert (longer.status, said in longer.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -304,18 +269,10 @@ def test_an_earlier_document_is_compared_with(here: Host, place: Path, tmp_path:
 def test_another_file_is_refused_before_anything_is_done(
     here: Host, place: Path, tmp_path: Path, text: str | None, said: str
 ) -> None:
-    file = tmp_path / "old.json"
     if text is not None:
-        file.write_text(text)
-    run = bench(here, place, "--against", str(file))
-    assert run.status == 2
-    assert said in run.err
-
-
-def test_a_folder_that_cannot_be_written_is_reported_before(here: Host, place: Path, tmp_path: Path) -> None:
-    run = bench(here, place, "--format", "html", "-o", str(tmp_path / "none" / "x.html"))
-    assert run.status == 2
-    assert "makes files of" not in run.err
+        (tmp_path / "old.json").write_text(text)
+    run = bench(here, place, "--against", str(tmp_path / "old.json"))
+    assert (run.status, said in run.err) == (2, True)
 
 
 def test_for_people_it_prints_plan_table_and_verdicts_as_wide_as_the_terminal(

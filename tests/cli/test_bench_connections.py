@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,10 @@ from nfstuned.host.bench.guard import POINT, Guard
 from nfstuned.host.root import Root
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount, Stanza
-from tests.cli.conftest import Host
+from tests.cli.conftest import Host, MakeHost
+from tests.cli.test_bench import QUICK
 
-MakeHost = Callable[[str], Host]
-WORDS = (
-    "--yes",
-    "--size",
-    "1M",
-    "--runtime",
-    "0.2",
-    "--repeats",
-    "1",
-    "--job",
-    "read-4k",
-    "--format",
-    "json",
-)
+WORDS = (*QUICK, "--job", "read-4k", "--suite", "nconnect", "--format", "json")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts"),
@@ -90,28 +78,21 @@ def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: 
     monkeypatch.setattr(app, "own_stanza", stanza)
 
 
+@pytest.mark.parametrize(("more", "number"), [((), 4), (("--nconnect", "8"), 8)])
 def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
-    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
+    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], number: int
 ) -> None:
     """The read-ahead of the measured mount stays: no hanging second mount can delay its restoring."""
     counts(monkeypatch)
     monkeypatch.delattr(app, "Bdi")
     host, folder = place
-    run = host.run("bench", str(folder), "--suite", "nconnect", *WORDS)
+    run = host.run("bench", str(folder), *WORDS, *more)
     assert run.status == 0, run.err
     assert "mounts the folder a second time" in run.err
     document = run.document
-    assert [setting["connections"] for setting in document["settings"]] == [1, 4]
+    assert [setting["connections"] for setting in document["settings"]] == [1, number]
     assert [one["problem"] for one in document["runs"]] == ["", ""]
     assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
-
-
-def test_the_number_can_be_named(place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    counts(monkeypatch)
-    host, folder = place
-    run = host.run("bench", str(folder), "--suite", "nconnect", "--nconnect", "8", *WORDS)
-    assert run.status == 0, run.err
-    assert [setting["connections"] for setting in run.document["settings"]] == [1, 8]
 
 
 def test_a_run_whose_connections_carried_nothing_does_not_count(
@@ -119,7 +100,7 @@ def test_a_run_whose_connections_carried_nothing_does_not_count(
 ) -> None:
     counts(monkeypatch, carrying=1)
     host, folder = place
-    document = host.run("bench", str(folder), "--suite", "nconnect", *WORDS).document
+    document = host.run("bench", str(folder), *WORDS).document
     problems = {one["setting"]: one["problem"] for one in document["runs"]}
     assert problems == {"1 connection": "", "4 connections": "1 of 4 connections carried its requests"}
     assert [one["setting"] for one in document["results"]] == ["1 connection"]
@@ -130,6 +111,6 @@ def test_a_mount_that_joins_anothers_connections_is_not_measured(
 ) -> None:
     counts(monkeypatch, shown=4)
     host, folder = place
-    run = host.run("bench", str(folder), "--suite", "nconnect", *WORDS)
-    assert run.status == 2
-    assert "with nconnect=1 it has 4 connections: it shares those of another mount" in run.err
+    run = host.run("bench", str(folder), *WORDS)
+    said = "with nconnect=1 it has 4 connections: it shares those of another mount"
+    assert (run.status, said in run.err) == (2, True)

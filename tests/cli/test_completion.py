@@ -5,24 +5,20 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
 
 from nfstuned.cli.app import COMPLETE, NAME, app
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import REPOSITORY, Golden, MakeHost
 
-MakeHost = Callable[[str], Host]
 FOLDER = REPOSITORY / "docs/completion"
 FILES = {"bash": "nfstuned.bash", "zsh": "_nfstuned", "fish": "nfstuned.fish"}
 
 
 @pytest.mark.parametrize("shell", FILES)
-def test_the_files_are_those_that_the_command_prints(
-    shell: str, host: MakeHost, golden: Callable[[Path, str], None]
-) -> None:
+def test_the_files_are_those_that_the_command_prints(shell: str, host: MakeHost, golden: Golden) -> None:
     run = host("no-nfs").run("completion", shell)
     assert (run.status, run.err) == (0, "")
     golden(FOLDER / FILES[shell], run.out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,10 +20,20 @@ from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.ports import free_port
 from tests.promtool import PROMETHEUS, needs_prometheus, needs_promtool, promtool
+from tests.tree import put
 
 NOW = 1_800_000_000.0
 FILE = "run/nfstuned/metrics.prom"
-WHOLE = f'{SAMPLED} {{sampled}}\n{INTERVAL} 60\nnfstuned_mounts{{{{exported="true"}}}} 3\n'
+ABSENT = "it is absent; nfstuned.service writes it at each sample while nfstuned-exporter.service runs"
+OLDER = "its sample is older than three intervals; does"
+
+
+def whole(ago: float) -> bytes:
+    """Return a file whose sample is that many seconds old."""
+    series = f"{SAMPLED} {NOW - ago}", f"{INTERVAL} 60", 'nfstuned_mounts{exported="true"} 3'
+    return "".join(f"{one}\n" for one in series).encode()
+
+
 CAPTURE = hosts.load("debian-13-6.12")
 DAEMON = """
 import socket, sys
@@ -47,36 +56,30 @@ loop.Daemon(Root(sys.argv[1]), Journal()).run()
 
 def served(folder: Path, text: bytes | None) -> dict[str, float]:
     """Return the values of all series that the exporter has of a file with that text."""
-    path = folder / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
     if text is not None:
-        path.write_bytes(text)
+        put(folder / FILE, text)
     families = list(MetricsCollector(Root(str(folder)), f"/{FILE}", lambda: NOW).collect())
     return {sample.name: sample.value for family in families for sample in family.samples}
 
 
 @pytest.mark.parametrize("age_s", [-30, 0, 209])
 def test_a_fresh_file_is_served_whole_with_its_age(tmp_path: Path, age_s: int) -> None:
-    found = served(tmp_path, WHOLE.format(sampled=NOW - age_s).encode())
+    found = served(tmp_path, whole(age_s))
     assert found == {USABLE: 1, AGE: age_s, SAMPLED: NOW - age_s, INTERVAL: 60, "nfstuned_mounts": 3}
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (
-            None,
-            "it is absent; nfstuned.service writes it at each sample while nfstuned-exporter.service runs",
-        ),
-        (WHOLE.format(sampled=NOW - 211).encode(), "its sample is older than three intervals; does"),
-        (WHOLE.format(sampled=NOW + 211).encode(), "its sample is older than three intervals; does"),
-        (b"", "it is damaged: KeyError"),
-        (b"nfstuned_mounts 3\n", "it is damaged: KeyError"),
-        (WHOLE.format(sampled=NOW).encode() + b"nfstuned_mount_info{device=", "it is damaged: "),
-        (WHOLE.format(sampled=NOW).encode() + b"nfstuned_mounts x\n", "it is damaged: ValueError"),
-        (WHOLE.format(sampled=NOW).encode() + b"# \xff\n", "it is damaged: UnicodeDecodeError"),
+        pytest.param(None, ABSENT, id="absent"),
+        pytest.param(whole(211), OLDER, id="stale"),
+        pytest.param(whole(-211), OLDER, id="of the future"),
+        pytest.param(b"", "it is damaged: KeyError", id="empty"),
+        pytest.param(b"nfstuned_mounts 3\n", "it is damaged: KeyError", id="half"),
+        pytest.param(whole(0) + b"nfstuned_mount_info{device=", "it is damaged: ", id="cut"),
+        pytest.param(whole(0) + b"nfstuned_mounts x\n", "it is damaged: ValueError", id="no number"),
+        pytest.param(whole(0) + b"# \xff\n", "it is damaged: UnicodeDecodeError", id="no text"),
     ],
-    ids=["absent", "stale", "of the future", "empty", "half", "cut", "no number", "no text"],
 )
 def test_no_number_of_a_file_that_is_absent_stale_or_damaged_is_served(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes | None, reason: str
@@ -87,13 +90,13 @@ def test_no_number_of_a_file_that_is_absent_stale_or_damaged_is_served(
     assert f"/{FILE}: no metrics are served: {reason}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", WHOLE.format(sampled=NOW)], ids=["empty", "stale"])
+@pytest.mark.parametrize("text", [b"", whole(0)], ids=["empty", "stale"])
 def test_a_reason_that_stays_is_printed_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes
 ) -> None:
-    (tmp_path / "metrics.prom").write_text(text)
+    put(tmp_path / FILE, text)
     clock = iter((NOW + 1e5, NOW + 2e5, NOW + 3e5))
-    collector = MetricsCollector(Root(str(tmp_path)), "/metrics.prom", lambda: next(clock))
+    collector = MetricsCollector(Root(str(tmp_path)), f"/{FILE}", lambda: next(clock))
     for _ in range(3):
         list(collector.collect())
     assert capsys.readouterr().err.count("no metrics are served") == 1
@@ -130,13 +133,10 @@ def waited_for(text: Callable[[], str], part: str) -> str:
 @pytest.fixture
 def exported(tmp_path: Path) -> Iterator[str]:
     """A daemon on a captured host that samples each second, and the address of its exporter."""
-    host, address = tmp_path / "root", f"127.0.0.1:{free_port()}"
-    CAPTURE.build(host)
-    (host / "etc/nfstuned").mkdir(parents=True)
-    (host / "etc/nfstuned/nfstuned.toml").write_text('daemon.sample_interval = "1s"\n')
+    host, address = CAPTURE.build(tmp_path / "root"), f"127.0.0.1:{free_port()}"
+    put(host / "etc/nfstuned/nfstuned.toml", 'daemon.sample_interval = "1s"\n')
     (host / "run/nfstuned-exporter").mkdir(parents=True)
-    (host / "proc/self").mkdir()
-    shutil.copy(host / "proc/1/mountinfo", host / "proc/self")
+    put(host / "proc/self/mountinfo", (host / "proc/1/mountinfo").read_bytes())
     exporter = ("-m", "nfstuned", "exporter", "--listen", address, "--file", str(host / FILE))
     with running(sys.executable, "-c", DAEMON, str(host)), running(sys.executable, *exporter):
         yield f"{address}/metrics"

@@ -8,20 +8,18 @@ import re
 import stat
 import sys
 import sysconfig
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nfstuned.cli.install_files import LIST
 from nfstuned.host import installed
-from nfstuned.host.files.write import NewFile
 from nfstuned.host.installed import contents
 from nfstuned.model.change import FILES
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import REPOSITORY, Host, MakeHost, everything, full_at
+from tests.tree import put
 from tests.users import NOBODY, rights_of
 
-MakeHost = Callable[[str], Host]
 UNIT = "usr/local/lib/systemd/system/nfstuned.service"
 MANUAL = "usr/local/share/man/man8/nfstuned.8"
 COMMAND = "opt/nfstuned/bin/nfstuned"
@@ -31,22 +29,9 @@ COMMAND = "opt/nfstuned/bin/nfstuned"
 def venv(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> Host:
     """Return a host with nfstuned in /opt, which is the one that runs."""
     made = host("no-nfs")
-    command = made.tree / COMMAND
-    command.parent.mkdir(parents=True)
-    command.write_text("#!/opt/nfstuned/bin/python\n")
-    command.chmod(0o755)
+    command = put(made.tree / COMMAND, "#!/opt/nfstuned/bin/python\n", 0o755)
     monkeypatch.setattr(sys, "argv", [str(command), "install-files"])
     return made
-
-
-def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
-    """Return all that is below a folder: kind, permissions and content of each name."""
-    found = {}
-    for path in sorted(tree.rglob("*")):
-        status = path.lstat()
-        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
-        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
-    return found
 
 
 def words(out: str) -> set[str]:
@@ -76,21 +61,15 @@ def test_everyone_may_read_the_files_under_any_umask(venv: Host) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644), path
 
 
-def test_a_second_run_changes_nothing(venv: Host) -> None:
-    venv.run("install-files")
-    before, times = everything(venv.tree), (venv.tree / LIST).stat().st_mtime_ns
-    run = venv.run("install-files")
-    assert (run.status, words(run.out)) == (0, {"unchanged"})
-    assert "systemctl" not in run.out
-    assert everything(venv.tree) == before
-    assert (venv.tree / LIST).stat().st_mtime_ns == times
-
-
-def test_a_dry_run_says_the_same_and_changes_nothing(venv: Host) -> None:
+def test_a_second_run_changes_nothing_and_a_dry_run_says_what_the_first_does(venv: Host) -> None:
     before = everything(venv.tree)
     dry = venv.run("install-files", "--dry-run")
     assert (dry.status, everything(venv.tree)) == (0, before)
     assert venv.run("install-files").out.startswith(dry.out)
+    before, times = everything(venv.tree), (venv.tree / LIST).stat().st_mtime_ns
+    run = venv.run("install-files")
+    assert (run.status, words(run.out), "systemctl" in run.out) == (0, {"unchanged"}, False)
+    assert (everything(venv.tree), (venv.tree / LIST).stat().st_mtime_ns) == (before, times)
 
 
 def test_removal_leaves_the_tree_as_it_was(venv: Host) -> None:
@@ -105,23 +84,16 @@ def test_removal_leaves_the_tree_as_it_was(venv: Host) -> None:
     assert (again.status, again.out) == (0, "Nothing to do: no file of install-files is here.\n")
 
 
-def put_text(path: Path) -> None:
-    path.write_text("somebody else's\n")
-
-
-def put_link(path: Path) -> None:
-    path.symlink_to("/dev/null")
-
-
-@pytest.mark.parametrize("put", [put_text, put_link, Path.mkdir])
-def test_with_a_file_of_somebody_else_nothing_is_written(put: Callable[[Path], None], venv: Host) -> None:
-    (venv.tree / MANUAL).parent.mkdir(parents=True)
-    put(venv.tree / MANUAL)
+@pytest.mark.parametrize("kind", ["text", "link", "folder"])
+def test_with_a_file_of_somebody_else_nothing_is_written(kind: str, venv: Host) -> None:
+    manual = put(venv.tree / MANUAL, "somebody else's\n")
+    if kind != "text":
+        manual.unlink()
+        manual.mkdir() if kind == "folder" else manual.symlink_to("/dev/null")
     before = everything(venv.tree)
     run = venv.run("install-files")
-    assert run.status == 1
+    assert (run.status, run.err) == (1, "nothing was changed\n")
     assert re.search(rf"^refused +/{MANUAL}  \(it was not written by install-files", run.out, re.MULTILINE)
-    assert run.err == "nothing was changed\n"
     assert everything(venv.tree) == before
 
 
@@ -167,30 +139,13 @@ def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_ba
     write: int, older: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three are written: the list, the unit, which differs, and the list of the new files alone."""
-    calls = iter(range(100))
-
-    def full(new: NewFile, data: bytes) -> None:
-        if next(calls) == write:
-            raise OSError(28, "No space left on device", "new")
-        real(new, data)
-
-    real = NewFile.write  # the single place where a disk can be full
-    with monkeypatch.context() as broken:
-        broken.setattr(NewFile, "write", full)
+    with full_at(write, monkeypatch):
         run = older.run("install-files")
     assert (run.status, run.out) == (1, "")
-    assert re.match(
-        r"/usr/local/lib/\S+: No space left on device: remove the obstacle and run it again", run.err
-    )
+    assert re.match(r"/usr/local/lib/\S+: No space left on device: remove the obstacle and run it", run.err)
     assert not list((older.tree / "usr").rglob("*.nfstuned-new"))
     assert older.run("install-files", "--remove").status == 0
     assert not (older.tree / "usr").exists()
-
-
-def test_an_image_is_given_by_its_folder(venv: Host, host: MakeHost) -> None:
-    run = host("read-ahead-128").run("install-files", "--root", str(venv.tree))
-    assert run.status == 0
-    assert (venv.tree / MANUAL).exists()
 
 
 def test_python_m_nfstuned_finds_the_command_next_to_its_python(
@@ -202,7 +157,11 @@ def test_python_m_nfstuned_finds_the_command_next_to_its_python(
     assert f"\nExecStart=/{COMMAND} daemon\n" in (venv.tree / UNIT).read_text()
 
 
-def test_an_image_without_the_command_gets_no_unit_that_could_not_start(venv: Host, tmp_path: Path) -> None:
+def test_an_image_is_given_by_its_folder_and_gets_no_unit_that_could_not_start(
+    venv: Host, host: MakeHost, tmp_path: Path
+) -> None:
+    assert host("read-ahead-128").run("install-files", "--root", str(venv.tree)).status == 0
+    assert (venv.tree / MANUAL).exists()
     run = venv.run("install-files", "--root", str(tmp_path))
     assert (run.status, run.out) == (2, "")
     assert "has no such command: install nfstuned there" in run.err

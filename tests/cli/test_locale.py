@@ -6,33 +6,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nfstuned.core.samples.sample import to_line
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import PROGRAM, REPOSITORY, Host, MakeHost
 from tests.parse.test_samples import SAMPLE
+from tests.tree import put
 
-MakeHost = Callable[[str], Host]
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 STREAMS = ASCII | {"PYTHONIOENCODING": "iso8859-1"}
 GERMAN = "de_DE.ISO-8859-1"
-MAIN = """
+UTF_8 = """\
 import sys
 from nfstuned.__main__ import ensure_utf_8_names
 ensure_utf_8_names()
 assert sys.getfilesystemencoding() == "utf-8"
-from nfstuned.cli.app import main
-from nfstuned.host.root import Root
-sys.exit(main(sys.argv[2:], Root(sys.argv[1])))
 """
 CHILD = """
-import select, sys
-from nfstuned.__main__ import ensure_utf_8_names
-ensure_utf_8_names()
+import select
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import start_load
 from nfstuned.host.root import Root
@@ -54,11 +48,11 @@ def german(tmp_path: Path) -> dict[str, str]:
     return {"LOCPATH": str(tmp_path), "LC_ALL": GERMAN, "PYTHONUTF8": "0"}
 
 
-def run(host: Host, locale: dict[str, str], *args: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", MAIN, str(host.tree), *args]
-    return subprocess.run(
-        command, env=os.environ | locale, cwd=REPOSITORY, capture_output=True, check=False, timeout=60
-    )
+def run(
+    host: Host, locale: dict[str, str], *args: str, program: str = PROGRAM
+) -> subprocess.CompletedProcess[bytes]:
+    command, environ = [sys.executable, "-c", UTF_8 + program, str(host.tree), *args], os.environ | locale
+    return subprocess.run(command, env=environ, cwd=REPOSITORY, capture_output=True, check=False, timeout=60)
 
 
 @pytest.fixture
@@ -105,15 +99,6 @@ def test_the_letters_of_another_encoding_are_shown_in_it(named: Host, german: di
 
 
 def test_a_file_of_the_configuration_is_named_as_it_is_called(named: Host, german: dict[str, str]) -> None:
-    folder = named.tree / "etc/nfstuned/conf.d"
-    folder.mkdir(parents=True)
-    (folder / "\u00e9.toml").write_text("x =\n")
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(named.tree)],
-        env=os.environ | german,
-        cwd=REPOSITORY,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+    put(named.tree / "etc/nfstuned/conf.d/\u00e9.toml", "x =\n")
+    done = run(named, german, program=CHILD)
     assert done.stdout.decode().startswith("'\\xe9.toml:1: "), done

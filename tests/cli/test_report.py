@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +17,11 @@ from nfstuned.cli.report import ReportOrder, write_report
 from nfstuned.core.samples.sample import to_line
 from nfstuned.host.root import Root
 from tests.check import hosts
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import REPOSITORY, MakeHost
 from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
+from tests.tree import put
 
-MakeHost = Callable[[str], Host]
 TREE = "read-ahead-128"
 NOW = time.time()
 OLD, NEW = (replace(SAMPLE, time=NOW - ago, mount_points=("/mnt/share",)) for ago in (3 * 86400, 600))
@@ -92,20 +91,16 @@ def test_since_and_mount_choose(tree: Path, file: Path) -> None:
 def test_damaged_lines_are_on_the_page_and_make_the_status_1(tree: Path, file: Path) -> None:
     file.write_bytes(to_line(NEW) + b"{\n{\n")
     status, said = written(tree, order(file=str(file), samples_only=True))
-    assert status == 1
-    assert "2 damaged samples could not be read." in said
+    assert (status, "2 damaged samples could not be read." in said) == (1, True)
 
 
 def test_an_invalid_configuration_costs_the_findings_alone(
     tree: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tree / "etc/nfstuned").mkdir(parents=True)
-    (tree / "etc/nfstuned/nfstuned.toml").write_text("nonsense = 1\n")
+    put(tree / "etc/nfstuned/nfstuned.toml", "nonsense = 1\n")
     status, said = written(tree, order(file=str(file)))
-    assert status == 1
+    assert (status, "/mnt/share" in said, "nonsense" in capsys.readouterr().err) == (1, True, True)
     assert "Not judged: the configuration is invalid, see nfstuned config check." in said
-    assert "/mnt/share" in said
-    assert "nonsense" in capsys.readouterr().err
 
 
 class TestCommand:
@@ -126,18 +121,15 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("args", "said"),
         [
-            (("--since", "soon"), "--since: not a time: 'soon'; allowed: "),
-            (("--mount", "data"), "Usage: nfstuned report "),
-            (("--file", "/nonexistent/x.jsonl"), "/nonexistent: No such file or directory\n"),
-            (
-                ("--file", os.devnull, "--output", "/nonexistent/x.html"),
-                "/nonexistent/x.html: No such file or directory\n",
-            ),
-            (("--file", os.devnull, "--output", "/"), "/: Is a directory\n"),
+            ("--since soon", "--since: not a time: 'soon'; allowed: "),
+            ("--mount data", "Usage: nfstuned report "),
+            ("--file /nonexistent/x.jsonl", "/nonexistent: No such file or directory\n"),
+            ("--file /dev/null --output /nowhere/x.html", "/nowhere/x.html: No such file or directory\n"),
+            ("--file /dev/null --output /", "/: Is a directory\n"),
         ],
     )
-    def test_what_cannot_be_done_is_2(self, host: MakeHost, args: tuple[str, str], said: str) -> None:
-        run = host("no-nfs").run("report", "--samples-only", *args)
+    def test_what_cannot_be_done_is_2(self, host: MakeHost, args: str, said: str) -> None:
+        run = host("no-nfs").run("report", "--samples-only", *args.split())
         assert (run.status, run.out) == (2, "")
         assert run.err.startswith(said)
 
@@ -145,8 +137,7 @@ class TestCommand:
         here = host("no-nfs")
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
         run = here.run("report")
-        assert (run.status, run.out) == (2, "")
-        assert "give --output FILE" in run.err
+        assert (run.status, run.out, "give --output FILE" in run.err) == (2, "", True)
 
 
 class TestJournal:

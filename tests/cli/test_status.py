@@ -6,122 +6,79 @@ import os
 import pty
 import re
 import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import GOLDEN, REPOSITORY, Host
-
-MakeHost = Callable[[str], Host]
-CASES = ("debian-13-5.10", "debian-13-6.12", "no-nfs")
+from tests.cli.conftest import CASE, GOLDEN, REPOSITORY, Golden, Host, MakeHost, Run
 
 
-def mount(document: dict[str, Any], point: str) -> dict[str, Any]:
-    (found,) = [row for row in document["mounts"] if row["mount_point"] == point]
-    return dict(found)
+@pytest.fixture
+def here(host: MakeHost) -> Host:
+    return host(CASE)
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("case", CASES)
-def test_the_output_is_the_golden_one(
-    case: str, form: str, host: MakeHost, golden: Callable[[Path, str], None]
+def mounts(run: Run) -> dict[str, dict[str, Any]]:
+    return {row["mount_point"]: row for row in run.document["mounts"]}
+
+
+@pytest.mark.parametrize("case", ["debian-13-5.10", CASE, "no-nfs"])
+def test_the_output_is_the_golden_one_and_json_keeps_its_schema(
+    case: str, host: MakeHost, golden: Golden
 ) -> None:
-    run = host(case).run("status", "--format", form)
-    golden(GOLDEN / case / f"status.{form.replace('text', 'txt')}", run.out)
-    assert (run.status, run.err) == (0, "")
+    text, json = (host(case).run("status", "--format", form) for form in ("text", "json"))
+    golden(GOLDEN / case / "status.txt", text.out)
+    golden(GOLDEN / case / "status.json", json.out)
+    assert json.document["schema"] == "nfstuned.status/1"
+    assert (text.status, text.err, json.status, json.err) == (0, "", 0, "")
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_json_keeps_its_schema(case: str, host: MakeHost) -> None:
-    assert host(case).run("status", "--format", "json").document["schema"] == "nfstuned.status/1"
-
-
-def test_without_nfs_it_says_so(host: MakeHost) -> None:
-    run = host("no-nfs").run("status")
-    assert (run.status, run.out, run.err) == (0, "No NFS mounts.\n", "")
-
-
-def test_an_unreadable_line_is_named_and_the_other_mounts_are_shown(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_an_unreadable_line_is_named_and_the_other_mounts_are_shown(here: Host) -> None:
     here.edit("proc/1/mountinfo", "59 27 0:45 ", "59 27 0-45 ")
     run = here.run("status", "--format", "json")
     assert run.status == 0
     assert re.fullmatch(r"/proc/1/mountinfo:\d+: .*0-45.*\n", run.err)
-    points = [row["mount_point"] for row in run.document["mounts"]]
-    assert "/mnt/1" not in points
-    assert len(points) == 8
+    assert (len(mounts(run)), "/mnt/1" in mounts(run)) == (8, False)
 
 
-def test_an_invalid_configuration_costs_only_the_targets(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_an_invalid_configuration_costs_only_the_targets(here: Host) -> None:
     here.configure("[nconnect]\nmode = 7\n[deamon]\n")
     run = here.run("status", "--format", "json")
     assert run.status == 2
     assert len([line for line in run.err.splitlines() if "nfstuned.toml" in line]) == 2
     assert "invalid" in run.err
-    row = mount(run.document, "/mnt/2")
+    row = mounts(run)["/mnt/2"]
     assert (row["provider"], row["read_ahead_kb"], row["nconnect"]) == ("azure-files", 128, 4)
     assert (row["profile"], row["read_ahead_target_kb"], row["nconnect_target"]) == (None, None, None)
 
 
-def test_a_request_that_the_kernel_ignored_is_shown(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_a_request_that_the_kernel_ignored_is_shown(here: Host) -> None:
     here.edit("run/mount/utab", "vers=3,nolock", "vers=3,nolock,nconnect=8")
-    row = mount(here.run("status", "--format", "json").document, "/mnt/1")
+    row = mounts(here.run("status", "--format", "json"))["/mnt/1"]
     assert (row["nconnect_requested"], row["nconnect"], row["connections"]) == (8, 1, 1)
     assert "8/1/- ignored" in here.run("status").out
 
 
-def test_fstab_has_the_request_of_a_mount_that_utab_does_not_know(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
-    (here.tree / "run/mount/utab").unlink()
-    (here.tree / "etc/fstab").write_text("sa1.file.core.windows.net:/a/ /mnt/2/ nfs4 nconnect=16 0 0\n")
-    row = mount(here.run("status", "--format", "json").document, "/mnt/2")
-    assert row["nconnect_requested"] == 16
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_where_mountstats_does_not_say_it_connections_are_not_known(here: Host, damage: str) -> None:
+    if damage == "gone":
+        (here.tree / "proc/1/mountstats").unlink()
+    else:
+        here.edit("proc/1/mountstats", "xprt:\ttcp", "xprt:\ttcp x")
+    rows = mounts(here.run("status", "--format", "json"))
+    assert {row["connections"] for row in rows.values()} == {None}
 
 
-def test_a_mount_without_a_stanza_of_its_own_has_the_connections_of_its_superblock(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
-    here.edit("proc/1/mountstats", "mounted on /mnt/bind with", "mounted on /mnt/elsewhere with")
-    row = mount(here.run("status", "--format", "json").document, "/mnt/bind")
-    assert row["connections"] == 4
-
-
-def test_without_mountstats_the_connections_are_not_known(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
-    (here.tree / "proc/1/mountstats").unlink()
-    run = here.run("status", "--format", "json")
-    assert {row["connections"] for row in run.document["mounts"]} == {None}
-
-
-def test_where_a_connections_line_is_damaged_they_are_not_known(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
-    here.edit("proc/1/mountstats", "xprt:\ttcp", "xprt:\ttcp x")
-    run = here.run("status", "--format", "json")
-    assert {row["connections"] for row in run.document["mounts"]} == {None}
-
-
-def test_names_cannot_play_with_the_terminal(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_names_keep_their_bytes_and_cannot_play_with_the_terminal(here: Host) -> None:
     here.edit("proc/1/mountinfo", " /mnt/1 ", " /mnt/\\033[31m\\012x\udcff[bold] ")
     run = here.run("status")
     assert "/mnt/\\x1b[31m\\nx\\xff[bold] " in run.out
     assert "\x1b" not in run.out
+    points = [os.fsencode(point) for point in mounts(here.run("status", "--format", "json"))]
+    assert b"/mnt/\x1b[31m\nx\xff[bold]" in points
 
 
-def test_a_name_that_is_not_utf8_survives_in_json(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
-    here.edit("proc/1/mountinfo", " /mnt/1 ", " /mnt/caf\udce9 ")
-    points = [row["mount_point"] for row in here.run("status", "--format", "json").document["mounts"]]
-    assert os.fsencode(points[-1]) == b"/mnt/with space"
-    assert b"/mnt/caf\xe9" in [os.fsencode(point) for point in points]
-
-
-def test_a_lazily_unmounted_file_system_is_noted_and_is_no_mount(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_a_lazily_unmounted_file_system_is_noted_and_is_no_mount(here: Host) -> None:
     mountinfo = here.tree / "proc/1/mountinfo"
     lines = mountinfo.read_text().splitlines(keepends=True)
     mountinfo.write_text("".join(line for line in lines if " 0:45 " not in line))
@@ -130,19 +87,17 @@ def test_a_lazily_unmounted_file_system_is_noted_and_is_no_mount(host: MakeHost)
     assert "1 file system without a visible mount: 0:45" in run.out
 
 
-def test_a_mount_of_another_mount_namespace_is_shown(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
-    mountinfo = (here.tree / "proc/1/mountinfo").read_text()
-    elsewhere = here.tree / "proc/4711/mountinfo"
-    elsewhere.parent.mkdir()
-    (line,) = [line for line in mountinfo.splitlines() if " /mnt/1 " in line]
-    elsewhere.write_text(line.replace("59 27", "900 890").replace("/mnt/1", "/private") + "\n")
-    row = mount(here.run("status", "--format", "json").document, "/private")
+def test_a_mount_of_another_mount_namespace_is_shown(here: Host) -> None:
+    lines = (here.tree / "proc/1/mountinfo").read_text().splitlines()
+    (line,) = [line for line in lines if " /mnt/1 " in line]
+    (here.tree / "proc/4711").mkdir()
+    elsewhere = line.replace("59 27", "900 890").replace("/mnt/1", "/private")
+    (here.tree / "proc/4711/mountinfo").write_text(elsewhere + "\n")
+    row = mounts(here.run("status", "--format", "json"))["/private"]
     assert (row["device"], row["read_ahead_kb"], row["connections"]) == ("0:45", 128, 1)
 
 
-def test_after_undo_it_says_undone(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_after_undo_it_says_undone(here: Host) -> None:
     here.run("apply")
     here.run("undo")
     run = here.run("status")
@@ -151,26 +106,19 @@ def test_after_undo_it_says_undone(host: MakeHost) -> None:
 
 
 @pytest.mark.usefixtures("as_user")
-def test_a_file_that_a_user_may_not_read_is_named_once(host: MakeHost) -> None:
-    here = host("debian-13-6.12")
+def test_a_file_that_a_user_may_not_read_is_named_once(here: Host) -> None:
     (here.tree / "proc/1/mountstats").chmod(0)
     run = here.run("status", "--format", "json")
-    assert run.status == 0
-    assert run.err == "/proc/1/mountstats: permission denied; root can read it\n"
-    assert mount(run.document, "/mnt/2")["read_ahead_kb"] == 128
+    assert (run.status, run.err) == (0, "/proc/1/mountstats: permission denied; root can read it\n")
+    assert mounts(run)["/mnt/2"]["read_ahead_kb"] == 128
 
 
-def on_a_terminal(tree: Path, columns: int, **environment: str) -> str:
-    """Return the output on a terminal of that width."""
-    code = (
-        "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
-        f"sys.exit(main(['status'], Root({str(tree)!r})))"
-    )
+def on_a_terminal(here: Host, **environment: str) -> str:
+    """Return the output on a terminal of 80 columns."""
     ours, theirs = pty.openpty()
-    environ = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": str(columns), "LC_ALL": "C.UTF-8"}
-    subprocess.run(
-        [sys.executable, "-c", code], stdout=theirs, env=environ | environment, cwd=REPOSITORY, check=True
-    )
+    environ = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
+    command = here.command("status")
+    subprocess.run(command, stdout=theirs, env=environ | environment, cwd=REPOSITORY, check=True)
     os.close(theirs)
     text = b""
     try:
@@ -182,21 +130,10 @@ def on_a_terminal(tree: Path, columns: int, **environment: str) -> str:
     return text.decode()
 
 
-def test_a_terminal_gets_colour(host: MakeHost) -> None:
-    assert "\x1b[33mlow\x1b[0m" in on_a_terminal(host("debian-13-6.12").tree, 80)
-
-
-def test_with_no_color_a_terminal_gets_the_same_words_without(host: MakeHost) -> None:
-    text = on_a_terminal(host("debian-13-6.12").tree, 80, NO_COLOR="1")
-    assert "\x1b" not in text
-    assert " low" in text
-
-
-def test_eighty_columns_are_enough(host: MakeHost) -> None:
-    table = on_a_terminal(host("debian-13-6.12").tree, 80, NO_COLOR="1").split("\r\n")[:10]
+def test_a_terminal_gets_colour_or_the_same_words_without_and_eighty_columns_are_enough(here: Host) -> None:
+    coloured, plain = on_a_terminal(here), on_a_terminal(here, NO_COLOR="1")
+    assert "\x1b[33mlow\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    table = plain.split("\r\n")[:10]
     assert max(map(len, table)) <= 80
     assert "sa1.fil....net:/a" in "".join(table)
-
-
-def test_a_pipe_gets_whole_names(host: MakeHost) -> None:
-    assert "sa1.file.core.windows.net:/a/cross" in host("debian-13-6.12").run("status").out

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +23,8 @@ import pytest
 
 from nfstuned.cli.top import Clock, TopOrder, show_top
 from nfstuned.host.root import Root
-from tests.cli.conftest import REPOSITORY, Host
+from tests.cli.conftest import CASE, PROGRAM, REPOSITORY, Host, MakeHost
 
-MakeHost = Callable[[str], Host]
-TREE = "debian-13-6.12"
-SCRIPT = (
-    "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
-    "sys.exit(main(sys.argv[2:], Root(sys.argv[1])))"
-)
 SETTLE_S = 60.0
 """Far more than it takes: other tests may have the machine."""
 
@@ -51,43 +45,31 @@ def read_more(tree: Path, megabytes: int = 80, seconds: int = 10) -> None:
 
 
 class TestBlocks:
-    def blocks(self, here: Host, order: TopOrder) -> tuple[list[list[str]], list[float]]:
-        """Run it with a clock that lets ten seconds pass at each sleep; return what it prints and slept."""
-        passed: list[float] = []
+    def test_there_is_one_for_each_interval(self, host: MakeHost) -> None:
+        here, passed = host(CASE), list[float]()
 
         def sleep(seconds: float) -> None:
             passed.append(seconds)
             read_more(here.tree)
 
         clock = Clock(lambda: 1.785e9 + 10 * len(passed), lambda: 100.0 + 10 * len(passed), sleep)
-        here.capture.readouterr()
-        assert show_top(Root(str(here.tree)), order, clock) == 0
+        assert show_top(Root(str(here.tree)), TopOrder(10.0, "total", 3), clock) == 0
         out, err = here.capture.readouterr()
-        assert err == ""
-        return [block.splitlines() for block in out.split("\n\n")], passed
-
-    def test_there_is_one_for_each_interval(self, host: MakeHost) -> None:
-        blocks, passed = self.blocks(host(TREE), TopOrder(10.0, "total", 3))
-        assert passed == [10.0, 10.0, 10.0]
-        assert len(blocks) == 3
+        blocks = [block.splitlines() for block in out.split("\n\n")]
+        assert (err, passed, len(blocks)) == ("", [10.0, 10.0, 10.0], 3)
         for title, sums, header, used in blocks:
             assert ", 6 NFS superblocks, 1 in use, mean of 10 s, by total" in title
             assert sums == "read 8.0 MB/s (server 8.8 MB/s), write 0"
             assert header.split()[:3] == ["MOUNT", "READ", "WRITE"]
             assert used.split()[:7] == ["/mnt/2", "and", "1", "more", "8.0", "MB/s", "0"]
 
-    def test_a_host_without_nfs_has_its_block(self, host: MakeHost) -> None:
-        here = host("no-nfs")
-        here.capture.readouterr()
-        assert show_top(Root(str(here.tree)), TopOrder(10.0, "total", 1), Clock(sleep=lambda _: None)) == 0
-        assert ", 0 NFS superblocks, " in here.capture.readouterr().out
-
 
 class TestCommand:
-    def test_one_block_of_the_host_it_runs_on(self, host: MakeHost) -> None:
-        run = host(TREE).run("top", "--interval", "0.1", "--count", "1")
+    @pytest.mark.parametrize(("case", "mounts"), [(CASE, 6), ("no-nfs", 0)])
+    def test_one_block_of_the_host_it_runs_on(self, host: MakeHost, case: str, mounts: int) -> None:
+        run = host(case).run("top", "--interval", "0.1", "--count", "1")
         assert (run.status, run.err) == (0, "")
-        assert ", 6 NFS superblocks, 0 in use, mean of 0.1" in run.out
+        assert f", {mounts} NFS superblocks, 0 in use, mean of 0.1" in run.out
 
     @pytest.mark.parametrize(
         "args",
@@ -101,20 +83,11 @@ class TestCommand:
         assert (run.status, run.out) == (2, "")
         assert "Usage: nfstuned top" in run.err
 
-    def test_a_reader_that_leaves_ends_it_without_a_word(self, host: MakeHost) -> None:
-        command = f"{sys.executable} -c '{SCRIPT}' {host(TREE).tree} top --interval 0.1 | head -1"
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, check=True
-        )
-        assert (done.stdout.count("\n"), done.stderr) == (1, "")
-
     def test_an_interrupt_ends_it_without_a_word(self, host: MakeHost) -> None:
         # A test run in the background hands down that SIGINT is ignored.
-        script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {SCRIPT}"
-        command = [sys.executable, "-c", script, str(host(TREE).tree), "top", "--interval", "0.1"]
-        process = subprocess.Popen(
-            command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
+        command, pipe = top_of(host(CASE), script), subprocess.PIPE
+        process = subprocess.Popen(command, cwd=REPOSITORY, stdout=pipe, stderr=pipe, text=True)
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
@@ -127,16 +100,12 @@ class TestSaved:
 
     @pytest.fixture
     def copies(self, host: MakeHost, tmp_path: Path) -> tuple[Host, Path, Path]:
-        here = host(TREE)
-        before, after = tmp_path / "before", tmp_path / "after"
-        before.write_bytes((here.tree / "proc/1/mountstats").read_bytes())
+        here, before, after = host(CASE), tmp_path / "before", tmp_path / "after"
+        before.write_text(old := (here.tree / "proc/1/mountstats").read_text())
         read_more(here.tree)
-        text = (here.tree / "proc/1/mountstats").read_text()
-        (old, new) = (
-            re.findall(r" on /mnt/2 .*?(\tbytes:.*?\n)", of, re.DOTALL)[0]
-            for of in (before.read_text(), text)
-        )
-        after.write_text(text.replace(old, new))
+        new = (here.tree / "proc/1/mountstats").read_text()
+        bytes_of = re.compile(r" on /mnt/2 .*?(\tbytes:.*?\n)", re.DOTALL)
+        after.write_text(new.replace(bytes_of.findall(old)[0], bytes_of.findall(new)[0]))
         return here, before, after
 
     def test_two_show_what_was_between_them(self, copies: tuple[Host, Path, Path]) -> None:
@@ -212,7 +181,7 @@ class TestSaved:
                 "has lines of JSON, no mountstats: nfstuned samples --file ",
             ),
             (
-                "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n",
+                "22 1 8:1 / / rw - ext4 /dev/a rw\n",
                 "is no mountstats; to save one: cat /proc/self/mountstats",
             ),
             ("", "is no mountstats; to save one: cat /proc/self/mountstats > FILE"),
@@ -281,8 +250,8 @@ def resize(terminal: int, columns: int, rows: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
-def top_of(tree: Path, script: str = SCRIPT) -> list[str]:
-    return [sys.executable, "-c", script, str(tree), "top", "--interval", "0.2"]
+def top_of(here: Host, script: str = PROGRAM) -> list[str]:
+    return [sys.executable, "-c", script, str(here.tree), "top", "--interval", "0.2"]
 
 
 @contextmanager
@@ -299,9 +268,8 @@ def at_terminal(command: list[str], *, session: bool = True) -> Iterator[Person]
         stderr=terminal,
         start_new_session=session,
     )
-    someone = Person(process, end, terminal)
     try:
-        yield someone
+        yield Person(process, end, terminal)
     finally:
         process.kill()
         process.wait()
@@ -312,7 +280,7 @@ def at_terminal(command: list[str], *, session: bool = True) -> Iterator[Person]
 @pytest.fixture
 def person(host: MakeHost) -> Iterator[Person]:
     """A person at a terminal, on a host with mounts that nobody uses yet."""
-    with at_terminal(top_of(host(TREE).tree)) as someone:
+    with at_terminal(top_of(host(CASE))) as someone:
         yield someone
 
 
@@ -340,10 +308,10 @@ class TestScreen:
         assert person.shown.endswith(b"\x1b[?1049l")
 
     def test_what_a_mount_reads_is_on_the_screen(self, host: MakeHost) -> None:
-        tree = host(TREE).tree
-        with at_terminal(top_of(tree)) as person:
+        here = host(CASE)
+        with at_terminal(top_of(here)) as person:
             person.sees("0 in use, mean of")
-            read_more(tree, seconds=0)
+            read_more(here.tree, seconds=0)
             person.sees("1 in use, mean of")
             person.sees("/mnt/2 and 1 more")
 
@@ -359,24 +327,9 @@ class TestScreen:
         assert person.shown.endswith(b"\x1b[?1049l")
         assert termios.tcgetattr(person.terminal) == before
 
-    def test_a_stop_gives_it_back_and_going_on_takes_it_again(self, person: Person) -> None:
-        before = termios.tcgetattr(person.terminal)
-        person.sees("rates follow")
-        taken = termios.tcgetattr(person.terminal)
-        person.process.send_signal(signal.SIGTSTP)
-        person.sees("\x1b[?1049l")
-        person.shown = b""
-        person.process.send_signal(signal.SIGCONT)
-        person.sees("\x1b[?1049h")
-        person.sees("6 NFS superblocks")
-        assert termios.tcgetattr(person.terminal) == taken
-        person.type(b"q")
-        assert person.ends() == 0
-        assert termios.tcgetattr(person.terminal) == before
-
     def test_a_shell_that_stops_it_has_the_terminal_and_fg_gives_it_back(self, host: MakeHost) -> None:
         """Job control as a person has it: the shell's own session, and a group in the foreground."""
-        top = " ".join(map(shlex.quote, top_of(host(TREE).tree)))
+        top = " ".join(map(shlex.quote, top_of(host(CASE))))
         script = f"set -m; {top}; stty -a | grep -ow -- '-*icanon'; fg >/dev/null; echo ended $?"
         with at_terminal(["setsid", "--ctty", "bash", "-c", script], session=False) as person:
             person.sees("rates follow")
@@ -388,8 +341,8 @@ class TestScreen:
             person.sees("ended 0")
 
     def test_a_mistake_of_its_own_gives_it_back(self, host: MakeHost) -> None:
-        confused = f"import nfstuned.cli.top; nfstuned.cli.top.press = None; {SCRIPT}"
-        with at_terminal(top_of(host(TREE).tree, confused)) as person:
+        confused = f"import nfstuned.cli.top; nfstuned.cli.top.press = None; {PROGRAM}"
+        with at_terminal(top_of(host(CASE), confused)) as person:
             before = termios.tcgetattr(person.terminal)
             person.sees("rates follow")
             person.type(b"x")

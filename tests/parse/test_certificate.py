@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.parse.etc.certificate import MOST_CERTIFICATES, MOST_CHARACTERS, parse_certificates
-from tests.parse.damage import any_text, damaged, tokens_damaged
 
 FOLDER = Path(__file__).parents[1] / "data/certificates"
 ENDED, ROOT = (FOLDER / "ended.pem").read_text(), (FOLDER / "root.pem").read_text()
@@ -154,12 +153,6 @@ def test_a_bundle_and_a_certificate_have_a_bound() -> None:
     assert f"more than {MOST_CHARACTERS} characters" in why(
         f"{BEGIN}\n{'A' * (MOST_CHARACTERS + 1)}\n{END}\n"
     )
-
-
-@given(st.one_of(damaged(ENDED + ROOT), tokens_damaged(ENDED + ROOT), any_text))
-def test_any_text_is_certificates_and_errors(text: str) -> None:
-    for row in parse_certificates(text, "f"):
-        assert isinstance(row, (int, ParseError))
 
 
 @given(st.binary(max_size=300), st.integers(0, 300))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
-from hypothesis import given
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
@@ -19,7 +16,6 @@ from nfstuned.parse.etc.cloud import (
     cloud_requests,
     parse_cloud,
 )
-from tests.parse.damage import any_text, damaged
 
 FLOW = """\
 #cloud-config
@@ -132,13 +128,6 @@ def test_a_mount_gets_the_default_fields_and_the_line_of_its_entry() -> None:
     assert first == Request("nas:/vol", "/data", options, "f", 3, fstype="nfs", named="auto")
     assert second == Request("nas:/two", "/two", "ro", "f", 3, fstype="nfs", named="auto")
     assert str(broken) == "f:7: dump frequency is not a number: 'x'"
-
-
-@given(damaged(FLOW + DASHES) | any_text)
-def test_damage_is_an_error_or_understood(text: str) -> None:
-    with suppress(ParseError):
-        found = parse_cloud(text, "f")
-        list(cloud_requests(found.mounts or (), found.defaults or DEFAULTS, "f"))
 
 
 @pytest.mark.parametrize(

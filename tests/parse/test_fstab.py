@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
 from nfstuned.parse.etc.requests import parse_fstab, parse_utab, parse_verify
-from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
 # <file system> <mount point> <type> <options> <dump> <pass>
@@ -134,13 +131,6 @@ def test_a_line_of_another_type_is_none_of_ours_whatever_is_wrong_with_it() -> N
     assert parse_fstab("/dev/vda / ext4 rw x y\nproc /proc proc\n/dev/vdb /b # why\n") == ()
 
 
-@given(
-    st.one_of(damaged(REAL), tokens_damaged(REAL), any_text, any_text.map(lambda text: "s:/ /m nfs " + text))
-)
-def test_nothing_but_parse_errors_comes_out(text: str) -> None:
-    assert all(isinstance(entry, (Request, ParseError)) for entry in parse_fstab(text))
-
-
 # fprintf_utab_fs of libmount's tab_update.c; newer versions start with ID= and know UNIQID=
 NFS = "ID=61 SRC=sa1:/a TARGET=/mnt/2 ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10 UNIQID=9"
 ESCAPED = r"SRC=s:/a\040b TARGET=/mnt/with\040space ROOT=/ ATTRS=addr=fd00::10 OPTS=_netdev"
@@ -168,11 +158,6 @@ def test_an_entry_without_a_mount_point_is_located_and_the_others_survive() -> N
     assert (before.options, before.line, after.options, after.line) == (after.options, 1, before.options, 3)
     assert isinstance(error, ParseError)
     assert str(error) == "utab:2: neither SRC nor TARGET may be missing: 'SRC=s:/ ATTRS=vers=3'"
-
-
-@given(st.one_of(damaged(UTAB_ROWS), tokens_damaged(UTAB_ROWS), any_text))
-def test_nothing_but_parse_errors_comes_out_of_utab(text: str) -> None:
-    assert all(isinstance(entry, (Request, ParseError)) for entry in parse_utab(text))
 
 
 OUTPUT = """\
@@ -215,9 +200,3 @@ def test_success_is_no_error() -> None:
 def test_what_has_no_summary_is_no_verdict() -> None:
     assert parse_verify("", "findmnt: unrecognized option '--verify'\n") is None
     assert parse_verify("", "") is None
-
-
-@given(any_text, any_text)
-def test_no_output_breaks_it(output: str, errors: str) -> None:
-    found = parse_verify(output, errors)
-    assert found is None or all(count > 0 for count in found.values())

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Distribution
@@ -19,7 +15,6 @@ from nfstuned.parse.proc.machine import (
     parse_slabinfo,
 )
 from tests.parse.conftest import Captured
-from tests.parse.damage import any_text
 
 SLABS = """\
 slabinfo - version: 2.1
@@ -97,13 +92,6 @@ def test_a_single_quoted_value_has_no_escapes_and_an_empty_one_is_empty() -> Non
 
 def test_an_empty_file_has_the_defaults() -> None:
     assert parse_os_release("") == Distribution("linux", "", "Linux")
-
-
-@given(st.one_of(any_text, any_text.map(lambda text: "ID=" + text), any_text.map(lambda text: "6." + text)))
-def test_nothing_but_parse_errors_comes_out(text: str) -> None:
-    parse_os_release(text)
-    with suppress(ParseError):
-        parse_release(text)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import MapSource
 from nfstuned.parse.etc.automaps import STATUSES, parse_automount, starts_autofs
-from tests.parse.damage import any_text, damaged
 
 # of RHEL 8's authselect profile "sssd"
 RHEL_8 = (
@@ -85,12 +82,3 @@ def test_a_line_that_automount_does_not_take_is_located(text: str, message: str)
 )
 def test_sssd_answers_automount_where_it_is_told_to(text: str, *, starts: bool) -> None:
     assert starts_autofs(text) is starts
-
-
-@given(st.one_of(damaged(RHEL_8), any_text, any_text.map("automount: files [".__add__)))
-def test_nothing_but_parse_errors_comes_out(text: str) -> None:
-    try:
-        sources, _ = parse_automount(text)
-    except ParseError:
-        return
-    assert all(source.ends <= {*STATUSES} for source in sources)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
 
 from nfstuned.model.system import KernelSetting, RefusedModule
 from nfstuned.parse.etc.parameters import (
@@ -13,7 +12,6 @@ from nfstuned.parse.etc.parameters import (
     parse_refused_modules,
     parse_sysctl,
 )
-from tests.parse.damage import any_text
 
 REAL = """\
 # options nfs max_session_slots=1
@@ -50,11 +48,6 @@ def test_what_is_cut_off_sets_at_most_what_is_there(text: str) -> None:
     assert [setting.value for setting in parse_modprobe(text, "f")] == (["1"] if "a=1 " in text else [])
 
 
-@given(any_text)
-def test_any_text_is_a_file(text: str) -> None:
-    assert all(setting.line > 0 for setting in parse_modprobe(text, "f"))
-
-
 SYSCTL = """\
 # sunrpc.tcp_slot_table_entries = 1
 ; a comment, too
@@ -71,11 +64,6 @@ def test_each_assignment_has_a_name_with_dots_and_its_line() -> None:
         KernelSetting("sunrpc.tcp_slot_table_entries", "16", "f", 4),
         KernelSetting("net.ipv4.conf.eth0/1.forwarding", "0", "f", 5),
     )
-
-
-@given(any_text)
-def test_any_text_is_a_sysctl_file(text: str) -> None:
-    assert all(setting.line > 0 for setting in parse_sysctl(text, "f"))
 
 
 RELEASE = "4.18.0-553.el8_10.x86_64"
@@ -143,10 +131,3 @@ def test_the_first_menu_entry_of_a_kernel_is_the_one_that_boots() -> None:
 )
 def test_the_defaults_are_two_lines(text: str, values: dict[str, str]) -> None:
     assert parse_grub_defaults(text, {}) == values
-
-
-@given(any_text)
-def test_any_text_is_a_boot_file(text: str) -> None:
-    parse_boot_entry(text, RELEASE, parse_grub_environment(text))
-    parse_grub_config(text, RELEASE)
-    parse_grub_defaults(text, {})

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.host.root import Root
 from nfstuned.model.system import TunnelService
@@ -83,16 +81,6 @@ def test_bound_sockets() -> None:
 def test_the_layers_of_an_overlay() -> None:
     options = "rw,lowerdir=/mnt/a/l:relative:/l2,upperdir=/up\\040per,workdir=/work,xino=off"
     assert list(parse_layers(options)) == ["/mnt/a/l", "/l2", "/up per", "/work"]
-
-
-@given(st.text())
-def test_any_text_is_read(text: str) -> None:
-    parse_mount_id(text)
-    parse_mapped(text)
-    parse_swaps(text)
-    parse_exports(text)
-    parse_unix(text)
-    list(parse_layers(text))
 
 
 HZ = os.sysconf("SC_CLK_TCK")

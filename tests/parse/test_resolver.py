@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
 
@@ -68,10 +66,3 @@ def test_name_servers_that_are_no_addresses_are_left_out() -> None:
         "nameserver ::1%lo",
     )
     assert name_server_lines("\n".join(lines)).splitlines() == [lines[0], lines[1], lines[4]]
-
-
-@given(st.text(alphabet="0123456789abcf.:%#[]!= \t\nhostsnameserver\udcff"))
-def test_no_text_is_too_strange(text: str) -> None:
-    assert all(addresses for addresses in parse_hosts(text).values())
-    assert all(parse_sources("hosts:" + text))
-    assert name_server_lines(text).count("\n") <= text.count("\n") + 1

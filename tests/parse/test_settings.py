@@ -3,8 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
@@ -18,7 +16,6 @@ from nfstuned.parse.etc.settings import (
     parse_nfsmount,
     read_nfs_utils,
 )
-from tests.parse.damage import any_text, damaged, tokens_damaged
 from tests.tree import put
 
 FILE = "/etc/nfsmount.conf"
@@ -38,7 +35,6 @@ REAL = """\
 Proto=tcp
 \tSec=sys
 """
-GLOBAL = "[ NFSMount_Global_Options ]\n"
 
 
 def setting(name: str, value: str, line: int, section: str = "s", argument: str | None = None) -> Setting:
@@ -162,13 +158,6 @@ def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> N
         *("000", "00", "01", "010", "09", "0", "1"),
         *("9-a", "10-a", "a", "a2", "a2", "a10"),
     ]
-
-
-@given(
-    st.one_of(damaged(REAL), tokens_damaged(REAL), any_text, any_text.map(lambda text: GLOBAL + text + "\n"))
-)
-def test_nothing_but_parse_errors_comes_out(text: str) -> None:
-    assert all(isinstance(item, Setting | ConfInclude | ParseError) for item in parse_nfsmount(text))
 
 
 BEFORE = b"\x7fELF\x02\x01/etc/nfsmount.conf\0%s: "

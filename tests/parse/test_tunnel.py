@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
@@ -20,7 +18,6 @@ from nfstuned.parse.etc.tunnel import (
     parse_variable,
 )
 from tests.check import hosts
-from tests.parse.damage import any_text, damaged, tokens_damaged
 
 REAL = """\
 ; written by a mount helper
@@ -81,14 +78,6 @@ def test_ipv6_addresses_lose_their_brackets_and_a_bare_port_is_this_host() -> No
 )
 def test_services_that_cannot_carry_a_mount_are_left_out(text: str) -> None:
     assert tunnels(text) == []
-
-
-@given(st.one_of(damaged(REAL), tokens_damaged(REAL), any_text))
-def test_any_text_is_a_list_of_tunnels(text: str) -> None:
-    for port, host, host_port in tunnels(text):
-        assert 0 < port <= 65535
-        assert 0 < host_port <= 65535
-        assert host
 
 
 AZNFS = """\
@@ -159,13 +148,6 @@ def test_of_an_option_that_is_given_twice_the_last_counts() -> None:
     ]
 
 
-@given(st.one_of(damaged(AZNFS), tokens_damaged(AZNFS), any_text))
-def test_any_text_has_the_same_services_for_both_readers(text: str) -> None:
-    ports = [service.port for service in parse_services(text, "f")]
-    assert all(0 < port <= 65535 for port in ports)
-    assert ports == [port for port, _, _ in tunnels(text)]
-
-
 def test_a_list_of_aznfs_has_a_name_and_two_addresses_on_each_line() -> None:
     text = "sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n\nsa2 192.168.100.100 10.0.0.4 1a2b3c\n"
     assert parse_mountmap(text, "/m", "azure-blob") == (
@@ -180,12 +162,6 @@ def test_a_line_that_is_none_of_these_is_told_and_the_others_count(line: str) ->
     assert isinstance(wrong, ParseError)
     assert (wrong.file, wrong.line) == ("/m", 1)
     assert isinstance(right, Tunnel)
-
-
-@given(any_text)
-def test_any_list_of_aznfs_is_taken_or_told(text: str) -> None:
-    for row in parse_mountmap(text, "/m", "azure-blob"):
-        assert isinstance(row, (Tunnel, ParseError))
 
 
 CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_10.0.0.4.conf"
@@ -206,12 +182,6 @@ def test_an_entry_whose_time_is_none_is_told() -> None:
     wrong, right = parse_tunnel_list(f"{ENTRY}x\n{ENTRY}\n", "/m")
     assert str(wrong) == "/m:1: the end of the time for a mount is not a number: '1763000000x'"
     assert isinstance(right, TunnelEntry)
-
-
-@given(st.one_of(damaged(ENTRY), any_text))
-def test_any_list_of_tunnels_is_taken_or_told(text: str) -> None:
-    for row in parse_tunnel_list(text, "/m"):
-        assert isinstance(row, (TunnelEntry, ParseError))
 
 
 LOG = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare/logs/stunnel_10.10.10.10.log"
@@ -256,11 +226,6 @@ def test_the_reason_is_that_of_the_same_thread() -> None:
 def test_a_log_that_begins_in_the_middle_of_a_line_is_read_from_the_next() -> None:
     for start in (1, 40, len(REFUSED) // 2):
         assert parse_refusal(REFUSED[start:]) == parse_refusal(REFUSED)
-
-
-@given(st.one_of(damaged(REFUSED), tokens_damaged(REFUSED), any_text))
-def test_any_log_has_a_refusal_or_none(text: str) -> None:
-    assert isinstance(parse_refusal(text), (Refusal, type(None)))
 
 
 NAME = "AZURE_ENDPOINT_OVERRIDE"

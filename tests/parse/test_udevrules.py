@@ -6,12 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nfstuned.model.udev import UdevDefect, UdevRules, UdevToken
 from nfstuned.parse.udev_rules import parse_udev_rules
-from tests.parse.damage import any_text, damaged, tokens_damaged
 
 OWN = [file for file in Path("/usr/lib/udev/rules.d").glob("*.rules") if file.name < "81"]
 """Rules that came with udev or with its neighbours; dev/setup.sh installs it."""
@@ -312,11 +309,3 @@ def test_a_goto_leads_to_a_label_further_down_or_nowhere() -> None:
         (6, 'GOTO="z" has no matching label, ignoring.', False),
         (7, 'GOTO="z" has no matching label, ignoring.', True),
     ]
-
-
-@given(st.one_of(any_text, damaged(VENDOR), tokens_damaged(VENDOR), damaged(DROPPED), damaged(KEPT)))
-def test_any_text_is_read(text: str) -> None:
-    parsed = parse_udev_rules(text)
-    last = text.count("\n") + text.count("\r") + text.count("\0") + 1
-    assert all(1 <= rule.line <= rule.last <= last for rule in parsed.rules)
-    assert all(1 <= each.line <= each.last <= last for each in parsed.defects)

@@ -12,7 +12,6 @@ from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting
 from nfstuned.parse.etc.units import drop_in_folders, mount_request, parse_unit, unit_name, unit_path
 from nfstuned.parse.fields import clean_path
-from tests.parse.damage import any_text, damaged, tokens_damaged
 
 FILE = "/etc/systemd/system/mnt-a.mount"
 # var-lib-nfs-rpc_pipefs.mount of nfs-common
@@ -165,11 +164,3 @@ def test_drop_ins_come_from_the_unit_its_prefixes_and_its_type() -> None:
         "mount.d",
     )
     assert drop_in_folders("-.mount") == ("-.mount.d", "-.mount.d", "mount.d")
-
-
-@given(st.one_of(damaged(REAL), tokens_damaged(REAL), any_text, any_text.map(lambda text: REAL + text)))
-def test_nothing_but_parse_errors_comes_out(text: str) -> None:
-    settings = parse_unit(text, FILE)
-    assert all(isinstance(item, UnitSetting | ParseError) for item in settings)
-    found = mount_request("mnt-a.mount", [s for s in settings if isinstance(s, UnitSetting)], {})
-    assert all(isinstance(item, Request | Misnamed | ParseError) for item in found)

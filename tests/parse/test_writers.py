@@ -3,11 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
 from nfstuned.model.mounts import Setting
 from nfstuned.parse.etc.settings import parse_aznfs, parse_ini, read_writers
-from tests.parse.damage import any_text, damaged
 from tests.tree import Tree
 
 TUNED = """\
@@ -52,13 +50,6 @@ def test_of_an_environment_the_last_line_counts_and_comments_do_not() -> None:
 
 def test_what_is_no_number_is_no_setting() -> None:
     assert parse_aznfs("AZNFS_READ_AHEAD_KB=big\nAZNFS_READ_AHEAD_KB=\n", "/f", "aznfs") is None
-
-
-@given(damaged(TUNED) | damaged(AZNFS) | any_text)
-def test_any_text_is_read(text: str) -> None:
-    assert all(one.line >= 1 for one in parse_ini(text, "/f"))
-    found = parse_aznfs(text, "/f", "aznfs")
-    assert found is None or int(found.value) >= 0
 
 
 class Host(Tree):
