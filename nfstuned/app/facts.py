@@ -10,10 +10,9 @@ from nfstuned.core.mounts.targets import is_missing, server_name, targets, unmou
 from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.errors import ParseError
 from nfstuned.host.network.outside import Outside, Questions
-from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas
+from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas, read_stalls
 from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
-from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Maker, Snapshot

@@ -10,9 +10,8 @@ from nfstuned.cli import messages
 from nfstuned.cli.options import format_option
 from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.observe import observe_host
+from nfstuned.host.observe import observe_host, read_stalls
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.parse.udev_rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,

@@ -29,9 +29,8 @@ from nfstuned.core.samples.top import (
     press,
 )
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_stanzas, observe_superblocks, read_stalls
 from nfstuned.host.root import STDIN, Root, read_saved
-from nfstuned.host.telemetry.sinks import read_stalls
 from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import MountStats, Stanza
 from nfstuned.model.samples import Look

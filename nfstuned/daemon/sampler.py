@@ -27,11 +27,12 @@ from nfstuned.host.observe import observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
-from nfstuned.host.telemetry.sinks import LATE_S, append, write_stalls
+from nfstuned.host.telemetry.sinks import append, write_stalls
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import (
+    LATE_S,
     NOTHING_UNDER_WAY,
     Counted,
     Look,

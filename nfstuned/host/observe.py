@@ -7,6 +7,7 @@ names the mount namespace, and the inode of net/nfsfs names the network namespac
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
 from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
+from nfstuned.model.samples import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
@@ -186,6 +188,11 @@ def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError,
     parsed = _read_mountstats(root, read) or ()
     good = tuple(stanza for stanza in parsed if isinstance(stanza, MountStats))
     return good, tuple(stanza for stanza in parsed if isinstance(stanza, ParseError))
+
+
+def read_stalls(root: Root) -> Stalled | None:
+    """Return the superblocks that wait; None without a daemon that samples."""
+    return stalled_from_json(root.read_or_empty(STALLED), time.monotonic())
 
 
 def observe_entries(root: Root, folder: str) -> int | None:

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nfstuned.errors import ParseError
-from nfstuned.host.files.write import FOR_ALL, make_folders
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Outcome, Record, Result
 from nfstuned.parse.proc.superblocks import is_device_number, parse_read_ahead
@@ -104,6 +103,8 @@ class State:
 
     def prepare(self) -> None:
         """Make the folder, which everyone may read whatever the umask is. Raises OSError."""
+        from nfstuned.host.files.write import make_folders  # noqa: PLC0415 - to read records needs none of it
+
         make_folders(self._root.path, RECORDS)
 
     def get(self, device: str) -> Record | None:
@@ -138,6 +139,8 @@ class State:
             os.close(fd)
 
     def _open(self, device: str) -> int:
+        from nfstuned.host.files.write import FOR_ALL  # noqa: PLC0415 - as above
+
         name, flags = f"{self._folder}/{device}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         try:
             fd = os.open(name, flags, FOR_ALL)

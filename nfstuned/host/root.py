@@ -65,6 +65,8 @@ class Root:
         """Of files that are there and could not be read, or are no text. A process' own files that the kernel
         denies are no fault, nor are those of a process that has ended."""
         self._proposed: dict[str, tuple[str, str]] = {}
+        self._mount_types: tuple[int, tuple[tuple[str, str], ...]] = (0, ())
+        """The hash of the last mountinfo, and its mount points and types."""
 
     @cached_property
     def view(self) -> str:
@@ -276,14 +278,26 @@ class Root:
     def _is_remote(self, name: str) -> bool:
         """Return whether a server may have to be asked for a name; this asks none."""
         # Most names do not need it, and taking udev's masks back has to be quick.
-        from nfstuned.parse.proc.mountinfo import follow_path, parse_mount_types  # noqa: PLC0415
+        from nfstuned.parse.proc.mountinfo import follow_path  # noqa: PLC0415
 
         try:
-            mounts = parse_mount_types(self.read(f"{self.view}/mountinfo"))
+            mounts = self.mount_types(self.view)
             _, remote = follow_path(mounts, name, lambda there: link_target(self.prefix + there[1:]), _SYSTEM)
         except OSError:  # to open the name fails in the same way
             return False
         return remote
+
+    def mount_types(self, view: str) -> tuple[tuple[str, str], ...]:
+        """Return the mount point and the type of every mount that a process sees. Raises OSError.
+
+        mountinfo is read each time, and parsed where it has changed.
+        """
+        from nfstuned.parse.proc.mountinfo import parse_mount_types  # noqa: PLC0415 - as above
+
+        text = self.read(f"{view}/mountinfo")
+        if hash(text) != self._mount_types[0]:
+            self._mount_types = (hash(text), parse_mount_types(text))
+        return self._mount_types[1]
 
 
 def parts_of(fd: int, name: str = "") -> Iterator[bytes]:
@@ -388,9 +402,9 @@ def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
     Each component is checked before the next is looked up, because even an lstat(2) hangs at a dead server.
     `view` is the folder in /proc of the process with the mounts that count.
     """
-    from nfstuned.parse.proc.mountinfo import parse_mount_types, remote_type  # noqa: PLC0415 - as in Root
+    from nfstuned.parse.proc.mountinfo import remote_type  # noqa: PLC0415 - as in Root
 
-    mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
+    mounts = root.mount_types(view)
     parts = path.split("/")[1:]
     for depth in range(len(parts) + 1):
         part = "/" + "/".join(parts[:depth])
@@ -406,7 +420,6 @@ def resolve_links(root: Root, path: str, view: str = "proc/self") -> str:
     A path on a network file system, or behind too many links, is returned as it is written. Raises OSError
     where mountinfo cannot be read.
     """
-    from nfstuned.parse.proc.mountinfo import follow_path, parse_mount_types  # noqa: PLC0415 - as in Root
+    from nfstuned.parse.proc.mountinfo import follow_path  # noqa: PLC0415 - as in Root
 
-    mounts = parse_mount_types(root.read(f"{view}/mountinfo"))
-    return follow_path(mounts, path, lambda link: root.link(link[1:]))[0]
+    return follow_path(root.mount_types(view), path, lambda link: root.link(link[1:]))[0]

@@ -6,6 +6,7 @@ writers, the reader and the documentation follow from these (`fields_of`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from enum import Enum
@@ -64,6 +65,32 @@ class Stalled(NamedTuple):
 
     now_s: float
     stalls: Mapping[tuple[str, int | None], Stall]
+
+
+STALLED = "run/nfstuned/stalled.json"
+LATE_S = 30.0
+"""A look that is due for longer does not come: the daemon was stopped."""
+
+
+def stalled_to_json(stalled: Stalled, next_s: float) -> str:
+    """Return the text of STALLED; `next_s` is when the next look is due, of CLOCK_MONOTONIC."""
+    rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
+    return json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
+
+
+def stalled_from_json(text: str, now_s: float) -> Stalled | None:
+    """Return the superblocks that wait, by the text of STALLED; None where its next look is late."""
+    try:
+        found = json.loads(text)
+        if not found["looked_s"] <= now_s <= found["next_s"] + LATE_S:
+            return None
+        stalls = {
+            (device, bdi): Stall(float(since_s), requests, tuple(map(str, operations)), recovering == [True])
+            for device, bdi, since_s, requests, operations, *recovering in found["stalled"]
+        }
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
+    return Stalled(now_s, stalls)
 
 
 SCHEMA = "nfstuned.sample/1"

@@ -10,9 +10,9 @@ import pytest
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import StallWatch
+from nfstuned.host.observe import read_stalls
 from nfstuned.host.root import Root
-from nfstuned.host.telemetry.sinks import LATE_S, read_stalls
-from nfstuned.model.samples import Counted, Stall
+from nfstuned.model.samples import LATE_S, Counted, Stall
 from tests.core.test_stalls import at, superblock, xprt
 from tests.host.entries import Entries
 from tests.parse.test_sunrpc import WAITS, asked

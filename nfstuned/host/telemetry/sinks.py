@@ -10,18 +10,16 @@ gets its line break with the next, so that it never spoils a good line. The othe
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import stat
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from posixpath import dirname
 
 from nfstuned.host.files.write import destination, make_folders, refresh, rename
 from nfstuned.host.root import Root, demand_local
-from nfstuned.model.samples import Appended, SampleFile, Stall, Stalled
+from nfstuned.model.samples import STALLED, Appended, SampleFile, Stalled, stalled_to_json
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644
@@ -199,33 +197,10 @@ def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
             os._exit(code)
 
 
-_FOLDER, _STALLED = "run/nfstuned", "stalled.json"
-LATE_S = 30.0
-"""A look that is due for longer does not come: the daemon was stopped."""
-
-
 def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
     """Replace the look before by this; `next_s` is when the next is due. Raises OSError.
 
     Times are of CLOCK_MONOTONIC, which every process shares and which no setting of the clock moves.
     """
-    rows = [[*identity, *stall] for identity, stall in stalled.stalls.items()]
-    text = json.dumps({"looked_s": stalled.now_s, "next_s": next_s, "stalled": rows})
-    make_folders(root.path, _FOLDER)
-    refresh(root.path(f"{_FOLDER}/{_STALLED}"), text.encode())
-
-
-def read_stalls(root: Root) -> Stalled | None:
-    """Return the superblocks that wait; None without a daemon that samples."""
-    now_s = time.monotonic()
-    try:
-        found = json.loads(root.read_or_empty(f"{_FOLDER}/{_STALLED}"))
-        if not found["looked_s"] <= now_s <= found["next_s"] + LATE_S:
-            return None
-        stalls = {
-            (device, bdi): Stall(float(since_s), requests, tuple(map(str, operations)), recovering == [True])
-            for device, bdi, since_s, requests, operations, *recovering in found["stalled"]
-        }
-    except (KeyError, RecursionError, TypeError, ValueError):
-        return None
-    return Stalled(now_s, stalls)
+    make_folders(root.path, dirname(STALLED))
+    refresh(root.path(STALLED), stalled_to_json(stalled, next_s).encode())
