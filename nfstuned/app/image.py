@@ -48,7 +48,7 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT, Network
 from nfstuned.parse.etc.installed import digest, encoded, is_file
-from nfstuned.parse.etc.services import read_unit, unit_file
+from nfstuned.parse.etc.units import read_unit, unit_file
 
 COMMAND = "bake"
 RECORD = "etc/nfstuned-baked.json"

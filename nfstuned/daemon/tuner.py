@@ -29,7 +29,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.mounts import Decision, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import UdevEvent
-from nfstuned.parse.proc.superblocks import find_volume
+from nfstuned.parse.proc.mounts import find_volume
 from nfstuned.parse.udev_rules import rule_texts
 
 DEEP_DELAY_S = 0.3

@@ -14,7 +14,7 @@ import pyudev
 from nfstuned.host.read_ahead import bdi_file
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Uevent
-from nfstuned.parse.proc.superblocks import parse_uevent
+from nfstuned.parse.proc.mounts import parse_uevent
 
 NETLINK_KOBJECT_UEVENT = 15
 KERNEL_GROUP = 1

@@ -27,9 +27,8 @@ from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
-from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mounts import parse_clients, parse_mountinfo, parse_read_ahead, parse_volumes
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
-from nfstuned.parse.proc.superblocks import parse_clients, parse_read_ahead, parse_volumes
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""

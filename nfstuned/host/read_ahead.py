@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Outcome, Record, Result
-from nfstuned.parse.proc.superblocks import is_device_number, parse_read_ahead
+from nfstuned.parse.proc.mounts import is_device_number, parse_read_ahead
 
 if TYPE_CHECKING:
     from typing_extensions import Self

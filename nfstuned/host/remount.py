@@ -36,7 +36,7 @@ from nfstuned.model.change import (
 from nfstuned.model.kernel import Mount, MountNode, Volume
 from nfstuned.model.system import Reachable
 from nfstuned.parse.fields import below
-from nfstuned.parse.proc.mountinfo import node_at, parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.mounts import node_at, parse_mountinfo, parse_nodes, parse_volumes
 from nfstuned.parse.proc.processes import (
     parse_exports,
     parse_layers,
@@ -45,7 +45,6 @@ from nfstuned.parse.proc.processes import (
     parse_swaps,
     parse_unix,
 )
-from nfstuned.parse.proc.superblocks import parse_volumes
 
 REMOUNT_LOCK = "run/nfstuned/remount.lock"
 UMOUNT_S = 60.0

@@ -278,7 +278,7 @@ class Root:
     def _is_remote(self, name: str) -> bool:
         """Return whether a server may have to be asked for a name; this asks none."""
         # Most names do not need it, and taking udev's masks back has to be quick.
-        from nfstuned.parse.proc.mountinfo import follow_path  # noqa: PLC0415
+        from nfstuned.parse.proc.mounts import follow_path  # noqa: PLC0415
 
         try:
             mounts = self.mount_types(self.view)
@@ -292,7 +292,7 @@ class Root:
 
         mountinfo is read each time, and parsed where it has changed.
         """
-        from nfstuned.parse.proc.mountinfo import parse_mount_types  # noqa: PLC0415 - as above
+        from nfstuned.parse.proc.mounts import parse_mount_types  # noqa: PLC0415 - as above
 
         text = self.read(f"{view}/mountinfo")
         if hash(text) != self._mount_types[0]:
@@ -402,7 +402,7 @@ def demand_local(root: Root, path: str, view: str = "proc/self") -> None:
     Each component is checked before the next is looked up, because even an lstat(2) hangs at a dead server.
     `view` is the folder in /proc of the process with the mounts that count.
     """
-    from nfstuned.parse.proc.mountinfo import remote_type  # noqa: PLC0415 - as in Root
+    from nfstuned.parse.proc.mounts import remote_type  # noqa: PLC0415 - as in Root
 
     mounts = root.mount_types(view)
     parts = path.split("/")[1:]
@@ -420,6 +420,6 @@ def resolve_links(root: Root, path: str, view: str = "proc/self") -> str:
     A path on a network file system, or behind too many links, is returned as it is written. Raises OSError
     where mountinfo cannot be read.
     """
-    from nfstuned.parse.proc.mountinfo import follow_path  # noqa: PLC0415 - as in Root
+    from nfstuned.parse.proc.mounts import follow_path  # noqa: PLC0415 - as in Root
 
     return follow_path(root.mount_types(view), path, lambda link: root.link(link[1:]))[0]

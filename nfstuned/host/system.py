@@ -19,10 +19,9 @@ from nfstuned.parse.etc.parameters import (
     parse_sysctl,
     read_command_line,
 )
-from nfstuned.parse.etc.services import enabled_by_preset, read_unit
 from nfstuned.parse.etc.settings import read_nfs_utils
 from nfstuned.parse.etc.tunnel import read_tls
-from nfstuned.parse.etc.units import conf_files
+from nfstuned.parse.etc.units import conf_files, enabled_by_preset, read_unit
 from nfstuned.parse.proc.machine import (
     parse_cpu_list,
     parse_os_release,

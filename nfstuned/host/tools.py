@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.requests import parse_verify
-from nfstuned.parse.etc.services import PROPERTIES, parse_units
+from nfstuned.parse.etc.units import PROPERTIES, parse_units
 
 GRACE_S = 2.0
 """A child that waits in the kernel for a server is killed at once, or not at all."""

@@ -18,7 +18,7 @@ from nfstuned.model.mounts import Setting
 from nfstuned.model.udev import MASKED_NAMES, UdevDefect, UdevFile, UdevRule, UdevRules, UdevToken, is_mask
 from nfstuned.parse.etc.requests import Intent
 from nfstuned.parse.etc.settings import NFS_CONF, MountConf
-from nfstuned.parse.proc.mountinfo import NFS, SMB, parse_mountinfo
+from nfstuned.parse.proc.mounts import NFS, SMB, parse_mountinfo
 from nfstuned.parse.tree import FileTree
 from nfstuned.parse.udev_keys import check_token, is_builtin, split_tokens
 

@@ -20,7 +20,7 @@ from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Request, UnitState
 from nfstuned.model.system import Network
 from nfstuned.parse.etc.requests import parse_fstab
-from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.mounts import parse_mountinfo, parse_nodes
 from tests.check.hosts import World, load
 from tests.core.nconnect_hosts import Made
 from tests.core.remounting import Kernel

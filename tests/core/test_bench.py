@@ -58,7 +58,7 @@ from nfstuned.model.bench import (
 )
 from nfstuned.model.kernel import Mount
 from nfstuned.model.samples import Look
-from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mounts import parse_mountinfo
 from nfstuned.view.bench import against_lines, bench_document
 from nfstuned.view.words import to_json
 from tests.core.bench_values import COMPARED, SEARCHED, VENDORS

@@ -32,7 +32,7 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Look, OpRate, Sample
-from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mounts import parse_mountinfo
 from nfstuned.parse.proc.mountstats import operation_row, parse_mountstats, parse_stanzas, parse_transports
 from tests.check import hosts
 from tests.core.counters import cut, stats

@@ -7,7 +7,7 @@ import pytest
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.system import at_first_boot, observe_image
 from nfstuned.model.system import System, Unit
-from nfstuned.parse.etc.services import enabled_by_preset
+from nfstuned.parse.etc.units import enabled_by_preset
 from nfstuned.parse.proc.machine import read_kernels
 from tests.tree import put
 

@@ -22,7 +22,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.change import Connections, Part, PathUse, RemountPlan, ShellCommand
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import UnitState
-from nfstuned.parse.proc.mountinfo import parse_nodes
+from nfstuned.parse.proc.mounts import parse_nodes
 from tests.tree import put
 from tests.users import NOBODY, ROOT, rights_of
 
@@ -313,7 +313,7 @@ def test_nothing_is_opened_or_asked_for_on_the_mounts(file: Path, tmp_path: Path
     program = (
         "from nfstuned.host.remount import Holders, path_uses\n"
         "from nfstuned.host.root import Root\n"
-        "from nfstuned.parse.proc.mountinfo import parse_nodes\n"
+        "from nfstuned.parse.proc.mounts import parse_nodes\n"
         "root = Root(); nodes = parse_nodes(root.read('proc/self/mountinfo'))\n"
         f"print(Holders(root, nodes).uses(frozenset({{'{DEVICE}'}})), path_uses(root, nodes))\n"
     )

@@ -7,7 +7,7 @@ import pytest
 from nfstuned.host.root import Root
 from nfstuned.host.system import observe_system
 from nfstuned.model.system import CommandLine, System, Unit
-from nfstuned.parse.etc.services import read_unit
+from nfstuned.parse.etc.units import read_unit
 from tests.tree import Tree, link, put
 
 UNIT = "[Service]\nExecStart=/usr/sbin/nfstuned daemon\n"

@@ -16,7 +16,7 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.kernel import Mount, MountStats
-from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mounts import parse_mountinfo
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab import guest, recipe, rootdisk
 from tests.lab.conftest import Lab

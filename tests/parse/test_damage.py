@@ -35,7 +35,15 @@ from nfstuned.parse.etc.tunnel import (
 from nfstuned.parse.etc.units import mount_request, parse_unit
 from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
-from nfstuned.parse.proc.mountinfo import parse_mountinfo, parse_nodes
+from nfstuned.parse.proc.mounts import (
+    find_volume,
+    is_device_number,
+    parse_clients,
+    parse_mountinfo,
+    parse_nodes,
+    parse_read_ahead,
+    parse_volumes,
+)
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.proc.processes import (
     parse_exports,
@@ -46,13 +54,6 @@ from nfstuned.parse.proc.processes import (
     parse_unix,
 )
 from nfstuned.parse.proc.sunrpc import parse_requests
-from nfstuned.parse.proc.superblocks import (
-    find_volume,
-    is_device_number,
-    parse_clients,
-    parse_read_ahead,
-    parse_volumes,
-)
 from nfstuned.parse.udev_rules import parse_udev_rules
 from tests.parse import (
     test_autofs,
@@ -60,17 +61,15 @@ from tests.parse import (
     test_cifs,
     test_cloud,
     test_fstab,
-    test_mountinfo,
+    test_mounts,
     test_mountstats,
     test_nsswitch,
     test_parameters,
     test_settings,
     test_sunrpc,
-    test_superblocks,
     test_tunnel,
     test_udevrules,
     test_units,
-    test_writers,
 )
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
@@ -163,10 +162,10 @@ READERS: dict[str, tuple[str, str, Reader]] = {
     "findmnt": (test_fstab.OUTPUT + test_fstab.ERRORS, "", verdict),
     "os-release": ("ID=x\nVERSION_ID='1'\n", "ID=", lambda text: [parse_os_release(text)]),
     "osrelease": ("6.12.107+deb13-cloud-amd64\n", "6.", lambda text: [parse_release(text)]),
-    "mountinfo": (test_mountinfo.REAL, test_mountinfo.LINE, parse_mountinfo),
+    "mountinfo": (test_mounts.REAL, test_mounts.LINE, parse_mountinfo),
     "the tree of mounts": (
-        test_mountinfo.REAL,
-        test_mountinfo.LINE,
+        test_mounts.REAL,
+        test_mounts.LINE,
         lambda text: [len(parse_nodes(text)) <= text.count("\n") + 1],
     ),
     "mountstats": (test_mountstats.REAL, test_mountstats.HEADER, parse_mountstats),
@@ -185,9 +184,9 @@ READERS: dict[str, tuple[str, str, Reader]] = {
         "",
         lambda text: [request.operation != "" for request, _ in parse_requests(text, 1, "f")],
     ),
-    "nfsfs/volumes": (test_superblocks.REAL, "v4 ", parse_volumes),
-    "nfsfs/servers": (test_superblocks.REAL, "v4 ", parse_clients),
-    "one volume": (test_superblocks.REAL, "v4 ", lambda text: [find_volume(text, "0:46")]),
+    "nfsfs/volumes": (test_mounts.REAL_ROWS, "v4 ", parse_volumes),
+    "nfsfs/servers": (test_mounts.REAL_ROWS, "v4 ", parse_clients),
+    "one volume": (test_mounts.REAL_ROWS, "v4 ", lambda text: [find_volume(text, "0:46")]),
     "read_ahead_kb": ("128\n", "1", lambda text: [0 <= parse_read_ahead(text, "f") < 1 << 64]),
     "a device number": ("0:46", "0:", lambda text: [is_device_number(text) in {True, False}]),
     "stunnel.conf": (test_tunnel.REAL + test_tunnel.AZNFS, "", tunnels),
@@ -196,7 +195,7 @@ READERS: dict[str, tuple[str, str, Reader]] = {
     "stunnel.log": (test_tunnel.REFUSED, "", lambda text: [parse_refusal(text)]),
     "udev rules": (test_udevrules.VENDOR + test_udevrules.DROPPED + test_udevrules.KEPT, "", rules),
     "a unit": (test_units.REAL, test_units.REAL, unit),
-    "writers": (test_writers.TUNED + test_writers.AZNFS, "", aznfs),
+    "writers": (test_settings.TUNED + test_settings.AZNFS, "", aznfs),
     "fdinfo": ("mnt_id:\t64\n", "mnt_id:\t", lambda text: [parse_mount_id(text)]),
     "maps": ("7f0000000000-7f0000001000 rw-s 00000000 00:2b 12 /mnt/a\n", "", parse_mapped),
     "swaps": ("Filename\n/mnt/a file 1 0 -2\n", "Filename\n", parse_swaps),

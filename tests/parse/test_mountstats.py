@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import ByteCounters, Mount, MountStats, Nfsv4State, OpCounters, Stanza, Transport
-from nfstuned.parse.proc.mountinfo import parse_mountinfo
+from nfstuned.parse.proc.mounts import parse_mountinfo
 from nfstuned.parse.proc.mountstats import (
     kernel_text,
     parse_mountstats,

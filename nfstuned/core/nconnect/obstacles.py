@@ -18,7 +18,7 @@ from nfstuned.model.mounts import Maker
 from nfstuned.model.system import Network, Reachable
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
-from nfstuned.parse.proc.mountinfo import node_at
+from nfstuned.parse.proc.mounts import node_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from itertools import islice
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Tunnel
 from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls, TunnelEntry, TunnelService
-from nfstuned.parse.etc.services import read_unit
-from nfstuned.parse.etc.units import UNIT_FOLDERS, conf_files
+from nfstuned.parse.etc.units import UNIT_FOLDERS, conf_files, read_unit
 from nfstuned.parse.fields import clean_path, quoted
 from nfstuned.parse.fields import parse_number as read_number
 from nfstuned.parse.tree import FileTree

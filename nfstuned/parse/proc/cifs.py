@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
 from nfstuned.model.system import SmbOps, SmbSession
-from nfstuned.parse.proc.mountinfo import SMB, parse_mountinfo
+from nfstuned.parse.proc.mounts import SMB, parse_mountinfo
 from nfstuned.parse.tree import FileTree
 
 _SERVER = r"\d+\) ConnectionId: 0x[0-9a-f]+ (?:Hostname: (\S+))?"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from nfstuned.model.kernel import decimal
 from nfstuned.model.system import TunnelService
 from nfstuned.parse.fields import clean_path, unescape
-from nfstuned.parse.proc.mountinfo import node_at, parse_nodes
+from nfstuned.parse.proc.mounts import node_at, parse_nodes
 from nfstuned.parse.tree import FileTree
 
 _MOUNT_ID = r"(?m)^mnt_id:\s*([0-9]{1,20})$"

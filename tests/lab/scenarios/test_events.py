@@ -14,7 +14,7 @@ import pytest
 from nfstuned.host.events import KernelEvents, MountTable
 from nfstuned.host.observe import observe_servers, observe_volumes
 from nfstuned.host.root import Root
-from nfstuned.parse.proc.superblocks import find_volume
+from nfstuned.parse.proc.mounts import find_volume
 from tests.lab.kit.server import ADDRESS, AZURE
 
 if TYPE_CHECKING:

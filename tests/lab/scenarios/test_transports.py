@@ -12,8 +12,8 @@ from nfstuned.errors import ParseError
 from nfstuned.host.observe import observe_host
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, NfsClient
+from nfstuned.parse.proc.mounts import parse_clients
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.superblocks import parse_clients
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
 from tests.lab.kit.shell import CommandError, run
 
