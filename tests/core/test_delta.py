@@ -261,24 +261,6 @@ def test_what_a_group_shares_is_counted_once_either_way(after: str) -> None:
             assert rates(*short) == rates(*full)
 
 
-@unhurried
-@given(seconds_on(REAL["6.12"]), st.sampled_from(["", " ", "        "]))
-def test_a_file_without_tabs_has_the_same_rates(after: str, blank: str) -> None:
-    snapshot, texts = host(REAL["6.12"]), (REAL["6.12"], after)
-    bare = texts[0].replace("\t", blank), texts[1].replace("\t", blank)
-    assert rates(*looks(snapshot, bare, 10.0)) == rates(*looks(snapshot, texts, 10.0))
-
-
-@unhurried
-@given(files(), st.sampled_from([5e-324, 1e-9, 1.0, 10.0, 60.0, 1e300]))
-def test_no_rate_of_any_file_is_negative_or_infinite(
-    written: tuple[str, tuple[str, str]], seconds: float
-) -> None:
-    real, texts = written
-    for sample in rates(*looks(host(real), texts, seconds)):
-        assert all(math.isfinite(figure) and figure >= 0 for figure in figures(sample_to_json(sample)))
-
-
 def shown(mountinfo: str) -> Snapshot:
     """The superblocks of that file, each with all of its mounts."""
     mounts = [mount for mount in parse_mountinfo(mountinfo) if isinstance(mount, Mount)]
@@ -347,15 +329,6 @@ def test_a_stanza_that_did_not_change_is_the_same_object(kernel: str) -> None:
     assert len(before) == len(host(REAL[kernel]).superblocks)
     assert all(a.operations is b.operations for a, b in zip(before, after, strict=True))
     assert [b.age_s for b in after] == [(a.age_s or 0) + 10 for a in before]
-
-
-@unhurried
-@given(files())
-def test_what_an_earlier_look_knew_does_not_change_what_is_found(
-    written: tuple[str, tuple[str, str]],
-) -> None:
-    before, now = map(data, written[1])
-    assert parse_stanzas([now], parse_stanzas([before])) == parse_stanzas([now])
 
 
 @unhurried
@@ -450,18 +423,6 @@ def test_an_operation_is_found_wherever_it_stands(place: int) -> None:
     assert together == alone
     assert together is not None
     assert list(together) == [names[place]]
-
-
-def test_operations_of_the_group_are_left_out_where_they_are_counted_elsewhere() -> None:
-    before, now = stats(READ=BEFORE, SEQUENCE=BEFORE), stats(READ=NOW, SEQUENCE=NOW)
-    other = stats(READ=NOW, SEQUENCE=replace(NOW, ops=21))
-    (earlier,), (after,), (different,) = cut(before), cut(now), cut(other)
-    counted = Elsewhere.of(earlier, after)
-    for stanza in (after, different):
-        found = ended(earlier, stanza, 10.0, counted)
-        assert found == ended(earlier, wholly_different(stanza), 10.0, counted)
-        assert found is not None
-        assert list(found) == ["READ"]
 
 
 NOBODY = frozenset[str]()

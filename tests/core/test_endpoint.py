@@ -179,11 +179,6 @@ def test_a_tunnel_to_a_name_is_recognised_by_it() -> None:
     assert seen == Endpoint("fs-0123.efs.eu-west-1.amazonaws.com", None, 2049, "aws-efs")
 
 
-def test_a_loopback_port_without_a_tunnel_is_a_server_on_this_host() -> None:
-    seen = endpoint("127.0.0.1:/", AZNFS, port="20051")
-    assert seen == Endpoint("127.0.0.1", "127.0.0.1", 20051, "generic")
-
-
 def through(source: str, port: int) -> Endpoint:
     """Return the endpoint of a mount that shows this host's address, on a client of that port."""
     superblock = Superblock("0:43", 7, 128, volume=Volume(4, "127.0.0.1", port, "0:43", "0:0"))
@@ -203,22 +198,12 @@ def test_a_clear_mount_over_the_connections_of_a_tunnel_keeps_its_name_and_has_t
     assert through("localhost:/s", 2049) == Endpoint("localhost", "127.0.0.1", 2049, "generic")
 
 
-def test_a_tunnels_port_on_another_host_is_no_tunnel() -> None:
-    assert endpoint("10.0.0.7:/", AZNFS, port="20049").host == "10.0.0.7"
-
-
 def test_a_mount_by_address_is_the_share_that_another_client_knows_by_name() -> None:
     rows = (row("nas"), row("sa9.file.core.windows.net", port=2050), row("Sa1.file.core.windows.net"))
     assert KNOWN.resolve("10.0.0.5", "10.0.0.5", 2049, rows, ()) == Endpoint(
         "sa1.file.core.windows.net", "10.0.0.5", 2049, "azure-files"
     )
     assert KNOWN.resolve("10.0.0.6", "10.0.0.6", 2049, rows, ()).provider == "generic"
-
-
-def test_a_mount_by_an_unknown_name_keeps_it() -> None:
-    assert (
-        KNOWN.resolve("nas", "10.0.0.5", 2049, (row("sa1.file.core.windows.net"),), ()).provider == "generic"
-    )
 
 
 @pytest.mark.parametrize(

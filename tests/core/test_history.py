@@ -260,11 +260,6 @@ def test_few_samples_are_points_of_their_own() -> None:
     assert mount.means["read"] == 1.5
 
 
-def test_an_idle_time_is_a_gap_of_a_line_and_not_a_zero() -> None:
-    _, (mount,) = series([at(0, 8.0), at(1, 0.0), at(4, 4.0)])
-    assert mount.lines["read"] == (8.0, 0.0, None, None, 4.0)
-
-
 def test_too_many_points_become_fewer_and_keep_the_sum() -> None:
     samples = [at(step, float(step % 7)) for step in range(3000)]
     axis, (mount,) = series(samples, 100)
@@ -273,13 +268,6 @@ def test_too_many_points_become_fewer_and_keep_the_sum() -> None:
     means = [value for value in mount.lines["read"] if value is not None]
     assert math.fsum(means) * axis.width_s == pytest.approx(60 * sum(step % 7 for step in range(3000)))
     assert mount.read_bytes == pytest.approx(60 * sum(step % 7 for step in range(3000)))
-
-
-def test_a_week_of_a_minute_each_has_points_of_half_an_hour() -> None:
-    axis, (mount,) = series([at(step, 1.0) for step in range(0, 7 * 1440, 7)])
-    assert axis.width_s == 1800
-    assert axis.columns == 336
-    assert set(mount.lines["read"]) == {1.0}
 
 
 def test_the_means_of_a_point_are_those_of_the_text() -> None:

@@ -61,19 +61,6 @@ def test_mount_point_server_and_global_each_fill_in_what_is_absent() -> None:
     assert merged(MANY.replace("/MNT/a", "/mnt/a/"), source="third:/a") == "noac,timeo=70,nconnect=2"
 
 
-def test_each_option_has_the_line_that_decides_it() -> None:
-    asked = requested(Request("nas:/a", POINT, "noac", "/etc/fstab", 7), settings(MANY))
-    assert [(one.name, one.origin) for one in asked] == [
-        ("noac", "/etc/fstab:7"),
-        ("nconnect", f"{CONF}:10"),
-        ("rsize", f"{CONF}:6"),
-        ("timeo", f"{CONF}:3"),
-    ]
-    assert last_asked(asked, "rsize") == Asked("rsize", "65536", CONF, 6)
-    assert last_asked(asked, "wsize") is None
-    assert asked_options(asked).number("nconnect") == 8
-
-
 @pytest.mark.parametrize(
     ("section", "source", "found"),
     [
@@ -222,13 +209,6 @@ def test_an_entry_of_aznfs_is_known_by_the_tunnel_that_it_mounts() -> None:
     assert nconnect(clear, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
 
 
-@pytest.mark.parametrize("version", ["vers=3", "nfsvers=3", "v3", "vers=4.1,nfsvers=3"])
-def test_an_entry_of_aznfs_with_version_3_has_no_tunnel(version: str) -> None:
-    blob = replace(TLS, options=f"{version},nconnect=4")
-    assert nconnect(blob, of=mount("127.0.0.1:/sa1/s")) is None
-    assert nconnect(blob, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
-
-
 def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_as_server_and_never_for_smb() -> None:
     text = '[ Server "127.0.0.1" ]\nrsize=1048576\n[ Server "sa1" ]\nwsize=1\n[ Server "//nas/s" ]\nrsize=2\n'
     assert asked_options(requested(TLS, settings(text))).get("rsize") == "1048576"
@@ -294,11 +274,6 @@ def test_a_wildcard_is_about_every_mount_that_has_its_form() -> None:
 def test_a_wildcard_takes_one_name_and_puts_it_everywhere(source: str, point: str, asked: str | None) -> None:
     found = claim(WILD, source, point)
     assert (found and found.options) == asked
-
-
-def test_any_request_can_be_claimed_by_its_mount() -> None:
-    assert claim(FSTAB, "nas:/a", POINT) is FSTAB
-    assert claim(FSTAB, "nas:/b", POINT) is None
 
 
 NAMES = ("nconnect", "rsize", "NoLock", "lock", "sloppy", "background", "vers", "v4.", "no", "")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.nconnect.transport import address, is_private, members, transport_groups
+from nfstuned.core.nconnect.transport import is_private, members, transport_groups
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import Asked, Maker, Request, Setting
@@ -146,11 +146,6 @@ def test_nobody_is_said_to_have_come_first_where_the_ages_do_not_tell() -> None:
         assert "another mount of the same server decided it (/a)" in fault.message
 
 
-def test_a_mount_that_is_alone_was_decided_by_one_that_is_gone() -> None:
-    (fault,) = faults("NFS204", facts(Made("/a", "nconnect=4")))
-    assert "gone or cannot be seen" in fault.message
-
-
 def test_what_old_kernels_ignore_for_nfs_4_0_was_decided_by_nobody() -> None:
     found = facts(Made("/a", "nconnect=4", "vers=4.0,proto=tcp"))
     old = on_host(found, kernel=KernelRelease((5, 4, 0), "5.4.0"))
@@ -222,11 +217,6 @@ def test_several_addresses_tell_whether_an_endpoint_is_private_where_they_are_of
         network = Network(answers=(Answer(AZURE, addresses),))
         found = facts(lines=(f"{AZURE}:/sa1/a /a rw",), network=network)
         assert is_private(only(found), found) is private
-
-
-def test_addresses_are_compared_as_addresses() -> None:
-    found = facts(Made("/a", at="::ffff:10.0.0.5"))
-    assert address(only(found), found) == "10.0.0.5"
 
 
 def test_shares_are_not_told_to_ask_for_more_than_their_profile_allows() -> None:
@@ -330,13 +320,6 @@ def test_kerberos_mounts_that_share_connections_name_the_line_of_the_mount_that_
     assert fault.remedy.startswith("umount every mount of this server")
 
 
-def test_kerberos_alone_and_connections_alone_are_fine() -> None:
-    shown = "vers=4.1,proto=tcp,nconnect={},sec={}"
-    for count, security, told in ((4, "krb5i", 1), (1, "krb5", 0), (4, "sys", 0), (4, "krb5:sys", 0)):
-        made = Made("/a", f"nconnect={count}", shown.format(count, security), connections=count)
-        assert len(faults("NFS207", facts(made))) == told
-
-
 def _asked_by(request: Request, *, at: str = "/mnt/in side") -> str:
     """Return how a mount that a file asks for comes to the connections that another mount decided."""
     host = facts(Made(at, None), Made("/b"))
@@ -387,11 +370,6 @@ def test_a_mount_comes_back_also_where_nothing_tells_its_options() -> None:
         "then sudo umount /b /a, then mount /a again with nconnect=4 and otherwise the options that it had, "
         "then sudo mount /b"
     )
-
-
-def test_what_is_not_mounted_needs_no_mounting_again() -> None:
-    (fault,) = faults("NFS202", facts(lines=(f"{AZURE}:/sa1/s /a nconnect=8",)))
-    assert fault.remedy == "set nconnect=4 in /etc/fstab:100"
 
 
 VOLUMES = range(12)

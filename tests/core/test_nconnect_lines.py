@@ -88,10 +88,6 @@ def test_lines_that_share_nothing_or_do_not_differ_are_no_finding(first: str, se
     assert not faults("NFS215", facts(lines=(first, second)))
 
 
-def test_spellings_of_a_name_are_one_name() -> None:
-    assert subjects("NFS215", facts(lines=(f"{A}nconnect=4", "NAS.:/b /b rw"))) == ["/etc/fstab:100"]
-
-
 def test_names_of_one_address_are_one_server_and_a_name_of_several_is_none() -> None:
     lines = (f"{A}nconnect=4", "other:/b /b rw")
     network = Network(answers=tuple(Answer(host, (NAS_ADDRESS,)) for host in (NAS, "other")))
@@ -161,11 +157,6 @@ def test_lines_that_differ_are_told_while_the_right_one_happens_to_be_first() ->
     host = facts(Made("/a", "nconnect=4", shown, fstab="nconnect=4"), Made("/b", "rw", shown, fstab="rw"))
     assert told(host) == ["NFS215 /etc/fstab:1"]
     assert faults("NFS215", host)[0].remedy == "set nconnect=4 in /etc/fstab:2"
-
-
-def test_lines_that_differ_are_left_to_the_mount_that_lost_by_it() -> None:
-    host = facts(Made("/a", "nconnect=4", fstab="nconnect=4"), Made("/b", "rw", fstab="rw"))
-    assert told(host) == ["NFS204 /a"]
 
 
 def test_newer_lines_are_told_with_what_gives_the_mounts_their_number() -> None:
@@ -413,11 +404,6 @@ def test_where_mount_aznfs_mounts_an_address_of_its_own_no_file_of_nfsmount_conf
     named = on_host(by_hand, requests=(*by_hand.snapshot.requests, line))
     (fault,) = faults("NFS201", named)
     assert fault.remedy == "set nconnect=4 in /etc/fstab:1, then sudo umount /a && sudo mount /a"
-
-
-def test_over_a_public_endpoint_of_azure_files_none_are_proposed() -> None:
-    host = facts(Made("/a", asked="rw", source=f"{AZURE}:/sa1/s", at="52.239.238.8"))
-    assert faults("NFS201", host) == []
 
 
 def test_what_is_mounted_in_another_mount_namespace_is_not_unmounted_in_the_hosts() -> None:

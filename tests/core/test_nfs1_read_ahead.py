@@ -20,7 +20,7 @@ from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Measured, Rule
 from nfstuned.model.kernel import KernelRelease, Mount, Options
-from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
+from nfstuned.model.mounts import NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
@@ -42,7 +42,6 @@ POLICY = Policy(
 )
 AZURE = "sa1.file.core.windows.net:/sa1/share"
 NFS = "server.example.org:/srv"
-EFS = "fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/"
 PACKAGED = UdevFile("/usr/lib/udev/rules.d/99-nfs.rules", NFS_UTILS)
 RULE_1 = f"{PACKAGED.path}:1"
 EARLY = UdevFile("/etc/udev/rules.d/90-a.rules", ONE_LINE)
@@ -88,16 +87,6 @@ def test_below_policy_is_judged_in_whole_pages_and_not_where_there_is_no_page(
     kb: int | None, below: list[str]
 ) -> None:
     assert subjects(nfs1.low_read_ahead.judge(facts(superblock(kb, AZURE)))) == below
-
-
-def test_a_value_that_is_no_multiple_of_the_page_is_reached_by_whole_pages() -> None:
-    host = facts(superblock(15360, AZURE))
-    assert not list(nfs1.low_read_ahead.judge(replace(host, snapshot=replace(host.snapshot, page_kb=64))))
-
-
-def test_128_is_explained_by_the_kernel() -> None:
-    (fault,) = nfs1.low_read_ahead.judge(facts(superblock(128, AZURE)))
-    assert "kernels since 5.4 give every NFS mount 128 KiB (this is 6.12.0)" in fault.message
 
 
 @pytest.mark.parametrize(
@@ -222,13 +211,6 @@ def test_another_rule_of_a_broken_rules_file_keeps_its_own_finding() -> None:
     assert fault.remedy.startswith(f"repair line 1 of {file.path}, then sudo mv -n ")
 
 
-def test_bytes_for_kib_are_named() -> None:
-    (fault,) = nfs1.excessive.judge(facts(superblock(15728640, AZURE)))
-    assert "15728640 is 15360 KiB written in bytes" in fault.message
-    (other,) = nfs1.excessive.judge(facts(superblock(20000, AZURE)))
-    assert "bytes" not in other.message
-
-
 @pytest.mark.parametrize(
     ("kb", "page", "found"), [(0, 4, ["/0"]), (4, 4, []), (60, 64, ["/0"]), (64, 64, [])]
 )
@@ -238,25 +220,10 @@ def test_below_a_page_is_nothing(kb: int, page: int, found: list[str]) -> None:
     assert subjects(nfs1.below_page.judge(host)) == found
 
 
-def test_a_shared_superblock_is_named_once() -> None:
-    shared = superblock(15360, AZURE, AZURE, AZURE)
-    assert subjects(nfs1.shared_conflict.judge(facts(shared, policy=small("small")))) == ["/0"]
-    assert not list(nfs1.shared_conflict.judge(facts(shared, policy=small("azure-netapp-files"))))
-
-
 def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
     """Return a superblock of whose mounts those with these numbers are of other mount namespaces."""
     mounts = (replace(mount, foreign=mount.mount_id in numbers) for mount in shared.mounts)
     return replace(shared, mounts=tuple(mounts))
-
-
-def test_a_mount_of_another_namespace_does_not_count_next_to_the_hosts_own() -> None:
-    policy = small("small")
-    assert not list(
-        nfs1.shared_conflict.judge(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy))
-    )
-    (fault,) = nfs1.low_read_ahead.judge(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
-    assert (fault.subject, fault.expected) == ("/1", "512 KiB")
 
 
 def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> None:
@@ -265,14 +232,6 @@ def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> 
     assert mixed.message.startswith("/1, /2 share one superblock")
     (away,) = nfs1.shared_conflict.judge(facts(elsewhere(shared, 0, 1, 2), policy=policy))
     assert away.message.startswith("/0, /1, /2 share one superblock")
-
-
-def test_nfsrahead_without_settings_writes_128_wherever_its_rule_is_in_force() -> None:
-    host = facts(superblock(15360, AZURE))
-    (fault,) = udev.contested.judge(replace(host, udev=(PACKAGED,)))
-    assert (fault.subject, fault.observed, fault.expected) == (RULE_1, "128 KiB", "15360 KiB")
-    assert not list(udev.contested.judge(replace(host, udev=(PACKAGED, LATE))))
-    assert not list(udev.contested.judge(replace(host, writers=(setting(NFSRAHEAD, "nfs4", "1"),))))
 
 
 OLD = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
@@ -305,10 +264,6 @@ def test_nfsrahead_cannot_have_two_values_for_one_version() -> None:
     assert "/dev/null" in fault.remedy
 
 
-def test_without_a_mount_nothing_is_contested() -> None:
-    assert not list(udev.contested.judge(replace(facts(), udev=(PACKAGED,))))
-
-
 @pytest.mark.parametrize(
     ("settings", "found"),
     [
@@ -327,18 +282,6 @@ def test_of_nfs_conf_the_last_line_for_the_version_counts(
     writers = tuple(setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = replace(facts(superblock(15360, AZURE)), udev=(PACKAGED,), writers=writers)
     assert subjects(udev.contested.judge(host)) == found
-
-
-def test_a_line_that_is_not_mounted_is_contested_by_its_version() -> None:
-    requests = [
-        Request(AZURE, "/a", "vers=4.1", "/etc/fstab", 1),
-        Request(NFS, "/b", "nfsvers=3", "/etc/fstab", 2),
-        Request(NFS, "/c", "v3", "/etc/fstab", 3),
-    ]
-    host = replace(facts(requests=requests), udev=(PACKAGED,), writers=(setting(NFSRAHEAD, "nfs4", "15360"),))
-    (fault,) = udev.contested.judge(host)
-    assert fault.subject == RULE_1
-    assert "(/etc/fstab:2, /etc/fstab:3)" in fault.message
 
 
 @pytest.mark.parametrize(
@@ -402,24 +345,6 @@ def test_more_than_is_wanted_is_no_contest_where_the_policy_only_raises() -> Non
 
 def _all(profile: str) -> Assignment:
     return Assignment(Match(), profile, "")
-
-
-@pytest.mark.parametrize(("value", "found"), [("1024", []), ("16384", []), ("20480", ["/f:1"])])
-def test_aznfs_only_raises(value: str, found: list[str]) -> None:
-    requests = [Request(AZURE, "/0", "", "/etc/fstab", 1, fstype="aznfs")]
-    writers = (setting(AZNFS, "AZNFS_READ_AHEAD_KB", value),)
-    host = replace(facts(superblock(15360, AZURE), requests=requests), writers=writers)
-    assert subjects(udev.contested.judge(host)) == found
-    assert not list(udev.contested.judge(replace(facts(superblock(15360, AZURE)), writers=writers)))
-
-
-@pytest.mark.parametrize(("value", "found"), [("true", ["/f:1"]), ("false", [])])
-def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found: list[str]) -> None:
-    writers = (setting(EFS_UTILS, "optimize_readahead", value),)
-    assert not list(udev.contested.judge(replace(facts(superblock(15360, EFS)), writers=writers)))
-    host = facts(superblock(15360, EFS), policy=replace(POLICY, assignments=(_all("small"),)))
-    assert subjects(udev.contested.judge(replace(host, writers=writers))) == found
-    assert not list(udev.contested.judge(replace(facts(superblock(15360, NFS)), writers=writers)))
 
 
 @pytest.mark.parametrize(
@@ -562,12 +487,6 @@ def test_an_unread_file_gets_a_name_that_hides_nothing_and_is_not_outrun(name: s
     assert not list(udev.outrun.judge(renamed))
 
 
-def test_a_file_next_to_its_rules_file_is_another_version_of_it() -> None:
-    read = UdevFile("/etc/udev/rules.d/60-a.rules", ONE_LINE)
-    unread = UdevFile("/etc/udev/rules.d/60-a.rules.2024", ONE_LINE)
-    assert not list(udev.unread.judge(replace(facts(), udev=(read,), udev_unread=(unread,))))
-
-
 def sample(ratio: float | None, mib: int, kb: int) -> Sample:
     transport = TransportRate("g", 1, None, None)
     sent = mib * 2.0**20 / 8
@@ -612,12 +531,6 @@ def test_a_right_value_that_nothing_sets_is_named() -> None:
     assert not list(nfs1.not_persistent.judge(facts(superblock(128, AZURE), policy=low)))
 
 
-@pytest.mark.parametrize("daemon", [Unit(installed=True, enabled=True), Unit(installed=True, active=True)])
-def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
-    host = replace(facts(superblock(15360, AZURE)), system=System(daemon=daemon))
-    assert not list(nfs1.not_persistent.judge(host))
-
-
 @pytest.mark.parametrize(
     ("rule", "found"),
     [
@@ -639,27 +552,6 @@ def test_a_value_that_the_daemon_sets_is_persistent(daemon: Unit) -> None:
 def test_a_value_that_a_rule_sets_or_may_set_is_persistent(rule: str, found: list[str]) -> None:
     host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", rule),))
     assert subjects(nfs1.not_persistent.judge(host)) == found
-
-
-def test_old_kernels_may_give_the_value_themselves() -> None:
-    host = facts(superblock(15360, AZURE))
-    old = replace(host.snapshot, kernel=KernelRelease((4, 18, 0), "4.18.0"))
-    assert not list(nfs1.not_persistent.judge(replace(host, snapshot=old)))
-
-
-def test_the_results_of_earlier_files_count() -> None:
-    marks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", KERNEL=="0:*", ENV{MINE}="1"\n')
-    rule = UdevFile("/etc/udev/rules.d/20-b.rules", 'ENV{MINE}=="1", ATTR{read_ahead_kb}="1024"\n')
-    host = facts(superblock(15360, AZURE))
-    assert subjects(udev.contested.judge(replace(host, udev=(marks, rule)))) == [f"{rule.path}:1"]
-    assert not list(udev.contested.judge(replace(host, udev=(rule,))))
-
-
-def test_a_value_in_the_answer_of_an_earlier_program_counts() -> None:
-    asks = UdevFile("/etc/udev/rules.d/10-a.rules", 'SUBSYSTEM=="bdi", PROGRAM="/usr/libexec/nfsrahead %k"\n')
-    takes = UdevFile("/etc/udev/rules.d/20-b.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="%c"\n')
-    host = facts(superblock(15360, AZURE))
-    assert subjects(udev.contested.judge(replace(host, udev=(asks, takes)))) == [f"{takes.path}:1"]
 
 
 def test_a_rule_that_never_acts_is_reported_instead_of_the_mount_without_its_value() -> None:

@@ -14,7 +14,7 @@ from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Finding, Measured
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
-from nfstuned.model.mounts import UTAB, Maker, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
+from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match, Policy
 from nfstuned.model.samples import OpRate, Sample, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
@@ -234,15 +234,6 @@ def test_the_requests_between_two_looks_count_before_those_since_the_mount() -> 
     assert "(75 % of its requests, 60 a second)" in only("NFS306", busy).message
 
 
-def test_binds_of_a_superblock_are_one_finding() -> None:
-    known = mounted(f"{SMALL.replace('30', '5')}", SMALL.replace("30", "5")).snapshot
-    (shared,) = known.superblocks
-    binds = tuple(replace(shared.mounts[0], mount_id=n, point=f"/pod{n}") for n in range(11))
-    seen = host(replace(known, superblocks=(replace(shared, mounts=(*shared.mounts, *binds)),)))
-    assert found(seen) == ["NFS303 /a", "NFS306 /a"]
-    assert all("/pod0, /pod1, /pod10 and 8 more" in one.message for one in run_rules(seen, OPTIONS).findings)
-
-
 @pytest.mark.parametrize(
     ("release", "wrong"),
     [("5.17.15", ["NFS305"]), ("5.18.0", []), ("5.14.0-611.5.1.el9_7.x86_64", ["NFS305"])],
@@ -334,11 +325,6 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
     assert says in only("NFS309", facts(f"nas:/a /a {fields},nofail")).message
 
 
-def test_a_mount_point_in_a_remedy_is_quoted_as_a_shell_wants_it() -> None:
-    remedy = only("NFS307", live("/mnt/a b", "soft")).remedy
-    assert remedy.endswith("then sudo umount '/mnt/a b' and mount it again")
-
-
 def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
     """The host may have something else at the same mount point."""
     remedy = only("NFS307", live("/data", "soft", foreign=True)).remedy
@@ -387,24 +373,6 @@ def test_an_option_that_overrides_nfsmount_conf_is_written_into_the_mounts_own_l
     small = configured(f"{AZURE} nfs {GOOD}", ("wsize", "64k"))
     assert small["NFS303"].endswith("into the options in /etc/fstab:1")
     assert not configured(f"{AZURE} nfs {GOOD},wsize=1048576", ("wsize", "64k"))
-
-
-def test_a_proposed_fstab_is_one_and_a_unit_is_none() -> None:
-    request = Request("nas:/a", "/a", "rw", "/home/me/systemd/fstab.mount", 2)
-    unit = Request("nas:/b", "/b", "rw", "/etc/systemd/system/b.mount", 4, maker=Maker.UNIT)
-    assert found(requested(request, unit)) == ["NFS308 /home/me/systemd/fstab.mount:2"]
-
-
-ANY_KEY = Request("nas:/&", "/home/*", "rw", "/etc/auto.home", 2, wildcard=True, maker=Maker.AUTOFS)
-
-
-def test_a_mount_of_the_automounter_is_sloppy_and_waits_for_nobody() -> None:
-    assert found(requested(replace(ANY_KEY, options="nconect=4"))) == ["NFS310 /etc/auto.home:2"]
-
-
-def test_an_entry_for_any_key_is_named_also_while_a_key_is_in_use() -> None:
-    seen = host(replace(live("/home/ann", "rw").snapshot, requests=(ANY_KEY,)))
-    assert found(seen) == ["NFS310 /etc/auto.home:2"]
 
 
 @pytest.mark.parametrize(
@@ -538,11 +506,6 @@ def test_a_default_version_counts_for_the_mount_points_and_servers_of_its_sectio
     assert Intents((), (here,)).default_version(replace(line, point="/b")) is None
 
 
-def test_why_large_requests_are_named() -> None:
-    message = only("NFS304", live("/a", "rsize=1048576", NETAPP)).message
-    assert "can raise the latency and lower the throughput" in message
-
-
 @pytest.mark.parametrize(
     ("release", "wrong"),
     [
@@ -562,14 +525,6 @@ def test_a_kernel_is_known_by_its_release(release: str, wrong: list[str]) -> Non
     assert found(facts(f"{AZURE} nfs {GOOD}", kernel=parse_release(release))) == wrong
     assert found(facts(f"{AZURE} nfs {GOOD}", kernel=parse_release(release), image=True)) == wrong
     assert found(facts("", kernel=parse_release(release))) == []
-
-
-def test_a_helper_is_missed_once_and_only_where_it_is_needed() -> None:
-    none = System()
-    assert found(facts("//nas/a /a cifs rw,_netdev", system=none)) == []
-    assert found(facts("nas:/a /a nfs _netdev\nnas:/b /b nfs _netdev", system=none)) == ["NFS502 mount.nfs"]
-    only = System(helpers=frozenset({"mount.nfs"}))
-    assert found(facts(f"{AZURE} aznfs {GOOD}", system=only)) == ["NFS502 mount.aznfs"]
 
 
 @pytest.mark.parametrize(
@@ -610,19 +565,6 @@ def test_every_kernel_but_those_that_may_have_udp_refuses_it(kernel: KernelRelea
 )
 def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
     assert found(facts(lines, system=System(helpers=HELPERS | {"mount.cifs"}))) == wrong
-
-
-@pytest.mark.parametrize(
-    ("source", "kernel", "finds"),
-    [
-        ("fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/", "5.4.0-1132-aws", True),
-        ("fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/", "5.10.1", False),
-        ("nas:/a", "5.4.0", False),
-    ],
-)
-def test_efs_wants_noresvport_up_to_linux_5_4(source: str, kernel: str, *, finds: bool) -> None:
-    seen = facts(f"{source} /a nfs4 nfsvers=4.1,hard,nofail", kernel=parse_release(kernel))
-    assert [one.rule for one in run_rules(seen, OPTIONS).findings] == (["NFS305"] if finds else [])
 
 
 @pytest.mark.parametrize(
@@ -670,33 +612,6 @@ def test_the_protocol_of_an_address_is_corrected_in_its_own_place() -> None:
     assert added == {"NFS311": "write proto=rdma6 into the options in /etc/fstab:1"}
     fault = only("NFS312", facts("[fd00::10]:/a /a nfs vers=3,proto=udp6,nofail"))
     assert fault.remedy == "write proto=tcp6 instead of udp in the options in /etc/fstab:1"
-
-
-@pytest.mark.parametrize(
-    ("running", "cmdline", "file", "mapped"),
-    [
-        ("N", "", "Y", True),
-        ("Y", "nfs.nfs4_disable_idmapping=0", "N", False),
-        ("", "nfs.nfs4_disable_idmapping=0", "Y", True),
-        ("", "", "N", True),
-        ("", "", "1", False),
-    ],
-)
-def test_the_running_module_has_the_last_word_on_idmapping(
-    running: str,
-    cmdline: str,
-    file: str,
-    mapped: bool,  # noqa: FBT001 - a table
-) -> None:
-    name = "nfs.nfs4_disable_idmapping"
-    system = System(
-        parameters={name: running} if running else {},
-        settings=(KernelSetting(name, file, "/etc/modprobe.d/nfs.conf", 1),),
-        cmdline=CommandLine(cmdline),
-        helpers=HELPERS,
-    )
-    assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == ([f"NFS503 {name}"] if mapped else [])
-    assert found(facts(f"nas:/a /a nfs {GOOD}", system=system)) == []
 
 
 OPTION = "nfs4_disable_idmapping"

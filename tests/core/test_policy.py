@@ -102,9 +102,6 @@ class TestWorkload:
         assert seen == Decision(256, "azure-files+random", "azure-files", lower=True, why="policy 1")
         assert decided(self.policy("random"), mount("nas:/v", "/elsewhere")).kb == 1024
 
-    def test_it_changes_the_profile_that_the_entry_names(self) -> None:
-        assert decided(self.policy("random", "scratch"), mount("nas:/v")).profile == "scratch+random"
-
     def test_a_workload_without_a_number_leaves_the_profiles(self) -> None:
         seen = decided(self.policy("sequential"), mount("sa1.file.core.windows.net:/sa1/s"))
         assert (seen.kb, seen.profile, seen.lower) == (15360, "azure-files+sequential", False)
@@ -123,11 +120,6 @@ class TestWorkload:
             ("https://b", ("read_ahead_kb",)),
             ("https://a", ("nconnect",)),
         ]
-
-    def test_the_decisions_profile_can_be_asked_for_by_its_name(self) -> None:
-        policy = self.policy("random")
-        named = policy.profile(decided(policy, mount("sa1.file.core.windows.net:/sa1/s")).profile)
-        assert (named.read_ahead, named.base) == (ReadAhead(kb=256), "azure-files")
 
     def test_an_early_decision_waits_where_a_server_may_turn_out_to_want_less(self) -> None:
         entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "sequential")
@@ -175,11 +167,6 @@ class TestDecide:
             "azure-files",
             lower=False,
             why="azure-files by name sa1.file.core.windows.net",
-        )
-
-    def test_an_unknown_server_is_generic(self) -> None:
-        assert decided(BUILTIN, mount("nas:/v")) == Decision(
-            1024, "generic", "generic", lower=False, why="generic by name nas"
         )
 
     def test_the_reason_for_a_tls_mounts_value_names_its_tunnel(self) -> None:
@@ -242,18 +229,6 @@ class TestDecide:
         entries = policy((Match(export=(export,)), "scratch"))
         assert decided(entries, mount("[2001:db8::1]:/vol1/sub")).profile == profile
 
-    def test_mount_points_match_as_globs(self) -> None:
-        entries = policy((Match(mount_point=("/data/*", "/srv")), "scratch"))
-        assert decided(entries, mount("nas:/v", "/data/a b")).profile == "scratch"
-        assert decided(entries, mount("nas:/v", "/srv")).profile == "scratch"
-        assert decided(entries, mount("nas:/v", "/data")).profile == "generic"
-
-    def test_every_part_of_a_match_must_hold(self) -> None:
-        entries = policy((Match(server=("nas",), export=("/a",)), "scratch"))
-        assert decided(entries, mount("nas:/a")).profile == "scratch"
-        assert decided(entries, mount("nas:/b")).profile == "generic"
-        assert decided(entries, mount("nos:/a")).profile == "generic"
-
     def test_the_largest_value_of_a_shared_superblocks_mounts_wins_with_the_reason(self) -> None:
         entries = policy((Match(mount_point=("/a",)), "scratch"), (Match(mount_point=("/s",)), "silent"))
         name = "sa1.file.core.windows.net:/s"
@@ -274,9 +249,6 @@ class TestDecide:
 
 
 class TestWithoutVisibleMounts:
-    def test_nothing_is_decided_without_a_volume(self) -> None:
-        assert decide(BUILTIN, superblock(), Snapshot()).kb is None
-
     def test_nothing_is_decided_without_the_servers_row(self) -> None:
         seen = decide(BUILTIN, superblock(volume=volume(), servers=(row("nas", port=2050),)), Snapshot())
         assert (seen.kb, seen.why) == (None, "no mount of it is visible here")
@@ -299,20 +271,10 @@ NAS = (row("nas"),)
 LOWERING = replace(
     policy((Match(export=("/a",)), "low")), profiles=(*PROFILES, Profile("low", ReadAhead(1024), lower=True))
 )
-FOLLOWING = policy((Match(("10.0.0.0/24",)), "scratch"), (Match(export=("/a",)), "generic"))
 SAME_VALUE = policy((Match(export=("/a",)), "azure-netapp-files"))
 
 
 class TestEarly:
-    def test_a_first_mount_by_name_is_decided_at_once(self) -> None:
-        assert decide_early(BUILTIN, volume(), (row("sa1.file.core.windows.net"),), ()) == Decision(
-            15360,
-            "azure-files",
-            "azure-files",
-            lower=False,
-            why="azure-files by name sa1.file.core.windows.net",
-        )
-
     @pytest.mark.parametrize(
         ("entries", "rows", "profile"),
         [

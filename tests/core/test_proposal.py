@@ -10,7 +10,6 @@ import pytest
 from nfstuned.app.facts import Scope, examine
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
-from nfstuned.model.system import Network
 from nfstuned.parse.tree import FSTAB
 from tests.check import hosts
 from tests.core.nconnect_hosts import faults
@@ -58,18 +57,6 @@ def test_a_proposed_line_stands_for_itself_beside_the_mount_that_it_is_about(
     assert live.wanted.get("nconnect") == "2"
     assert (asked.subject, asked.live, asked.options.get("nconnect")) == ("new:1", None, "2")
     assert "soft" in [name for name, _ in asked.options.pairs]
-
-
-def test_a_mount_that_a_proposal_does_not_have_keeps_what_it_was_made_with(tmp_path: Path) -> None:
-    live, asked = judged(tmp_path, "srv:/b /mnt/b nfs nconnect=2 0 0\n")
-    assert (live.wanted.get("nconnect"), live.origin) == ("4", "")
-    assert asked.subject == "new:1"
-
-
-def test_what_is_mounted_and_asked_for_is_one_target(tmp_path: Path) -> None:
-    root = Root(str(hosts.load("clean").build(tmp_path / "host")))
-    (target,) = examine(root, builtin_policy(), Scope(offline=True), hosts.World(Network())).targets
-    assert (target.subject, target.origin) == ("/mnt/share", "/etc/fstab:3")
 
 
 def test_lines_that_replace_all_mounts_of_a_server_inherit_nothing_from_them(tmp_path: Path) -> None:

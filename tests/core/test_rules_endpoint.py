@@ -123,22 +123,6 @@ def test_the_rules_are_in_the_order_of_their_ids() -> None:
     assert [rule.id for rule in RULES] == [f"NFS4{number:02}" for number in range(1, 22)]
 
 
-def test_this_hosts_names_and_ports_do_not_matter_to_a_mount_of_another_namespace() -> None:
-    answers, dead = [Answer("nas", error="NXDOMAIN")], [Reach(PRIVATE, 2049, Reachable.UNREACHABLE)]
-    own = live("nas:/e", PRIVATE)
-    away = foreign(own)
-    assert found([own], answers, dead) == ["NFS405 /mnt/a", "NFS408 /mnt/a"]
-    assert found([away], answers, dead) == []
-    moved = [Answer("nas", ("10.10.10.11",))]
-    assert found([own], moved, dead) == ["NFS405 /mnt/a", "NFS404 /mnt/a"]
-    assert found([away], moved, dead) == []
-
-
-def test_a_line_of_this_host_is_judged_also_where_only_a_container_has_its_mount() -> None:
-    away = replace(foreign(live("nas:/e", PRIVATE)), request=asked("nas:/e").request)
-    assert found([away], [Answer("nas", error="NXDOMAIN")]) == ["NFS408 /mnt/a"]
-
-
 @pytest.mark.parametrize(
     ("options", "addresses", "finds"),
     [
@@ -248,12 +232,6 @@ def test_the_zone_of_a_name_without_one_is_left_to_the_endpoint(host: str, owner
     )
 
 
-def test_the_address_that_a_live_mount_has_decides_between_several() -> None:
-    both = Answer(SA1, (PUBLIC, PRIVATE), (STORE,))
-    assert found([live(f"{SA1}:/sa1/s", PUBLIC)], [both]) == ["NFS401 /mnt/a"]
-    assert found([live(f"{SA1}:/sa1/s", PRIVATE)], [both]) == []
-
-
 def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -> None:
     target = asked("files.example.net:/sa1/s")
     assert found([target], [Answer("files.example.net", (PUBLIC,), (SA1, STORE))]) == ["NFS401 /etc/fstab:4"]
@@ -272,19 +250,6 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
     seen = replace(facts(mounts[::order]), has=Scope(offline=True, sample_s=1).has, measured=measured)
     (fault,) = run_rules(seen, select_rules(RULES, ("NFS414",), ())).findings
     assert (fault.subject, fault.observed) == ("nas", "7 new sessions")
-
-
-def test_an_address_is_reported_once_for_all_its_mounts() -> None:
-    mounts = [live(f"{PRIVATE}:/sa1/{share}", PRIVATE, f"/{share}", host=SA1) for share in "ab"]
-    seen = facts([*mounts, asked(f"{PRIVATE}:/export")])
-    (fault,) = run_rules(seen, select_rules(RULES, ("NFS403",), ())).findings
-    assert fault.subject == "/a"
-    assert fault.message.endswith("; the same holds for /b")
-
-
-def test_a_tunnel_to_a_public_address_is_a_public_endpoint() -> None:
-    assert found([tunnelled(PUBLIC)]) == ["NFS401 /mnt/tls"]
-    assert found([tunnelled(PRIVATE)]) == []
 
 
 @pytest.mark.parametrize(
@@ -364,10 +329,6 @@ def test_a_mount_point_is_quoted_in_a_command() -> None:
     assert """umount '/mnt/it'"'"'s' and""" in remedies["NFS406"]
 
 
-def test_a_tunnels_own_end_does_not_drift() -> None:
-    assert found([live("localhost:/e", "127.0.0.1")], [Answer("localhost", ("::1",))]) == []
-
-
 CHINA = "sa1.file.core.chinacloudapi.cn"
 
 
@@ -376,21 +337,6 @@ def test_a_port_that_does_not_open_is_found_for_live_and_asked_mounts(state: Rea
     answers, reaches = [Answer(SA1, (PRIVATE,))], [replace(OPEN, state=state)]
     targets = [live(f"{SA1}:/sa1/s", PRIVATE), asked(f"{SA1}:/sa1/t")]
     assert found(targets, answers, reaches) == ["NFS405 /etc/fstab:4", "NFS405 /mnt/a"]
-
-
-def test_one_address_that_opens_is_enough_for_a_mount_that_is_still_to_be_made() -> None:
-    answers = [Answer("nas", ("fd00::1", PRIVATE))]
-    dead = Reach("fd00::1", 2049, Reachable.UNREACHABLE)
-    assert found([asked("nas:/e")], answers, [dead, OPEN]) == []
-    assert found([asked("nas:/e")], answers, [dead]) == ["NFS405 /etc/fstab:4"]
-    assert found([asked("nas:/e")], answers) == []
-
-
-def test_a_live_mounts_own_address_counts_instead_of_its_names_present_address() -> None:
-    answers = [Answer(SA1, ("10.10.10.11",))]
-    dead = replace(OPEN, state=Reachable.TIMEOUT)
-    reaches = [dead, Reach("10.10.10.11", 2049, Reachable.OPEN)]
-    assert "NFS405 /mnt/a" in found([live(f"{SA1}:/sa1/s", PRIVATE)], answers, reaches)
 
 
 def test_a_live_mount_has_no_replicas_but_the_next_one_may_come_from_another_server() -> None:
@@ -410,11 +356,6 @@ def test_only_the_mounts_own_tcp_port_counts(options: str) -> None:
     port = int(parse_options(options).get("port") or 2049)
     target = replace(target, endpoint=replace(target.endpoint, port=port))
     assert found([target], reaches=[dead, replace(dead, port=20049)]) == []
-
-
-def test_the_server_behind_a_tunnel_has_a_port_too() -> None:
-    dead = replace(OPEN, state=Reachable.TIMEOUT)
-    assert found([tunnelled(PRIVATE)], reaches=[dead]) == ["NFS405 /mnt/tls"]
 
 
 @pytest.mark.parametrize(
@@ -497,14 +438,6 @@ def test_the_helper_does_not_mount_without_its_watchdog(fstype: str, options: st
     assert found([target], tls=Tls(STOPPED)) == (["NFS406 /etc/fstab:4"] if expected else [])
 
 
-def test_tls_and_clear_mounts_of_one_address_are_mixed() -> None:
-    clear = live(f"{SA1}:/sa1/t", PRIVATE)
-    assert found([tunnelled(PRIVATE), clear]) == ["NFS407 /mnt/a"]
-    assert found([tunnelled("10.10.10.11"), clear]) == []
-    assert found([tunnelled(PRIVATE), tunnelled(PRIVATE, 20050, "/mnt/more")]) == []
-    assert found([tunnelled(SA1), clear]) == ["NFS407 /mnt/a"]
-
-
 def test_lines_that_are_not_mounted_are_mixed_by_the_addresses_of_their_names() -> None:
     clear, tls = asked(f"{SA1}:/sa1/t"), asked(f"{SA1}:/sa1/s", line=5, fstype="aznfs")
     assert found([clear, tls]) == ["NFS407 /etc/fstab:4"]
@@ -523,12 +456,6 @@ def test_lines_that_are_not_mounted_are_mixed_by_the_addresses_of_their_names() 
 def test_a_line_that_the_helper_refuses_is_mixed_with_nothing(options: str, *, mixed: bool) -> None:
     tls, line = asked(f"{SA1}:/sa1/s", fstype="aznfs"), asked(f"{SA1}:/sa1/t", options, 5, "aznfs")
     assert found([tls, line]) == (["NFS407 /etc/fstab:5"] if mixed else [])
-
-
-def test_two_ways_to_mount_one_place_are_no_mix() -> None:
-    assert (
-        found([tunnelled(PRIVATE, point="/mnt/4"), asked(f"{SA1}:/sa1/s")], [Answer(SA1, (PRIVATE,))]) == []
-    )
 
 
 @pytest.mark.parametrize(

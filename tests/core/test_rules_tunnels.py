@@ -80,11 +80,6 @@ def test_the_certificate_that_ends_last_decides(ends: tuple[int, ...], found: li
     assert said(facts(service(), file=CaFile(ends))) == found
 
 
-def test_a_file_that_is_gone_is_reported_and_an_unread_file_is_not() -> None:
-    assert said(facts(service(), file=CaFile(missing=True))) == [("unusable", "no file")]
-    assert said(facts(service())) == []
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -96,10 +91,6 @@ def test_a_file_that_is_gone_is_reported_and_an_unread_file_is_not() -> None:
 )
 def test_a_file_of_cas_that_does_not_decide_is_not_judged(other: TunnelService) -> None:
     assert said(facts(other, file=CaFile((NOW - 1,)))) == []
-
-
-def test_without_a_clock_nothing_has_ended() -> None:
-    assert said(facts(service(), file=CaFile((0,)), now_s=None)) == []
 
 
 def test_a_file_is_reported_once_with_all_tunnels_that_trust_it() -> None:
@@ -312,9 +303,3 @@ def test_the_first_of_many_waiters_are_named(tmp_path: Path) -> None:
     known = replace(stalled_facts(tmp_path), waiters={"0:46": tuple(f"cp ({pid})" for pid in range(9))})
     assert "of the programs with files of it wait cp (0), cp (1)" in message(known)
     assert "cp (8)" not in message(known)
-
-
-def test_a_server_in_its_grace_period_answers(tmp_path: Path) -> None:
-    text = message(stalled_facts(tmp_path, name="mount-recovering"))
-    assert "answers again, and has served nobody yet" in text
-    assert "have waited for an answer" not in text

@@ -100,13 +100,6 @@ def test_a_request_has_its_number_and_the_line_that_asks_for_it() -> None:
     assert (row.nconnect_requested, row.nconnect_requested_by) == (None, None)
 
 
-def test_what_nfsmount_conf_adds_is_asked_for_too() -> None:
-    requests = (Request("server:/a", "/a", "rw", "/etc/fstab", 7),)
-    settings = (Setting("server", "server", "nconnect", "4", "/etc/nfsmount.conf", 2),)
-    (row,) = status(host(mount("/a"), requests=requests, settings=settings), POLICY)
-    assert (row.nconnect_requested, row.nconnect_requested_by) == (4, "/etc/nfsmount.conf:2")
-
-
 def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
     undone = Record("0:43", 7, 128, 128, undone=True)
     superblocks = (

@@ -17,7 +17,6 @@ from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Request, Snapshot
 from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.parse.policy import parse_config
@@ -25,15 +24,6 @@ from nfstuned.parse.policy import parse_config
 POLICY = load_policy(Root("/nonexistent"))
 SMB = Request("//sa1.file.core.windows.net/s", "/smb", "ip=10.0.0.4", "/etc/fstab", 3, fstype="cifs")
 TLS = Request("sa1.file.core.windows.net:/sa1/s", "/tls", "vers=4.1", "/etc/fstab", 4, fstype="aznfs")
-
-
-def test_an_entry_of_smb_has_its_server_its_port_and_its_own_profile() -> None:
-    (target,) = targets(Snapshot(requests=(SMB,)), POLICY)
-    assert (target.endpoint.host, target.endpoint.address) == ("sa1.file.core.windows.net", "10.0.0.4")
-    assert (target.endpoint.port, target.endpoint.provider) == (445, "azure-files")
-    assert target.profile.name == "azure-files-smb"
-    assert target.is_smb
-    assert target.subject == "/etc/fstab:3"
 
 
 def test_an_address_in_a_line_of_nfs_does_not_count_for_mount_nfs_takes_it_out() -> None:
@@ -49,21 +39,6 @@ def test_an_address_in_a_line_of_nfs_does_not_count_for_mount_nfs_takes_it_out()
 def test_what_is_no_address_is_not_taken_for_the_servers(line: Request) -> None:
     (target,) = targets(Snapshot(requests=(line,)), POLICY)
     assert target.endpoint.address is None
-
-
-def test_a_live_smb_mount_is_its_entry() -> None:
-    options = Options((("vers", "3.1.1"), ("addr", "10.0.0.4")))
-    live = Mount(70, 27, "0:60", "/", "/smb", "cifs", "//sa1.file.core.windows.net/s", options)
-    (target,) = targets(Snapshot(requests=(SMB,)), POLICY, (live,))
-    assert (target.subject, target.origin) == ("/smb", "/etc/fstab:3")
-    assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 445)
-    assert (target.endpoint.provider, target.profile.name) == ("azure-files", "azure-files-smb")
-
-
-def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
-    (target,) = targets(Snapshot(requests=(TLS,)), POLICY)
-    assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 2049)
-    assert (target.profile.name, target.is_nfs) == ("azure-files", True)
 
 
 @pytest.mark.parametrize(
@@ -105,14 +80,6 @@ def test_a_slash_too_many_changes_no_profile(source: str, point: str, slash: str
     policy = parse_config(builtin_tables(), [("own.toml", f"[[policy]]\n{entry}[profile.own]\n")])
     (target,) = targets(Snapshot(requests=(Request(source, point, "", "/etc/fstab", 3),)), policy)
     assert target.profile.name == "own"
-
-
-def test_the_root_of_a_server_is_a_slash() -> None:
-    entry = '[[policy]]\nmatch = { export = "/" }\nprofile = "own"\n[profile.own]\n'
-    policy = parse_config(builtin_tables(), [("own.toml", entry)])
-    requests = (Request("nas:/", "/a", "", "/etc/fstab", 3), Request("nas:/b", "/b", "", "/etc/fstab", 4))
-    names = [target.profile.name for target in targets(Snapshot(requests=requests), policy)]
-    assert names == ["own", "generic"]
 
 
 FOLDER = Path(__file__).parents[1] / "data/mount-lines"

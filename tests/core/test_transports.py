@@ -15,16 +15,6 @@ from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from tests.core.nconnect_hosts import AZURE, LIVE, NAS, POLICY, Made, facts, faults, subjects
 
 
-def test_missing_connections_are_told_once_a_group() -> None:
-    shown = "vers=4.1,proto=tcp,nconnect=4"
-    found = facts(Made("/a", None, shown, connections=3), Made("/b", None, shown, connections=3))
-    (fault,) = faults("NFS208", found)
-    assert fault.subject == "/a"
-    assert "1 more" in fault.message
-    assert not faults("NFS208", facts(Made("/a", None, shown, connections=4)))
-    assert not faults("NFS208", facts(Made("/a", None, shown, connections=0)))  # mountstats had no lines
-
-
 def test_connections_of_the_host_s_mount_are_not_those_of_a_container_s_with_its_source_and_point() -> None:
     """The container keeps what the host mounted again after the server got another address."""
     shown = "vers=4.1,proto=tcp"

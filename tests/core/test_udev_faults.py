@@ -13,8 +13,7 @@ from nfstuned.core.udev.writers import choose_masks, is_default, set_by_administ
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import NFSRAHEAD, Setting, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.udev import BAKED, FOLDER_MADE, MASK, UdevFile, is_mask
-from nfstuned.parse.udev_rules import parse_udev_rules
+from nfstuned.model.udev import UdevFile
 from tests.core.test_udev_writers import AWK, NFS_UTILS, VENDOR
 from tests.parse.damage import any_text, damaged
 
@@ -391,13 +390,3 @@ def test_values_below_nfsrahead_keep_the_rule_in_force_but_a_vendors_do_not() ->
     assert [bool(one.left) for one in choose_masks(files, (vendors, other))] == [False, False]
     assert [bool(one.left) for one in choose_masks(files, (own, vendors))] == [True, False]
     assert set_by_administrator((vendors, other)) is None
-
-
-def test_a_mask_has_no_rule_and_names_its_author() -> None:
-    for text in (MASK, MASK + FOLDER_MADE, BAKED):
-        assert parse_udev_rules(text).rules == ()
-        assert all(line.startswith("# ") for line in text.splitlines())
-    assert is_mask(MASK)
-    assert is_mask(MASK + FOLDER_MADE)
-    assert not is_mask(BAKED)
-    assert not is_mask("")

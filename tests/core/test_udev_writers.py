@@ -50,22 +50,9 @@ def test_nfs_utils_writes_its_programs_value_where_it_finds_an_nfs_mount() -> No
     assert find_writers((PACKAGED,)) == (NFSRAHEAD,)
 
 
-def test_the_vendors_rule_writes_one_value_where_awk_finds_the_bdi() -> None:
-    assert writers(VENDOR) == (RuleWriter("r", 1, "15360", None, certain=False),)
-
-
 @pytest.mark.parametrize("end", ["\\ \n", "\n"])
 def test_a_broken_vendors_rule_writes_for_every_device(end: str) -> None:
     assert writers(VENDOR.replace(" \\\n", end)) == (RuleWriter("r", 4, "15360", None, certain=True),)
-
-
-def test_a_flattened_vendors_rule_writes_nothing() -> None:
-    assert writers(VENDOR.replace("\\\n", "\\ ")) == ()
-
-
-def test_the_last_writer_of_all_files_comes_last() -> None:
-    found = find_writers((("/etc/udev/rules.d/90-azure.rules", VENDOR), PACKAGED))
-    assert [each.file for each in found] == ["/etc/udev/rules.d/90-azure.rules", PACKAGED[0]]
 
 
 @pytest.mark.parametrize(
