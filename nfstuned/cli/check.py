@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import click
 from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.cli import messages
 from nfstuned.cli.messages import OutsideWithProgress, live_outside, terminal_width, usable_policy
-from nfstuned.cli.options import ReleaseType, RuleName, VersionType, format_option
+from nfstuned.cli.options import RuleName, format_option
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
@@ -181,6 +182,27 @@ def _print_text(report: Report) -> None:
         sys.stdout.write(f"{lead}{text}\n")
 
 
+def kernel_release(ctx: click.Context, param: click.Parameter, value: str | None) -> KernelRelease | None:  # noqa: ARG001 - click's own signature
+    """Return the release of a kernel; raises click.BadParameter."""
+    if value is None:
+        return None
+    if not re.match(r"\d{1,3}\.\d{1,5}(?!\d)", value, re.ASCII) or not value.isprintable():
+        raise click.BadParameter(f"{value!r} is no release of a kernel, such as 5.14.0-427.el9 (uname -r)")
+    from nfstuned.parse.proc.machine import parse_release  # noqa: PLC0415 - few checks have the option
+
+    return parse_release(value)
+
+
+def version_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:  # noqa: ARG001 - as above
+    """Return the numbers of a version, or of a package's version; raises click.BadParameter."""
+    if value is None:
+        return None
+    match = re.fullmatch(r"(?:\d+:)?(\d{1,4}(?:\.\d{1,4}){1,3})(?:[-+~][\w.+~-]*)?", value, re.ASCII)
+    if match is None:
+        raise click.BadParameter(f"{value!r} is no version of nfs-utils, such as 2.6.4 (mount.nfs -V)")
+    return tuple(int(part) for part in match[1].split("."))
+
+
 @click.command("check")
 @click.option(
     "--root",
@@ -197,13 +219,13 @@ def _print_text(report: Report) -> None:
 )
 @click.option(
     "--kernel",
-    type=ReleaseType(),
+    callback=kernel_release,
     metavar="RELEASE",
     help="The kernel for which FILE is judged, as uname -r prints it there.",
 )
 @click.option(
     "--nfs-utils",
-    type=VersionType(),
+    callback=version_numbers,
     metavar="VERSION",
     help="The version of nfs-utils for which FILE is judged.",
 )

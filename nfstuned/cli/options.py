@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -27,37 +26,6 @@ class RuleName(click.types.StringParamType):
         from nfstuned.core.rules.catalogue import CATALOGUE  # noqa: PLC0415 - only completion needs every rule
 
         return [CompletionItem(r.id, help=r.name) for r in CATALOGUE if r.id.startswith(incomplete.upper())]
-
-
-class ReleaseType(click.types.StringParamType):
-    """The release of a kernel, as uname(1) prints it: a KernelRelease."""
-
-    name = "release"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's own signature
-        """Return the release; `value` may be one. Fails for another text."""
-        from nfstuned.parse.proc.machine import parse_release  # noqa: PLC0415 - few commands have the option
-
-        if not isinstance(value, str):
-            return value
-        if not re.match(r"\d{1,3}\.\d{1,5}(?!\d)", value, re.ASCII) or not value.isprintable():
-            self.fail(f"{value!r} is no release of a kernel, such as 5.14.0-427.el9 (uname -r)", param, ctx)
-        return parse_release(value)
-
-
-class VersionType(click.types.StringParamType):
-    """The version of a program, or of its package: a tuple of numbers."""
-
-    name = "version"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - as above
-        """Return the numbers; `value` may be them. Fails for another text."""
-        if not isinstance(value, str):
-            return value
-        match = re.fullmatch(r"(?:\d+:)?(\d{1,4}(?:\.\d{1,4}){1,3})(?:[-+~][\w.+~-]*)?", value, re.ASCII)
-        if match is None:
-            self.fail(f"{value!r} is no version of nfs-utils, such as 2.6.4 (mount.nfs -V)", param, ctx)
-        return tuple(int(part) for part in match[1].split("."))
 
 
 def format_option(*more: str) -> Callable[[F], F]:
