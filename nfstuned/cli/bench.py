@@ -24,13 +24,13 @@ from nfstuned.core.bench.compare import (
 )
 from nfstuned.core.bench.connections import MOST
 from nfstuned.core.bench.plan import LIKELY_TRIED, ROUND_TRIPS, scaled, seconds, with_jobs, with_long_runs
-from nfstuned.core.policy.endpoint import GENERIC
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.documents import names, parse_size, read_bench, suite
 from nfstuned.host.files.write import demand_place, write_file
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, Suite
+from nfstuned.model.mounts import GENERIC
 from nfstuned.model.policy import WORKLOAD_MARK
 from nfstuned.view.bench import (
     HEADER,

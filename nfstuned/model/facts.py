@@ -11,7 +11,11 @@ from typing import NamedTuple
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountStats, Options, nfs_protocol, nfs_version, version_text
 from nfstuned.model.mounts import (
+    AZURE_FILES,
     FSTAB,
+    NETAPP,
+    NFS_TYPES,
+    SMB_TYPES,
     Asked,
     Decision,
     Endpoint,
@@ -21,7 +25,7 @@ from nfstuned.model.mounts import (
     Superblock,
     UnitState,
 )
-from nfstuned.model.policy import AZURE_FILES, NETAPP, Policy, Profile
+from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Sample, Stalled
 from nfstuned.model.system import Answer, Interface, Network, SmbOps, SmbSession, System
 from nfstuned.model.udev import UdevFile
@@ -132,8 +136,6 @@ class Diagnosis:
 
 
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-NFS_TYPES = ("nfs", "nfs4", "aznfs")
-SMB_TYPES = ("cifs", "smb3")
 
 
 Identity = tuple[str, int, str, str]

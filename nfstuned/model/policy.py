@@ -15,8 +15,6 @@ SAMPLE_INTERVAL_S = 60.0
 """The default."""
 WORKLOAD_MARK = "+"
 """The sign between the names of a profile and of the workload that changed it; no name contains it."""
-AZURE_FILES, AZURE_BLOB, NETAPP = "azure-files", "azure-blob", "azure-netapp-files"
-"""Built-in profiles of providers with rules of their own."""
 RANDOM = "random"
 """The built-in workload of files that are read here and there (data/workloads)."""
 _READ_AHEAD = "read_ahead_kb"

@@ -22,9 +22,8 @@ from nfstuned.core.nconnect.fstab import (
     with_count,
     with_counts,
 )
-from nfstuned.model.facts import NFS_TYPES
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import Request
+from nfstuned.model.mounts import NFS_TYPES, Request
 from nfstuned.model.policy import Policy
 from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.view.change import diff_lines

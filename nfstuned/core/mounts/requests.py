@@ -17,8 +17,7 @@ from types import MappingProxyType
 
 from nfstuned.core.mounts.options import aznfs_version
 from nfstuned.model.kernel import Mount, Options, parse_options
-from nfstuned.model.mounts import UTAB, Asked, Request, Setting, Snapshot, Tunnel
-from nfstuned.parse.etc.requests import SMB
+from nfstuned.model.mounts import SMB_TYPES, UTAB, Asked, Request, Setting, Snapshot, Tunnel
 from nfstuned.parse.fields import clean_path
 
 GLOBAL = "nfsmount_global_options"
@@ -296,7 +295,7 @@ class _Merge:
 
 
 def _merged(request: Request, settings: _Settings) -> tuple[Asked, ...]:
-    if request.fstype in SMB:
+    if request.fstype in SMB_TYPES:
         return _given(request)
     return tuple(asked for asked in _filled(request, settings) if not asked.name.startswith("default"))
 

@@ -7,18 +7,20 @@ from dataclasses import replace
 
 from nfstuned.core.mounts.requests import Intents, asked_options
 from nfstuned.core.policy.decision import Classification, choose_profile, classify, join_decisions, matcher
-from nfstuned.core.policy.endpoint import (
-    GENERIC,
-    as_address,
-    asked_port,
-    is_loopback,
-    plain,
-    same,
-    split_source,
-)
-from nfstuned.model.facts import NFS_TYPES, SMB_TYPES, Target
+from nfstuned.core.policy.endpoint import as_address, asked_port, is_loopback, plain, same, split_source
+from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import UTAB, Maker, Request, Snapshot, Superblock, UnitState
+from nfstuned.model.mounts import (
+    GENERIC,
+    NFS_TYPES,
+    SMB_TYPES,
+    UTAB,
+    Maker,
+    Request,
+    Snapshot,
+    Superblock,
+    UnitState,
+)
 from nfstuned.model.policy import WORKLOAD_MARK, Policy, Profile
 
 SMB_SUFFIX = "-smb"

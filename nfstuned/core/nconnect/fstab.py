@@ -29,9 +29,9 @@ from nfstuned.core.nconnect.server import (
 )
 from nfstuned.core.nconnect.transport import allowed
 from nfstuned.model.change import Change, ChangeKind
-from nfstuned.model.facts import NFS_TYPES, Facts, Target
+from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Superblock
+from nfstuned.model.mounts import FSTAB, NFS_TYPES, UTAB, Maker, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
 from nfstuned.parse.etc.requests import parse_fstab

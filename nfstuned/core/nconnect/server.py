@@ -26,11 +26,11 @@ from nfstuned.core.nconnect.transport import (
     usable,
 )
 from nfstuned.core.policy.decision import choose_profile, matcher
-from nfstuned.core.policy.endpoint import GENERIC, as_address, asked_port, is_loopback, plain, split_source
+from nfstuned.core.policy.endpoint import as_address, asked_port, is_loopback, plain, split_source
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import Options
-from nfstuned.model.mounts import Maker, Request, Result, Snapshot
-from nfstuned.model.policy import AZURE_FILES, Policy
+from nfstuned.model.mounts import AZURE_FILES, GENERIC, Maker, Request, Result, Snapshot
+from nfstuned.model.policy import Policy
 from nfstuned.model.system import Answer, Network
 
 Id = Hashable

@@ -12,8 +12,7 @@ from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, kind, split_source
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import NfsClient, Options
-from nfstuned.model.mounts import UTAB
-from nfstuned.model.policy import AZURE_FILES
+from nfstuned.model.mounts import AZURE_FILES, UTAB
 
 MOST = 16
 """NFS_MAX_CONNECTIONS."""

@@ -10,7 +10,6 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from nfstuned.core.policy.endpoint import (
-    GENERIC,
     TUNNEL_PORTS,
     Address,
     Providers,
@@ -20,7 +19,7 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
-from nfstuned.model.mounts import Decision, Endpoint, Snapshot, Superblock, Tunnel
+from nfstuned.model.mounts import GENERIC, Decision, Endpoint, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import LEAST_KB, MOST_KB, WORKLOAD_MARK, Assignment, Policy, Profile, ReadAhead
 
 _MAPPED = IPv6Network("::ffff:0:0/96")

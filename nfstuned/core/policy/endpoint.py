@@ -14,7 +14,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
-from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
+from nfstuned.model.mounts import GENERIC, Endpoint, Superblock, Tunnel
 from nfstuned.model.policy import Provider
 
 
@@ -79,7 +79,6 @@ def same(left: str, right: str) -> bool:
     return parsed is not None and parsed == as_address(right)
 
 
-EFS, GENERIC = "aws-efs", "generic"
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
 TUNNEL_PORTS = range(20049, 21050)

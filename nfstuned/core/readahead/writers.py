@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 
 from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.policy.decision import read_ahead_kb
-from nfstuned.core.policy.endpoint import EFS, is_loopback, split_source
+from nfstuned.core.policy.endpoint import is_loopback, split_source
 from nfstuned.core.udev.writers import in_force, is_default, is_nfsrahead, reaches_all
 from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import nfs_version
-from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
-from nfstuned.model.policy import AZURE_FILES, Profile
+from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
+from nfstuned.model.policy import Profile
 
 NFSRAHEAD_KB = 128
 """nfsrahead's value where nfs.conf has none (nfs-utils, tools/nfsrahead/main.c)."""

@@ -23,9 +23,9 @@ from nfstuned.core.rules.rule import (
     rule,
 )
 from nfstuned.model.change import quote
-from nfstuned.model.facts import NFS_TYPES, Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
-from nfstuned.model.mounts import UTAB, Setting
+from nfstuned.model.mounts import NFS_TYPES, UTAB, Setting
 from nfstuned.model.samples import Sample
 from nfstuned.parse.etc.settings import FILE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path, count

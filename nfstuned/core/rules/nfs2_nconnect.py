@@ -26,8 +26,7 @@ from nfstuned.core.nconnect.transport import (
 from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
 from nfstuned.core.rules.rule import ADVICE, ERROR, KERNEL, WARNING, Manual, name_others, rule, source_of
 from nfstuned.model.facts import Facts, Fault, Identity, Need, Target
-from nfstuned.model.mounts import UTAB
-from nfstuned.model.policy import AZURE_FILES
+from nfstuned.model.mounts import AZURE_FILES, UTAB
 from nfstuned.parse.fields import some
 
 

@@ -20,21 +20,20 @@ from nfstuned.core.mounts.options import (
     wanted_though_sloppy,
 )
 from nfstuned.core.policy.decision import matcher, provider_by_name
-from nfstuned.core.policy.endpoint import GENERIC, as_address, plain, split_source
+from nfstuned.core.policy.endpoint import as_address, plain, split_source
 from nfstuned.core.rules.rule import ERROR, HOST, INFO, KERNEL, NFS_UTILS, WARNING, Manual, rule
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_version, parse_options
-from nfstuned.model.mounts import UTAB, Maker, Request, Unread, UnreadMap
-from nfstuned.model.policy import AZURE_FILES, Policy
+from nfstuned.model.mounts import AZURE_FILES, GENERIC, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
+from nfstuned.model.policy import Policy
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.requests import SMB
 from nfstuned.parse.fields import MASK, holds_secret, quoted
 
 NFS_MANUAL = "nfs(5)"
 _BACKGROUND = ("nfs", "nfs4")
 """The types for which systemd reads bg as nofail."""
-_KNOWN_NETWORK = (*_BACKGROUND, *SMB)
+_KNOWN_NETWORK = (*_BACKGROUND, *SMB_TYPES)
 """The types that systemd takes for a network's without _netdev (fstype_is_network)."""
 _OF_NETWORK = ("_netdev", "nofail")
 _EARLY = ("/", "/usr")
@@ -100,7 +99,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
         strange, misused = _wrong(request, facts)
         versions: tuple[str, ...] = ()
         stale: tuple[str, ...] = ()
-        if request.fstype not in SMB:
+        if request.fstype not in SMB_TYPES:
             options = parse_options(request.options)
             versions = _versions(options, facts.system.nfs_utils)
             if versions and NFS_UTILS not in facts.has:
@@ -115,7 +114,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
 
 def _depends_on_kernel(request: Request) -> bool:
     """Whether an option of SMB is refused by some kernels."""
-    if request.fstype not in SMB:
+    if request.fstype not in SMB_TYPES:
         return False
     renamed = option_names().renamed_smb
     pairs = parse_options(request.options).pairs
@@ -133,7 +132,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
     sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
-    if request.fstype in SMB and kernel is not None and kernel.version >= WITHOUT_NTLM:
+    if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
         wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
         misused += [
             _Misused(name, value, wanted_flavour)
@@ -164,7 +163,7 @@ def _refused(
     stale: tuple[str, ...],
 ) -> Fault:
     place = f"{request.file}:{request.line}"
-    smb = request.fstype in SMB
+    smb = request.fstype in SMB_TYPES
     known = option_names()
     own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
     renamed = [name for name in strange if smb and name in known.renamed_smb]
@@ -200,7 +199,7 @@ def _listed(options: Iterable[str]) -> str:
 
 
 def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Iterator[str]:
-    smb = fstype in SMB
+    smb = fstype in SMB_TYPES
     table = option_names()
     known = table.common | (table.smb if smb else table.nfs | table.rare_nfs)
     if smb and (kernel is None or kernel.version < WITHOUT_OLD_SMB):
@@ -235,7 +234,7 @@ class _Misused:
 
 
 def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool) -> Iterator[_Misused]:
-    judge = wanted_by_smb if request.fstype in SMB else wanted_though_sloppy if sloppy else wanted
+    judge = wanted_by_smb if request.fstype in SMB_TYPES else wanted_though_sloppy if sloppy else wanted
     named = nfs_version(request.fstype, options)
     of_kernel = matcher(policy).providers.by_options(options) == GENERIC
     more_connections = not of_kernel or any(name in options for name in option_names().multipath)
@@ -295,7 +294,7 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
     """
     source, fstype = request.source, request.fstype
     of_smb = source.startswith(("//", "\\\\"))
-    if fstype in SMB:
+    if fstype in SMB_TYPES:
         if of_smb and any(source[2:].strip("/\\").partition(mark)[2] for mark in "/\\"):
             return None
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
@@ -320,7 +319,7 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
     six = isinstance(address, IPv6Address)
     # An IPv4 address in IPv6 form is resolved for both.
     if (
-        request.fstype in SMB
+        request.fstype in SMB_TYPES
         or request.maker is Maker.AUTOFS
         or address is None
         or (not six and request.source.startswith("["))
@@ -342,7 +341,11 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
 def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     """Return why Azure Files refuses the path of a line, the path that it takes, and a remedy."""
     host, path = split_source(request.source)
-    if request.fstype in SMB or provider_by_name(facts.policy, host) != AZURE_FILES or "&" in request.source:
+    if (
+        request.fstype in SMB_TYPES
+        or provider_by_name(facts.policy, host) != AZURE_FILES
+        or "&" in request.source
+    ):
         return None
     account = plain(host).partition(".")[0].removesuffix("-secondary")
     first, _, share = path.strip("/").partition("/")

@@ -17,7 +17,6 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import members
-from nfstuned.core.policy.endpoint import EFS
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -35,7 +34,7 @@ from nfstuned.core.rules.rule import (
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import ONLY_V3, Options, Version, nfs_version, parse_options, version_text
-from nfstuned.model.policy import AZURE_BLOB, AZURE_FILES
+from nfstuned.model.mounts import AZURE_BLOB, AZURE_FILES, EFS
 
 _WITHOUT_UDP = (5, 6, 0)
 """NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig; its default is y."""

@@ -9,7 +9,6 @@ from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.mounts.targets import has_stand_in, server_name
 from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import (
-    GENERIC,
     Address,
     all_public,
     as_address,
@@ -32,8 +31,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
-from nfstuned.model.mounts import Maker
-from nfstuned.model.policy import AZURE_FILES
+from nfstuned.model.mounts import AZURE_FILES, GENERIC, Maker
 from nfstuned.model.system import Answer, Reach, Reachable
 from nfstuned.parse.fields import count, some
 

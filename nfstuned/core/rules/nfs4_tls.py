@@ -29,8 +29,7 @@ from nfstuned.core.rules.rule import (
 from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.kernel import nfs_version, parse_options
-from nfstuned.model.mounts import Maker, Request
-from nfstuned.model.policy import AZURE_FILES
+from nfstuned.model.mounts import AZURE_FILES, Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 

@@ -26,7 +26,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Target
-from nfstuned.model.policy import AZURE_FILES
+from nfstuned.model.mounts import AZURE_FILES
 from nfstuned.model.system import Interface, Route
 from nfstuned.parse.fields import some
 

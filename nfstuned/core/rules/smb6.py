@@ -42,7 +42,8 @@ from nfstuned.core.rules.rule import (
     where,
 )
 from nfstuned.model.change import sudo
-from nfstuned.model.facts import SMB_TYPES, Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.mounts import SMB_TYPES
 from nfstuned.parse.fields import count, holds_secret, some
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"

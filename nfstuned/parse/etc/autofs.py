@@ -14,8 +14,8 @@ from itertools import takewhile
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import AutoMap, Maker, MapEntry, MapInclude, Request
-from nfstuned.parse.etc.requests import SMB, TYPES
+from nfstuned.model.mounts import SMB_TYPES, AutoMap, Maker, MapEntry, MapInclude, Request
+from nfstuned.parse.etc.requests import TYPES
 from nfstuned.parse.fields import quoted
 
 MASTER = "auto.master"
@@ -227,7 +227,7 @@ class _Part:
             return
         for location in self.locations:
             hosts, _, path = unquote(location).partition(":/")
-            if not hosts and path.startswith("/") and fstype in SMB:
+            if not hosts and path.startswith("/") and fstype in SMB_TYPES:
                 yield f"/{path}"
             for host in hosts.split(",") if hosts else ():
                 yield f"{re.sub(_WEIGHT, '', host)}:/{path}"

@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import FSTAB, UTAB, Misnamed, Request, Setting, UnreadMap
+from nfstuned.model.mounts import FSTAB, NFS_TYPES, SMB_TYPES, UTAB, Misnamed, Request, Setting, UnreadMap
 from nfstuned.parse.fields import quoted, unmangle
 
-SMB = ("cifs", "smb3")
-TYPES = frozenset({"nfs", "nfs4", "aznfs", *SMB})
-"""NFS, NFS through the helper of Azure Files, and SMB."""
+TYPES = frozenset((*NFS_TYPES, *SMB_TYPES))
 _LEAST, _NUMBERS = 3, 4
 """How many fields an entry has at least, and where its numbers begin."""
 _OPTIONS = re.compile(r"(?:.*,)?(?:defaults|r[ow]|_netdev|nofail|noauto|hard|soft|[a-z0-9_.-]+=.*)(?:,.*)?")
