@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab import image, runs
 from tests.lab.runs import Boot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # These run in the guest; here they would test the host.
 collect_ignore = ["scenarios", "kit"]

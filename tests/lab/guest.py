@@ -16,14 +16,11 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab import image
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _RESULT_DISK = "256M"
 _CONSOLE_TAIL = 3000

@@ -16,15 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab import apt, package, recipe
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+Say = Callable[[str], None]
 
-    Say = Callable[[str], None]
 
 _PROJECT = Path(__file__).parents[2]
 _UNUSED_DAYS = 14

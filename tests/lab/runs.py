@@ -8,14 +8,11 @@ import subprocess
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab import guest, image, package, recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"

@@ -6,14 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab import demo
-
-if TYPE_CHECKING:
-    from tests.lab.conftest import Lab
+from tests.lab.conftest import Lab
 
 PROJECT = Path(__file__).parents[2]
 LIMIT_S = 180

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.lab import guest, image, recipe, runs
 from tests.lab.guest import Limits, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PANIC = "[   12.1] Kernel panic - not syncing: sysrq triggered crash\n"
 LOCKUP = "watchdog: BUG: soft lockup - CPU#1 stuck for 22s!"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.lab.conftest import Lab
-    from tests.lab.runs import Boot
+from tests.lab.conftest import Lab
+from tests.lab.runs import Boot
 
 
 @pytest.mark.lab

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.daemon import nfstuned_json
-from tests.lab.kit.server import SHARES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.server import Server
+from tests.lab.kit.server import SHARES, Server
 
 GOOD = "vers=4.1,nconnect=4,noresvport,actimeo=30"
 WITHOUT = "vers=4.1,noresvport,actimeo=30"

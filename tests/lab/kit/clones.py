@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.namespaces import network
 from tests.lab.kit.shell import attempt, run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _UNIT = Path("/usr/lib/systemd/system/nfstuned-identity.service")
 _IDENTIFIER = "/sys/fs/nfs/net/nfs_client/identifier"

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.shell import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 ADDRESS = "127.0.0.53"
 _RESOLV, _HOSTS = Path("/etc/resolv.conf"), Path("/etc/hosts")

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.lab.kit.server import Server
 from tests.lab.kit.shell import attempt, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tests.lab.kit.server import Server
-
 
 _FILE, _PLACE = Path("/var/lab-disk"), Path("/srv/disk")
 

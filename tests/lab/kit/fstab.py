@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.shell import attempt, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FSTAB = Path("/etc/fstab")
 POINTS = Path("/mnt/asked")

@@ -7,17 +7,12 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.lab.kit.mounts import Mounted
 from tests.lab.kit.shell import run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.lab.kit.mounts import Mounted
-
 
 _NFSD = Path("/proc/net/rpc/nfsd")
 _READS = (("proc3", 6), ("proc4ops", 25), ("proc4ops", 68))

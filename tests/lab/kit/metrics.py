@@ -9,17 +9,15 @@ import tempfile
 import threading
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.lab.kit.alerts import RULES, shortened
 from tests.lab.kit.shell import run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 ADDRESS = "127.0.0.1:9814"
 TEXTFILE = Path("/run/nfstuned/node.prom")

@@ -7,18 +7,14 @@ import itertools
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit import server
 from tests.lab.kit.shell import CommandError, attempt, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 BDI = Path("/sys/class/bdi")
 _POINTS = Path("/mnt/lab")

@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from tests.lab.kit.mounts import Mounted, table_device
 from tests.lab.kit.shell import attempt, run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 NETWORK = "elsewhere"
 _PATIENCE_S = 30.0

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
 from tests.lab.kit import server
-from tests.lab.kit.mounts import BDI, Mounted, table_device
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.lab.kit.mounts import Mounts
+from tests.lab.kit.mounts import BDI, Mounted, Mounts, table_device
 
 PATIENCE_S = 5.0
 STALL_MS = 25.0

@@ -11,10 +11,7 @@ import struct
 import subprocess
 import termios
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 SCREEN, PAGE = "top.ansi", "report.html"
 TOP = ("nfstuned", "top", "--interval", "4")

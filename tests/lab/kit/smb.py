@@ -7,15 +7,12 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.mounts import Mounted, table_device
 from tests.lab.kit.server import ADDRESS, AZURE
 from tests.lab.kit.shell import CommandError, attempt, run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SHARE = "share"
 PORT = 445

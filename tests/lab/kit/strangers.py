@@ -6,15 +6,12 @@ import contextlib
 import itertools
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.mounts import BDI, device_of
 from tests.lab.kit.shell import attempt, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _FOLDER = Path("/var/lib/lab-strangers")
 _numbers = itertools.count()

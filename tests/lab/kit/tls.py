@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.server import ADDRESS
 from tests.lab.kit.shell import run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PORT = 20049
 CONFIGURATION = Path(f"/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{ADDRESS}.conf")

@@ -5,18 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tests.lab.kit.daemon import UNIT
+from tests.lab.kit.daemon import UNIT, Daemon
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.shell import run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.daemon import Daemon
-
 
 _DROP_IN = Path("/run/systemd/system", f"{UNIT}.d", "lab.conf")
 

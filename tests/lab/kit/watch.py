@@ -6,16 +6,13 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from tests.lab.kit.mounts import BDI, table_device
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 STEP_S = 0.0003
 """Of sleep between two looks; with the looks themselves it is half a millisecond."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,11 +14,6 @@ from tests.lab.kit.journal import Journal
 from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.server import Server
 from tests.lab.kit.shell import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-    from pathlib import Path
-
 
 MARKERS = ("kernel", "system", "release")
 

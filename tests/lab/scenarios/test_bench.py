@@ -1,13 +1,15 @@
-"""bench puts all back and leaves nothing behind, however it ends."""
+"""bench puts all back, finds the effects that vendors publish, and reports no noise as one."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -15,21 +17,52 @@ from nfstuned.host.bench import fio
 from nfstuned.host.bench.guard import Guard, new_record
 from nfstuned.model.bench import Job, Pattern
 from tests.lab.kit import faults
-from tests.lab.kit.bench import SHORT, left
+from tests.lab.kit.clones import Clone, clone, shaped
 from tests.lab.kit.daemon import nfstuned
 from tests.lab.kit.load import nfsd
-from tests.lab.kit.mounts import set_read_ahead_kb
+from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
+from tests.lab.kit.server import Server
 from tests.lab.kit.shell import attempt, run, wait_for
-
-if TYPE_CHECKING:
-    from tests.lab.kit.mounts import Mounted, Mounts
-    from tests.lab.kit.server import Server
 
 pytestmark = [
     pytest.mark.system,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]
+
+HERE = "/run/clone"
+"""Where a clone mounts."""
+SHORT = ("--yes", "--format", "json", "--size", "64M")
+
+
+def measured(text: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    for one in document["results"]:
+        speed = one["bytes_per_s"]
+        print(
+            f"{one['job']}, {one['setting']}: {speed['median'] / 1e6:.1f} MB/s "
+            f"({speed['least'] / 1e6:.1f} to {speed['most'] / 1e6:.1f})"
+        )
+    return document
+
+
+def outcomes(document: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
+    """Return a finished comparison's outcome and ratio for each job."""
+    assert document["ended"] == ""
+    return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
+
+
+def left(share: Path) -> list[str]:
+    """Return bench's files on the server, and in its records."""
+    records = Path("/var/lib/nfstuned/bench")
+    return [str(path) for folder in (share, records) if folder.exists() for path in folder.rglob("*")]
+
+
+def compared(client: Clone, *words: str) -> dict[str, tuple[str, float]]:
+    """Measure one connection against several on a clone; return each job's outcome and ratio."""
+    document = measured(client.enter("nfstuned", "bench", HERE, *SHORT, *words, timeout=840))
+    assert [one["problem"] for one in document["runs"] if one["problem"]] == []
+    return outcomes(document)
 
 
 def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> None:
@@ -195,3 +228,74 @@ def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, m
         assert [path.name for path in server.path(share).iterdir()] == ["full"]
         server.path(share).joinpath("full").unlink()
         mount.clean()
+
+
+RTT_20_MS = ("netem", "delay", "10ms", "limit", "100000")
+SHARE = "d"
+"""No other scenario of its boot leaves anything on it."""
+TURNS = 3
+PER_FLOW = ("fq", "maxrate", "40mbit")
+"""As a cloud holds each connection by itself: 4.7 MB/s of data a connection."""
+
+
+@pytest.mark.release
+def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
+    server: Server, tmp_path: Path, say: Callable[[object], None]
+) -> None:
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *RTT_20_MS):
+        far.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", "vers=4.1,nconnect=4")
+        found = outcomes(measured(far.enter("nfstuned", "bench", HERE, *SHORT, "--compare", timeout=600)))
+        far.umount()
+    say(found)
+    assert found["sequential-read"][0] == "faster"
+    assert found["sequential-read"][1] >= 3
+    assert found["random-read-4k"][0] == "no difference"
+    assert left(server.path(SHARE)) == []
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("version", ["4.1", "3"])
+def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
+    server: Server, tmp_path: Path, say: Callable[[object], None], version: str
+) -> None:
+    jobs = ("read-64k", "write-1024k")
+    with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped(held, *PER_FLOW):
+        held.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", f"vers={version},nconnect=4")
+        before = held.enter("cat", "/proc/self/mounts")
+        words = ("--suite", "nconnect", "--runtime", "8")
+        found: dict[str, tuple[str, float]] = {}
+        for job in jobs:
+            found |= compared(held, *words, "--job", job)
+        assert held.enter("cat", "/proc/self/mounts") == before
+        held.umount()
+    say(found)
+    assert found.keys() == set(jobs)
+    for outcome, ratio in found.values():
+        assert (outcome, ratio >= 3.3) == ("faster", True)
+    assert left(server.path(SHARE)) == []
+
+
+@pytest.mark.release
+@pytest.mark.timeout(2400)
+def test_an_unchanged_mount_has_no_difference(
+    mount: Mounts, server: Server, say: Callable[[object], None]
+) -> None:
+    before = set(left(server.path("a")))
+    mounted = mount("a", "vers=4.1")
+    with_target = Path("/etc/nfstuned/nfstuned.toml")
+    with_target.parent.mkdir(exist_ok=True)
+    # The comparison is of the kernel's value with nearly the same one.
+    with_target.write_text("[profile.azure-files]\nread_ahead_kb = 132\n")
+    try:
+        for turn in range(TURNS):
+            document = measured(
+                nfstuned(
+                    "bench", str(mounted.point), *SHORT, "--compare", "--runtime", "1", timeout=300
+                ).stdout
+            )
+            found = outcomes(document)
+            say(f"{turn + 1}: {found}")
+            assert {outcome for outcome, _ in found.values()} == {"no difference"}
+    finally:
+        with_target.unlink()
+    assert set(left(server.path("a"))) <= before

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.lab.kit import tls
 from tests.lab.kit.check import GOOD, WITHOUT, check_is, vendors_host
-from tests.lab.kit.server import ADDRESS
+from tests.lab.kit.mounts import Mounts
+from tests.lab.kit.server import ADDRESS, Server
 from tests.lab.kit.shell import tuned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.mounts import Mounts
-    from tests.lab.kit.server import Server
 
 AGE_S = 2.0
 """mountstats counts ages in seconds."""

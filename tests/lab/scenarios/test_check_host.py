@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,15 +10,10 @@ from tests.lab.kit import dns, rivals
 from tests.lab.kit.check import GOOD, WITHOUT, check_is, findings, vendors_host
 from tests.lab.kit.daemon import nfstuned_json
 from tests.lab.kit.faults import silent
-from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2
+from tests.lab.kit.mounts import Mounted, Mounts
+from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, Server
 from tests.lab.kit.shell import attempt, tuned
 from tests.lab.kit.strangers import strangers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.mounts import Mounted, Mounts
-    from tests.lab.kit.server import Server
 
 pytestmark = pytest.mark.system
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from nfstuned.model.system import SmbOps, SmbSession
 from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
 from tests.lab.kit import smb
 from tests.lab.kit.check import ids
-from tests.lab.kit.server import ADDRESS, AZURE
+from tests.lab.kit.mounts import Mounted, Mounts
+from tests.lab.kit.server import ADDRESS, AZURE, Server
 from tests.lab.kit.shell import becomes, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nfstuned.model.system import SmbOps, SmbSession
-    from tests.lab.kit.mounts import Mounted, Mounts
-    from tests.lab.kit.server import Server
 
 DEBUG_DATA = Path("/proc/fs/cifs/DebugData")
 STATS = Path("/proc/fs/cifs/Stats")

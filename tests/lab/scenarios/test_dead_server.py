@@ -7,24 +7,18 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.daemon import nfstuned
+from tests.lab.kit.daemon import Daemon, nfstuned
 from tests.lab.kit.faults import silent
-from tests.lab.kit.server import ADDRESS, GENERIC
+from tests.lab.kit.mounts import Mounted, Mounts
+from tests.lab.kit.server import ADDRESS, GENERIC, Server
 from tests.lab.kit.shell import becomes, tuned
 from tests.lab.kit.unit import let_tick, override, process_status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounted, Mounts
-    from tests.lab.kit.server import Server
 
 WAIT_S = 5.0
 """So long a command may wait for anything but a processor, or as long as it has one."""

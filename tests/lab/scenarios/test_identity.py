@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from nfstuned.model.kernel import MountStats
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.clones import Clone, clone
-from tests.lab.kit.server import AZURE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.lab.kit.server import Server
+from tests.lab.kit.server import AZURE, Server
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 WORK_S, ROUNDS = 10.0, 10

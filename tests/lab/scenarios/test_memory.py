@@ -5,20 +5,16 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.mounts import announce, cycle
+from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.mounts import Mounts, announce, cycle
 from tests.lab.kit.rivals import settle
+from tests.lab.kit.server import Server
 from tests.lab.kit.shell import becomes, tuned
 from tests.lab.kit.unit import let_tick, process_status
-
-if TYPE_CHECKING:
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounts
-    from tests.lab.kit.server import Server
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
 EVENTS = 2000

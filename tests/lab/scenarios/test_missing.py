@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests.lab.kit.faults import silent
 from tests.lab.kit.fstab import POINTS, lines, unit
 from tests.lab.kit.server import AZURE, GENERIC, OTHER_ADDRESS
 from tests.lab.kit.shell import attempt, run, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OPTIONS = "vers=4.1,nofail,_netdev"
 REASON = "its mount has failed (exit-code): mount.nfs: "

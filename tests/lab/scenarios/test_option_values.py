@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab.kit.check import ids
-from tests.lab.kit.mounts import table_device
+from tests.lab.kit.mounts import Mounts, table_device
 from tests.lab.kit.server import AZURE
 from tests.lab.kit.shell import attempt, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.mounts import Mounts
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.daemon import STATE
-from tests.lab.kit.mounts import announce, set_read_ahead_kb
+from tests.lab.kit.daemon import STATE, Daemon
+from tests.lab.kit.mounts import Mounted, Mounts, announce, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.shell import becomes, tuned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounted, Mounts
 
 EVENTS = 300
 V3 = "vers=3,nolock"

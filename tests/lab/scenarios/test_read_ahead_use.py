@@ -5,26 +5,20 @@ from __future__ import annotations
 import mmap
 import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from nfstuned.core.readahead.evidence import Use, read_ahead_use, reads_of
+from nfstuned.core.readahead.evidence import Reads, Use, read_ahead_use, reads_of
 from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats
+from nfstuned.model.samples import Look
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab.kit.mounts import set_read_ahead_kb
+from tests.lab.kit.mounts import Mounts, set_read_ahead_kb
 from tests.lab.kit.shell import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from nfstuned.core.readahead.evidence import Reads
-    from nfstuned.model.samples import Look
-    from tests.lab.kit.mounts import Mounts
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 SIZE = 48 << 20

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.lab.kit import rivals
-from tests.lab.kit.daemon import ETC, STATE, nfstuned
-from tests.lab.kit.mounts import announce, set_read_ahead_kb
+from tests.lab.kit.daemon import ETC, STATE, Daemon, nfstuned
+from tests.lab.kit.journal import Entry
+from tests.lab.kit.mounts import Mounted, Mounts, announce, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.shell import becomes, run, tuned
 from tests.lab.kit.unit import let_tick
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.journal import Entry
-    from tests.lab.kit.mounts import Mounted, Mounts
 
 pytestmark = pytest.mark.system
 AZURE_KB = 15360

@@ -5,20 +5,15 @@ from __future__ import annotations
 import itertools
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab.kit import rivals
-from tests.lab.kit.mounts import all_read_ahead_kb, device_of
-from tests.lab.kit.server import AZURE, GENERIC, SHARES
+from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.mounts import Mounted, Mounts, all_read_ahead_kb, device_of
+from tests.lab.kit.server import AZURE, GENERIC, SHARES, Server
 from tests.lab.kit.shell import run, tuned
 from tests.lab.kit.strangers import strangers
-
-if TYPE_CHECKING:
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounted, Mounts
-    from tests.lab.kit.server import Server
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")

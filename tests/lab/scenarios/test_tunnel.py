@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.lab.kit import tls
 from tests.lab.kit.check import findings
-from tests.lab.kit.server import SHARES
+from tests.lab.kit.mounts import Mounts
+from tests.lab.kit.server import SHARES, Server
 from tests.lab.kit.shell import attempt, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.mounts import Mounts
-    from tests.lab.kit.server import Server
 
 LOOKS = 3
 CHECK = ("--offline", "--sample", "5", "--select", "NFS421")

@@ -5,23 +5,18 @@ All of a boot's scenarios run this package's program; it is installed again when
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.daemon import ETC, STATE, UNIT, nfstuned
+from tests.lab.kit.daemon import ETC, STATE, UNIT, Daemon, nfstuned
+from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.rivals import MASK, difference, view
 from tests.lab.kit.shell import attempt, run, tuned
 from tests.lab.kit.unit import HOME, compiled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounted, Mounts
 
 INSTALL_S = 600.0
 """An upgrade compiles the libraries, in emulation."""

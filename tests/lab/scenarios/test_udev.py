@@ -1,29 +1,70 @@
-"""The distribution's udev rule is masked while the service runs, and as it was whenever it does not."""
+"""The shipped rule tunes NFS and nothing else; the service masks the distribution's rule while it runs."""
 
 from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import rivals
-from tests.lab.kit.daemon import nfstuned
-from tests.lab.kit.mounts import BDI
+from tests.lab.kit.daemon import Daemon, nfstuned
+from tests.lab.kit.mounts import BDI, Mounted, Mounts, all_read_ahead_kb
 from tests.lab.kit.rivals import MASK, difference, view
+from tests.lab.kit.server import SHARES
 from tests.lab.kit.shell import becomes, run, tuned, wait_for
+from tests.lab.kit.strangers import strangers
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+pytestmark = pytest.mark.kernel
 
-    from tests.lab.kit.daemon import Daemon
-    from tests.lab.kit.mounts import Mounted, Mounts
+RULE_KB = 15360
+SHIPPED = Path("/lab/udev/99-nfstuned.rules")
+VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 
-pytestmark = pytest.mark.system
+
+@pytest.fixture
+def rule() -> Iterator[Path]:
+    """The rule as an administrator installs it, beside nfs-utils' own."""
+    path = rivals.add_rule(SHIPPED.name, SHIPPED.read_text())
+    yield path
+    path.unlink()
+    rivals.reload_rules()
+
+
+@pytest.mark.usefixtures("rule")
+@pytest.mark.parametrize("options", VERSIONS)
+def test_the_rule_tunes_a_mount_and_outdoes_nfs_utils_own(mount: Mounts, options: str) -> None:
+    mounted = mount("a", options)
+    rivals.settle()
+    assert mounted.read_ahead_kb == RULE_KB
+
+
+@pytest.mark.usefixtures("rule", "quiet_udev")
+def test_the_rule_tunes_a_mount_where_nfs_utils_own_is_masked(mount: Mounts) -> None:
+    mounted = mount("a")
+    rivals.settle()
+    assert mounted.read_ahead_kb == RULE_KB
+
+
+def test_the_rule_touches_nothing_else(mount: Mounts, request: pytest.FixtureRequest) -> None:
+    before = all_read_ahead_kb()
+    with strangers() as without:
+        rivals.settle()
+        kernels = without.values()
+    request.getfixturevalue("rule")
+    mounted = [mount(share) for share in SHARES]
+    with strangers() as beside:
+        rivals.settle()
+        assert beside.values() == kernels, f"of {beside.bdis}"
+    assert {one.read_ahead_kb for one in mounted} == {RULE_KB}
+    after = all_read_ahead_kb()
+    assert {name: after.get(name) for name in before} == before
+
+
 AZURE_KB = 15360
 CONF = Path("/etc/nfs.conf.d/lab-mask.conf")
 STOCK = rivals.SHIPPED_NFSRAHEAD
@@ -42,6 +83,7 @@ def messages(daemon: Daemon, message: Message, mounted: Mounted) -> list[str]:
     return [entry["MESSAGE"] for entry in entries]
 
 
+@pytest.mark.system
 def test_udev_is_as_it_was_after_a_stop_and_while_a_killed_service_waits_for_its_restart(
     stopped_daemon: Daemon,
 ) -> None:
@@ -60,6 +102,7 @@ def test_udev_is_as_it_was_after_a_stop_and_while_a_killed_service_waits_for_its
     assert difference(before, view()) == []
 
 
+@pytest.mark.system
 def test_nothing_is_masked_while_nfs_conf_has_values_of_an_administrator(
     stopped_daemon: Daemon, mount: Mounts, nfs_conf: Path
 ) -> None:
@@ -89,6 +132,7 @@ def test_nothing_is_masked_while_nfs_conf_has_values_of_an_administrator(
     assert daemon.active
 
 
+@pytest.mark.system
 def test_a_write_without_an_event_is_answered_at_once(daemon: Daemon, mount: Mounts) -> None:
     """As efs-utils writes, two seconds after the mount: no udev event reports it.
 

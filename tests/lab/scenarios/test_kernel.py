@@ -1,0 +1,439 @@
+"""The kernel's facts without the daemon: superblocks, read-ahead, events, and clients that mounts share."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from nfstuned.errors import ParseError
+from nfstuned.host.events import KernelEvents, MountTable, Writes
+from nfstuned.host.observe import observe_host, observe_servers, observe_volumes
+from nfstuned.host.root import Root
+from nfstuned.model.kernel import MountStats, NfsClient, Uevent, Volume
+from nfstuned.parse.proc.mounts import find_volume, parse_clients
+from nfstuned.parse.proc.mountstats import parse_mountstats
+from tests.lab.kit.faults import silent
+from tests.lab.kit.journal import Journal
+from tests.lab.kit.mounts import BDI, Mounted, Mounts, set_read_ahead_kb
+from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
+from tests.lab.kit.shell import CommandError, attempt, becomes, run, wait_for
+
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
+
+VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
+
+
+def test_no_timer_ends_a_time_slice() -> None:
+    """Before Linux 5.13 the file has another place, and the feature was off."""
+    features = Path("/sys/kernel/debug/sched/features")
+    assert not features.exists() or "NO_HRTICK" in features.read_text().split()
+
+
+@pytest.mark.parametrize("options", VERSIONS)
+def test_a_mount_gets_128_kib_from_the_kernel_and_carries_data(mount: Mounts, options: str) -> None:
+    mounted = mount("a", options)
+    assert mounted.read_ahead_kb == 128
+    (mounted.point / "file").write_bytes(b"x" * 100_000)
+    assert Path("/srv/a/file").read_bytes() == b"x" * 100_000
+
+
+def test_the_name_is_azures_the_address_private_and_volumes_has_a_row(mount: Mounts) -> None:
+    mounted = mount("a")
+    assert mounted.source == "sa1.file.core.windows.net:/srv/a"
+    assert mounted.options["addr"] == ADDRESS
+    assert mounted.device in _devices_of_volumes()
+
+
+def test_shares_are_separate_superblocks_and_the_same_share_again_or_bound_is_the_same_one(
+    mount: Mounts,
+) -> None:
+    mounted = mount("a")
+    assert mount("b").device != mounted.device
+    assert mount("a").device == mounted.device
+    assert mount.bind(mounted).device == mounted.device
+
+
+def test_a_device_number_is_reused_at_once_and_its_bdi_is_another_inode(mount: Mounts) -> None:
+    first = mount("a")
+    inode = _inode(first)
+    mount.umount(first)
+    second = mount("b")
+    assert second.device == first.device
+    assert _inode(second) != inode
+
+
+def test_the_bdi_keeps_its_inode_as_long_as_the_mount(mount: Mounts) -> None:
+    mounted = mount("a")
+    before = _inode(mounted)
+    run("mount", "-o", "remount,ro", str(mounted.point))
+    mount("b")
+    assert _inode(mounted) == before
+
+
+def test_the_first_mount_decides_nconnect_and_no_remount_changes_it(mount: Mounts) -> None:
+    first = mount("a", "vers=4.1,nconnect=4")
+    later = mount("b", "vers=4.1,nconnect=8", host=AZURE_2)
+    assert (first.options["nconnect"], later.options["nconnect"]) == ("4", "4")
+    rows = [row for row in Path("/run/mount/utab").read_text().splitlines() if f"TARGET={later.point}" in row]
+    assert len(rows) == 1
+    assert "ATTRS=vers=4.1,nconnect=8" in rows[0], "utab keeps the requested number"
+    run("mount", "-o", "remount,nconnect=8", str(first.point))
+    assert first.options["nconnect"] == "4"
+
+
+def test_a_silent_server_blocks_and_comes_back(mount: Mounts) -> None:
+    mounted = mount("a", "vers=4.2,timeo=20")
+    ask = ("timeout", "--signal=KILL", "3", "stat", "--file-system", str(mounted.point))
+    with silent(ADDRESS):
+        assert attempt(*ask).returncode != 0
+    wait_for("the server answers", lambda: attempt(*ask).returncode == 0, 60)
+
+
+@pytest.mark.system
+def test_the_journal_gives_entries_with_their_fields(journal: Journal) -> None:
+    attempt("logger", "--journald", stdin="MESSAGE=a lab entry\nNFSTUNED_DEVICE=0:99\n")
+    assert [entry["MESSAGE"] for entry in journal.entries("NFSTUNED_DEVICE=0:99")] == ["a lab entry"]
+    journal.mark()
+    assert journal.messages("NFSTUNED_DEVICE=0:99") == []
+
+
+def _inode(mounted: Mounted) -> int:
+    """The directory behind the link in /sys/class/bdi: a new device has a new one."""
+    return (BDI / mounted.device).stat().st_ino
+
+
+def _devices_of_volumes() -> set[str]:
+    rows = Path("/proc/fs/nfsfs/volumes").read_text().splitlines()[1:]
+    return {row.split()[3] for row in rows}
+
+
+FILE_BYTES = 8 << 20
+CHUNK = 4096
+
+
+def test_the_kernel_keeps_whole_pages_has_no_upper_bound_and_refuses_other_texts(mount: Mounts) -> None:
+    mounted = mount("a")
+    for written, kept in ((1, 0), (5, 4), (1023, 1020), (4294967296, 4294967296)):
+        set_read_ahead_kb(mounted.device, written)
+        assert mounted.read_ahead_kb == kept
+    for text in ("-1", "abc", "0x10", " 8"):
+        with pytest.raises(OSError, match="Invalid argument") as caught:
+            (BDI / mounted.device / "read_ahead_kb").write_text(text)
+        assert caught.value.errno == errno.EINVAL
+    assert mounted.read_ahead_kb == kept
+
+
+def test_a_remount_keeps_the_value(mount: Mounts) -> None:
+    mounted = mount("a")
+    set_read_ahead_kb(mounted.device, 15360)
+    run("mount", "-o", "remount,noatime", str(mounted.point))
+    assert mounted.read_ahead_kb == 15360
+
+
+def test_an_open_file_keeps_the_value_that_it_was_opened_with(mount: Mounts) -> None:
+    Path("/srv/a/large").write_bytes(os.urandom(FILE_BYTES))
+    mounted = mount("a", "vers=3,nolock,rsize=1048576")
+    set_read_ahead_kb(mounted.device, 16)
+    before = (mounted.point / "large").open("rb", buffering=0)
+    set_read_ahead_kb(mounted.device, 4096)
+    with before, (mounted.point / "large").open("rb", buffering=0) as after:
+        old, new = _reads(mounted, before.fileno()), _reads(mounted, after.fileno())
+    assert old > 4 * new, f"{old} READs through the old descriptor, {new} through the new one"
+
+
+def test_an_open_bdi_of_a_superblock_that_is_gone_answers_enodev(mount: Mounts) -> None:
+    first = mount("a")
+    fd = os.open(BDI / first.device / "read_ahead_kb", os.O_RDWR)
+    try:
+        mount.umount(first)
+        second = mount("b")
+        assert second.device == first.device
+        for use in (lambda: os.pread(fd, 64, 0), lambda: os.pwrite(fd, b"512", 0)):
+            with pytest.raises(OSError, match="No such device"):
+                use()
+        assert second.read_ahead_kb == 128
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+def test_a_write_by_anybody_is_an_inotify_event(mount: Mounts, options: str) -> None:
+    mounted = mount("a", options)
+    path = f"/sys/devices/virtual/bdi/{mounted.device}/read_ahead_kb"
+    writes = Writes(Root())
+    try:
+        writes.watch(mounted.device, Path(path).stat().st_ino)
+        assert writes.drain() == set()
+        for command in (
+            ["sh", "-c", f"echo 512 >{path}"],
+            ["unshare", "--mount", "sh", "-c", f"echo 640 >{path}"],
+            ["sh", "-c", f"echo 3 >/proc/sys/vm/drop_caches; echo 768 >{path}"],
+        ):
+            run(*command)
+            becomes({mounted.device}, writes.drain, 5)
+        (BDI / mounted.device / "read_ahead_kb").read_text()
+        assert writes.drain() == set()
+        mount.umount(mounted)
+        writes.forget(mounted.device, None)
+        again = mount("a", options)
+        set_read_ahead_kb(again.device, 512)
+        assert writes.drain() == set(), "a forgotten device is still reported"
+    finally:
+        writes.close()
+
+
+def _reads(mounted: Mounted, fd: int) -> int:
+    """Read the whole file in small steps and return how many READs that took."""
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    before = _count(mounted)
+    while os.read(fd, CHUNK):
+        pass
+    return _count(mounted) - before
+
+
+def _count(mounted: Mounted) -> int:
+    ops = mounted.stats.ops
+    return sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)
+
+
+@dataclass
+class Witness:
+    """Hears the kernel's events about bdis, and looks at nfsfs at once when one comes."""
+
+    events: list[Uevent] = field(default_factory=list)
+    volumes: dict[str, Volume | None] = field(default_factory=dict)
+    servers: dict[str, tuple[NfsClient, ...]] = field(default_factory=dict)
+    _ended: bool = False
+
+    def __enter__(self) -> Witness:  # noqa: PYI034 - the guest has no typing_extensions
+        self._root = Root()
+        self._source = KernelEvents()
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        time.sleep(0.5)
+        self._ended = True
+        self._thread.join()
+        self._source.close()
+
+    def of(self, action: str) -> list[str]:
+        """Return the devices with an event; a bdi of SMB, which the kernel may remove late, is no device."""
+        return [event.name for event in self.events if event.action == action and event.name[:2] == "0:"]
+
+    def _listen(self) -> None:
+        while not self._ended:
+            select.select([self._source], [], [], 0.1)
+            while (event := self._source.next()) is not None:
+                if event.action == "add":
+                    self.volumes[event.name] = find_volume(observe_volumes(self._root), event.name)
+                    self.servers[event.name] = observe_servers(self._root)
+                self.events.append(event)
+
+
+# /srv/a is two folders down in the server's pseudo file system, and each one on the way is a superblock.
+@pytest.mark.parametrize(("options", "throwaways"), [("vers=3,nolock", 0), ("vers=4.1", 2)])
+def test_nfsfs_knows_a_superblock_when_its_bdi_is_announced(
+    mount: Mounts, options: str, throwaways: int
+) -> None:
+    with Witness() as witness:
+        Path("/sys/class/net/lo/uevent").write_text("change")
+        mounted = mount("a", options)
+    assert {event.subsystem for event in witness.events} == {"bdi"}
+    assert witness.of("add")[-1] == mounted.device
+    assert len(witness.of("add")) == 1 + throwaways, (
+        "NFSv4 makes superblocks on the way to the export and drops them"
+    )
+    assert len(witness.of("remove")) == throwaways
+    volume = witness.volumes[mounted.device]
+    assert volume is not None
+    assert (volume.address, volume.port, volume.device) == (ADDRESS, 2049, mounted.device)
+    (server,) = witness.servers[mounted.device]
+    assert server.hostname == AZURE
+    assert 1 <= server.users <= 1 + throwaways, "each superblock on the way holds the client"
+
+
+def test_the_same_export_again_is_not_announced_and_an_unmount_is(mount: Mounts) -> None:
+    first = mount("a")
+    with Witness() as witness:
+        second = mount("a")
+        assert second.device == first.device
+    assert first.device not in witness.of("add")
+    mount.umount(second)
+    with Witness() as witness:
+        mount.umount(first)
+    assert first.device in witness.of("remove")
+
+
+def test_the_mount_table_announces_each_change_once(mount: Mounts) -> None:
+    table = MountTable(Root())
+    poll = select.epoll()
+    poll.register(table, select.EPOLLPRI)
+    try:
+        assert poll.poll(0) == []
+        mounted = mount("a")
+        assert poll.poll(5) != []
+        assert poll.poll(0) == [], "it is reported once, and need not be read"
+        mount.umount(mounted)
+        assert poll.poll(5) != []
+    finally:
+        poll.close()
+        table.close()
+
+
+V6 = "fd00::10"
+
+
+def test_each_version_has_a_client_and_connections_of_its_own(mount: Mounts) -> None:
+    three = mount("a", "vers=3,nolock")
+    four = mount("a", "vers=4.1,nconnect=4")
+    two = mount("a", "vers=4.2")
+    assert len(_servers()) == 3
+    assert [len(one.stats.transports) for one in (three, four, two)] == [1, 4, 1]
+
+
+def test_a_client_keeps_the_name_of_its_first_mount(mount: Mounts) -> None:
+    mount("a")
+    mount("b", host=AZURE_2)
+    assert [server.hostname for server in _servers()] == [AZURE]
+
+
+def test_below_a_root_that_another_name_mounted_the_source_is_that_name(mount: Mounts) -> None:
+    # Both addresses are one server to NFSv4.1 and later, whose root's superblock the second mount walks down.
+    root = mount.new_point()
+    run("mount", "-t", "nfs", "-o", "vers=4.2", f"{AZURE}:/", str(root))
+    second = mount("b", host=GENERIC)
+    shown = [one for one in observe_host(Root()).superblocks if one.device == second.device]
+    assert [one.mounts[0].source for one in shown] == [f"{AZURE}:/srv/b"]
+    assert second.options["addr"] == ADDRESS
+
+
+def test_mounts_of_one_client_show_the_same_connections_and_of_one_superblock_the_same_bytes(
+    mount: Mounts,
+) -> None:
+    first, again = mount("a", "vers=4.1,nconnect=4"), mount("a", "vers=4.1,nconnect=4")
+    other = mount("b", "vers=4.1,nconnect=4")
+    (first.point / "file").write_bytes(b"x" * 100_000)
+    assert first.stats.transports == other.stats.transports
+    assert sum(one.sends for one in first.stats.transports) > 0
+    assert first.stats.bytes == again.stats.bytes
+    assert _written(again) >= 100_000
+    assert _written(other) == 0
+    mount.umount(first)
+    mount.umount(again)
+    assert _written(mount("a", "vers=4.1,nconnect=4")) == 0, "a new superblock begins at zero"
+
+
+def test_reads_are_counted_as_read_or_as_read_plus(mount: Mounts) -> None:
+    Path("/srv/a/file").write_bytes(b"x" * 100_000)
+    mounted = mount("a", "vers=4.2")
+    (mounted.point / "file").read_bytes()
+    ops = mounted.stats.ops
+    assert sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops) > 0, dict(ops)
+
+
+def test_two_addresses_of_one_server_are_one_client_with_the_first_ones_name_and_address(
+    mount: Mounts,
+) -> None:
+    mount("a", "vers=4.2")
+    second = mount("b", "vers=4.2", host=GENERIC)
+    (shown,) = [m for s in observe_host(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
+    # 5.10 also shows the first mount's name as the source; newer kernels show the one that was asked for.
+    assert shown.source in {f"{AZURE}:/srv/b", f"{GENERIC}:/srv/b"}
+    assert shown.options.get("addr") == ADDRESS
+    assert [server.hostname for server in _servers()] == [AZURE]
+
+
+def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
+    run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
+    first = mount("a", "vers=4.2")
+    second = mount("b", "vers=4.2", host=f"[{V6}]")
+    (shown,) = [m for s in observe_host(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
+    trunked = shown.options.get("addr") == first.options["addr"]
+    assert trunked or shown.options.get("addr") == V6, shown
+    assert any(server.address == V6 for server in _servers()) is not trunked
+
+
+MAPPED = f"proto=tcp6,addr=::ffff:{ADDRESS}"
+PLAIN = f"proto=tcp,addr={ADDRESS}"
+_SECOND = """
+hostname "$1" && mount -i -t "$2" -o "$3" "$4" "$5" && stat --file-system "$5" >/dev/null &&
+grep -A 1000 " $5 with fstype" /proc/self/mountstats && umount "$5"
+"""
+
+
+def _second(mount: Mounts, version: str, way: str, name: str) -> int:
+    """Return the connections of a second mount with nconnect=1, made past mount.nfs and under a host name."""
+    fstype, more = ("nfs", "nolock,mountproto=tcp,") if version == "3" else ("nfs4", "")
+    options = f"vers={version},{more}sec=sys,nconnect=1,{way}"
+    if way == MAPPED and version == "3":
+        options += f",mountaddr={ADDRESS}"
+    argv = ["unshare", "--mount", "--uts", "--propagation", "slave", "sh", "-c", _SECOND, "sh", name, fstype]
+    text = run(*argv, options, f"{AZURE}:/srv/b", str(mount.new_point()), timeout=150)
+    (stats,) = [one for one in parse_mountstats(text) if isinstance(one, MountStats)]
+    return len(stats.transports)
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "3",
+        "4.1",
+        pytest.param("4.0", marks=pytest.mark.release),
+        pytest.param("4.2", marks=pytest.mark.release),
+    ],
+)
+def test_the_address_as_ipv6_and_another_host_name_give_connections_of_ones_own(
+    mount: Mounts, version: str
+) -> None:
+    first = mount("a", f"vers={version},nconnect=4" + (",nolock" if version == "3" else ""))
+    counts = {
+        "both": _second(mount, version, MAPPED, "another"),
+        "the address": _second(mount, version, MAPPED, os.uname().nodename),
+        "the name": _second(mount, version, PLAIN, "another"),
+    }
+    print(f"\n  v{version}: {counts}")
+    assert counts["both"] == 1
+    assert counts["the name"] == 4
+    if version in {"4.1", "4.2"}:
+        # The server knows the client by its name, and the kernel joins the group that it is of.
+        assert counts["the address"] == 4
+    assert len(first.stats.transports) == 4
+    assert len(_servers()) == 1
+
+
+def test_no_option_keeps_a_mount_out_of_a_group(mount: Mounts) -> None:
+    for option in ("nosharetransport", "sharetransport=2"):
+        with pytest.raises(CommandError):
+            _second(mount, "4.1", f"{PLAIN},{option}", "another")
+
+
+def test_the_parsers_understand_all_that_this_kernel_writes(mount: Mounts) -> None:
+    run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
+    mounts = [mount("a", "vers=3,nolock"), mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=4.2")]
+    mounts += [mount("c", "vers=4.0"), mount("d", "vers=3,nolock", host=f"[{V6}]")]
+    snapshot = observe_host(Root())
+    assert snapshot.problems == ()
+    assert {m.point for s in snapshot.superblocks for m in s.mounts} >= {str(m.point) for m in mounts}
+    assert all(s.volume is not None and s.bdi is not None for s in snapshot.superblocks)
+    assert {request.point for request in snapshot.requests} >= {str(m.point) for m in mounts}
+
+
+def _servers() -> list[NfsClient]:
+    rows = parse_clients(Path("/proc/fs/nfsfs/servers").read_text())
+    assert not [row for row in rows if isinstance(row, ParseError)]
+    return [row for row in rows if isinstance(row, NfsClient)]
+
+
+def _written(mounted: Mounted) -> int:
+    counted = mounted.stats.bytes
+    assert counted is not None
+    return counted.normal_written

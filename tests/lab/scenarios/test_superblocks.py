@@ -1,0 +1,214 @@
+"""Superblocks that are shared, hidden, lazily unmounted or new under an old number: each ends right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.kit.daemon import STATE, Daemon
+from tests.lab.kit.mounts import BDI, Mounted, Mounts, device_of, table_device
+from tests.lab.kit.namespaces import hidden_mount, network
+from tests.lab.kit.server import AZURE, GENERIC, Server
+from tests.lab.kit.shell import attempt, becomes, run, tuned
+
+pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
+
+AZURE_KB = 15360
+
+
+@pytest.fixture
+def crossing(server: Server) -> Iterator[Path]:
+    """A file system inside share `a`: clients mount it by themselves when they enter it."""
+    inner = server.path("a") / "inner"
+    inner.mkdir(parents=True, exist_ok=True)
+    run("mount", "-t", "tmpfs", "-o", "size=1m", "lab-inner", str(inner))
+    (inner / "file").write_text("inner")
+    server.export("a/inner")
+    yield inner
+    del server.shares["a/inner"]
+    server.export()
+    run("exportfs", "-f")
+    attempt("umount", "--lazy", str(inner))
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.usefixtures("running_daemon")
+def test_a_crossmnt_submount_is_tuned_at_its_first_access(
+    mount: Mounts, crossing: Path, options: str
+) -> None:
+    outer = mount("a", options)
+    point = outer.point / crossing.name
+    assert (point / "file").read_text() == "inner"
+    inner = Mounted(outer.source, point, device_of(point))
+    assert inner.device != outer.device, "the client did not cross into a superblock of its own"
+    tuned(AZURE_KB, inner, outer)
+
+
+@pytest.mark.usefixtures("running_daemon")
+def test_nosharecache_has_a_bdi_of_its_own_and_is_tuned(mount: Mounts) -> None:
+    first, second = mount("a"), mount("a", "vers=4.2,nosharecache")
+    assert first.device != second.device
+    tuned(AZURE_KB, first, second)
+
+
+@pytest.mark.usefixtures("running_daemon")
+def test_the_same_export_again_and_a_bind_mount_are_right_also_when_the_first_mount_is_gone(
+    mount: Mounts,
+) -> None:
+    first = mount("a")
+    tuned(AZURE_KB, first)
+    second, bound = mount("a"), mount.bind(first)
+    assert first.device == second.device
+    mount.umount(first)
+    tuned(AZURE_KB, second, bound)
+    mount.umount(second)
+    tuned(AZURE_KB, bound)
+
+
+AZURE_KB, GENERIC_KB = 15360, 1024
+SOURCE = f"{AZURE}:/srv/a"
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """A network namespace that reaches the server. It must outlive its mounts: ask for it before `mount`."""
+    with network() as name:
+        yield name
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.usefixtures("running_daemon")
+def test_a_mount_in_a_private_mount_namespace_is_tuned(mount: Mounts, options: str) -> None:
+    with hidden_mount(SOURCE, mount.new_point(), options) as hidden:
+        assert table_device(hidden.point) is None, "it is visible here: not private"
+        tuned(AZURE_KB, hidden)
+
+
+POLICY = """
+[[policy]]
+match = { mount_point = "/mnt/lab/*" }
+profile = "by-point"
+[profile.by-point]
+read_ahead_kb = 32768
+"""
+
+
+def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace_and_stays_while_others_come_and_go(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    """Each of the others has the daemon look, mostly without the other namespaces."""
+    drop_in = running_daemon.configure(POLICY, "by-point")
+    running_daemon.reload()
+    try:
+        with hidden_mount(SOURCE, mount.new_point(), "vers=4.2") as hidden:
+            tuned(32768, hidden)
+            values = set()
+            for _ in range(4):
+                other = mount("b", host=GENERIC)
+                end = time.monotonic() + 1
+                while time.monotonic() < end:
+                    values.add(hidden.read_ahead_kb)
+                mount.umount(other)
+            assert values == {32768}
+    finally:
+        drop_in.unlink()
+        running_daemon.reload()
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.usefixtures("running_daemon")
+def test_a_mount_in_another_network_namespace_is_tuned(elsewhere: str, mount: Mounts, options: str) -> None:
+    enter = ("ip", "netns", "exec", elsewhere)
+    with hidden_mount(SOURCE, mount.new_point(), options, prefix=enter) as hidden:
+        assert hidden.device not in _volumes(), "its row is visible here: not another network namespace"
+        tuned(AZURE_KB, hidden)
+
+
+@pytest.mark.usefixtures("running_daemon")
+def test_a_visible_mount_over_another_network_namespace_is_tuned(elsewhere: str, mount: Mounts) -> None:
+    point = mount.new_point()
+    run(
+        "nsenter", f"--net=/run/netns/{elsewhere}", "mount", "-t", "nfs", "-o", "vers=4.2", SOURCE, str(point)
+    )
+    device = table_device(point)
+    assert device is not None
+    assert device not in _volumes(), "its row is visible here: not another network namespace"
+    tuned(AZURE_KB, Mounted(SOURCE, point, device))
+
+
+def test_visible_and_hidden_mounts_that_are_there_before_the_daemon_are_right_once_it_is_ready(
+    elsewhere: str, mount: Mounts, running_daemon: Daemon
+) -> None:
+    running_daemon.stop()
+    versions = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
+    before = [mount("a", options) for options in versions]
+    other = mount("b", host=GENERIC)
+    enter = ("ip", "netns", "exec", elsewhere)
+    with hidden_mount(SOURCE, mount.new_point(), "vers=4.2", prefix=enter) as hidden:
+        assert {one.read_ahead_kb for one in (*before, other, hidden)} == {128}
+        running_daemon.start()
+        values = [one.read_ahead_kb for one in (*before, other, hidden)]
+        assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB, AZURE_KB], f"at READY: {values}"
+
+
+def _volumes() -> set[str]:
+    rows = Path("/proc/fs/nfsfs/volumes").read_text().splitlines()[1:]
+    return {row.split()[3] for row in rows}
+
+
+MESSAGE_CYCLE_FAILED = "4e73fad58dcc543bb45d3c7816196295"
+
+
+def test_a_lazily_unmounted_superblock_keeps_its_value_while_a_file_is_open(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    mounted = mount("a")
+    tuned(AZURE_KB, mounted)
+    with (mounted.point / "open").open("w"):
+        mount.umount(mounted, lazy=True)
+        other = mount("b", host=GENERIC)
+        tuned(GENERIC_KB, other)
+        assert table_device(mounted.point) is None
+        assert mounted.device in _volumes()
+        assert mounted.read_ahead_kb == AZURE_KB
+    becomes(expected=False, seen=(BDI / mounted.device).exists)
+    becomes(expected=False, seen=_record(mounted).exists)
+    assert running_daemon.active
+    assert running_daemon.entries(MESSAGE_ID=MESSAGE_CYCLE_FAILED) == []
+
+
+def test_a_lazily_unmounted_superblock_is_tuned_when_the_daemon_starts_later(
+    mount: Mounts, running_daemon: Daemon
+) -> None:
+    running_daemon.stop()
+    mounted = mount("a")
+    with (mounted.point / "open").open("w"):
+        mount.umount(mounted, lazy=True)
+        running_daemon.start()
+        tuned(AZURE_KB, mounted)
+    becomes(expected=False, seen=(BDI / mounted.device).exists)
+
+
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.usefixtures("running_daemon")
+def test_a_device_number_reused_at_once_by_a_mount_with_another_policy_is_right_20_times(
+    mount: Mounts, options: str
+) -> None:
+    """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""
+    devices, seen = [], []
+    for turn in range(20):
+        host, kb = ((AZURE, AZURE_KB), (GENERIC, GENERIC_KB))[turn % 2]
+        mounted = mount("a", options, host=host)
+        devices.append(mounted.device)
+        tuned(kb, mounted)
+        seen.append((mounted.read_ahead_kb, kb))
+        mount.umount(mounted)
+    assert [value for value, _ in seen] == [kb for _, kb in seen]
+    assert len(set(devices)) <= 2, f"the number was hardly ever reused: {devices}"
+
+
+def _record(mounted: Mounted) -> Path:
+    return STATE / "read-ahead" / mounted.device
