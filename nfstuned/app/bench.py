@@ -199,8 +199,8 @@ def run_bench(
             work.prepare(compared)
             try:
                 work.make_files(suite, show)
-                steps = plan.steps(suite, compared) if compared else None
-                for step in steps or plan.search(suite, values, work.runs):
+                planned = plan.steps(suite, compared)
+                for step in planned or plan.search(suite, values, work.runs):
                     turn = f"run {step.turn}" if step.turn else "warm-up"
                     show(f"{step.job.name}, {step.setting.name}, {turn}")
                     work.run(step)
@@ -277,8 +277,8 @@ class _Measurement:
                 if setting.connections is not None:
                     self._mount(setting.connections)
             self._unmount()
-        except BenchError as error:
-            reason = f"{self.ground.mount.point} cannot be mounted a second time: {error}"
+        except (BenchError, OSError) as error:
+            reason = f"{self.ground.mount.point} cannot be mounted a second time: {_reason(error)}"
             raise BenchError(reason) from None
 
     def make_files(self, suite: Suite, show: Callable[[str], object]) -> None:
@@ -323,7 +323,7 @@ class _Measurement:
         return Look(time.time(), time.monotonic(), (shown,) if shown else ())
 
     def _mount(self, connections: int) -> None:
-        """Have a mount with its own number of connections, and check the number. Raises BenchError.
+        """Have a mount with its own number of connections. Raises OSError, and BenchError for another number.
 
         The mount itself cannot serve: each setting needs its exact number of connections, and a mount that
         joins a transport group gets the connections that the group has.
@@ -332,11 +332,7 @@ class _Measurement:
         if wanted == self.mounted:
             return
         self._unmount()
-        try:
-            self.guard.ask("mount", asdict(wanted))
-        except OSError as error:
-            about = f"mounting {wanted.source} with {wanted.options}"
-            raise BenchError(f"{about}: {_reason(error)}") from None
+        self.guard.ask("mount", asdict(wanted))
         self.mounted = wanted
         stanza = own_stanza(self.ground.root, self.guard)
         try:
@@ -351,13 +347,9 @@ class _Measurement:
             )
 
     def _unmount(self) -> None:
-        """Unmount bench's own mount, if there is one. Raises BenchError."""
+        """Unmount bench's own mount, if there is one. Raises OSError."""
         if self.mounted is not None:
-            try:
-                self.guard.ask("unmount")
-            except OSError as error:
-                reason = f"unmounting {self.mounted.source}: {_reason(error)}"
-                raise BenchError(reason) from None
+            self.guard.ask("unmount")
             self.mounted = None
 
 

@@ -234,7 +234,7 @@ def test_no_other_program_sees_the_mount(tmp_path: Path) -> None:
 @only_root
 def test_a_refusal_has_the_kernels_reason(tmp_path: Path) -> None:
     with restoring(tmp_path) as guard:
-        with pytest.raises(OSError, match=r"^No such device$"):
+        with pytest.raises(OSError, match=r"^mounting small with size=1M: No such device$"):
             guard.ask("mount", {**SMALL, "fstype": "nosuchfs"})
         guard.ask("mount", SMALL)
         assert len(mounts_of(guard)) == 1

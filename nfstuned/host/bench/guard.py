@@ -271,14 +271,16 @@ class Restorer:
         """
         if not self._has_namespaces:
             name = os.uname().nodename[: _LONGEST_HOST_NAME - len(_HOST_NAME_ENDING)] + _HOST_NAME_ENDING
-            _call("unshare", _CLONE_NEWNS | _CLONE_NEWUTS)
-            _call("sethostname", os.fsencode(name), len(os.fsencode(name)))
-            _call("mount", b"none", b"/", None, _MS_REC | _MS_SLAVE, None)
+            about = "a mount namespace of its own"
+            _call(about, "unshare", _CLONE_NEWNS | _CLONE_NEWUTS)
+            _call(about, "sethostname", os.fsencode(name), len(os.fsencode(name)))
+            _call(about, "mount", b"none", b"/", None, _MS_REC | _MS_SLAVE, None)
             self._has_namespaces = True
         flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_NOATIME
         flags |= _MS_SYNCHRONOUS if own["synchronous"] else 0
         source, fstype, options = (os.fsencode(own[key]) for key in ("source", "fstype", "options"))
-        _call("mount", source, POINT.encode(), fstype, flags, options)
+        about = f"mounting {own['source']} with {own['options']}"
+        _call(about, "mount", source, POINT.encode(), fstype, flags, options)
         self._has_mount = True
 
     def unmount(self) -> None:
@@ -286,7 +288,9 @@ class Restorer:
         deadline = time.monotonic() + BUSY_S
         while self._has_mount:
             busy = errno.EBUSY if time.monotonic() < deadline else 0
-            self._has_mount = not _call("umount2", POINT.encode(), _UMOUNT_NOFOLLOW, expected=busy)
+            self._has_mount = not _call(
+                "unmounting bench's own mount", "umount2", POINT.encode(), _UMOUNT_NOFOLLOW, expected=busy
+            )
             time.sleep(_STEP_S if self._has_mount else 0)
 
     def put_back(self) -> list[str]:
@@ -346,20 +350,20 @@ class Restorer:
             os.close(folder)
 
 
-def _call(name: str, *arguments: object, expected: int = 0) -> bool:
+def _call(about: str, name: str, *arguments: object, expected: int = 0) -> bool:
     """Call the C library; return False for an expected errno. Raises OSError."""
     words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
     if not getattr(ctypes.CDLL(None, use_errno=True), name)(*words):
         return True
     number = ctypes.get_errno()
     if number != expected:
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, os.strerror(number), about)
     return False
 
 
 def _end_with_the_guard() -> None:
     """Have the kernel kill this process when the guard ends."""
-    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL.value)
+    _call("ending with the guard", "prctl", _PR_SET_PDEATHSIG, signal.SIGKILL.value)
 
 
 def _problem_of(step: Callable[[], None]) -> str:
