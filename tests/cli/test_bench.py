@@ -31,7 +31,7 @@ pytestmark = [
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to measure, with the records beside it."""
+    """A folder to measure, with the records of a user next to it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = tmp_path / "mount"
     folder.mkdir()
@@ -53,7 +53,7 @@ def bench(here: Host, place: Path, *args: str) -> Run:
 
 
 def records(here: Host, place: Path) -> list[Path]:
-    """Return what a guard left: a user's records are below the home, root's below the root."""
+    """Return the records: a user's records are below the home, root's below the root."""
     folders = (here.tree / "var/lib/nfstuned/bench", place.parent / "state/nfstuned/bench")
     return [file for folder in folders if folder.is_dir() for file in folder.iterdir()]
 
@@ -86,7 +86,7 @@ def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
         ("--suite netapp --compare", "past the page cache"),
         ("--size 900T", "MiB are needed"),
@@ -99,13 +99,13 @@ def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> 
         ("--suite nconnect", "can have no second set of connections: its server's address is fd00::4"),
     ],
 )
-def test_what_cannot_be_measured_is_said_before_anything_is_done(
-    here: Host, place: Path, arguments: str, said: str
+def test_a_refusal_has_its_reason_and_changes_nothing(
+    here: Host, place: Path, arguments: str, reason: str
 ) -> None:
     here.edit("proc/1/mountinfo", ",addr=10.10.10.10", ",addr=fd00::4")
     run = bench(here, place, *arguments.split())
     assert (run.status, "makes files of" in run.err) == (2, False)
-    assert said in run.err
+    assert reason in run.err
     assert list(place.iterdir()) == []
 
 
@@ -125,7 +125,7 @@ def test_without_fio_it_names_the_package(here: Host, place: Path, monkeypatch: 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_it_ends_all_is_put_back(here: Host, place: Path, number: signal.Signals) -> None:
-    # A shell has what it runs in the background ignore ^C.
+    # A shell has its programs in the background ignore ^C.
     script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
     argv = [sys.executable, "-c", script, str(here.tree), "bench", str(place)]
     argv += ["--yes", "--compare", "--size", "8M", "--runtime", "20"]
@@ -178,7 +178,7 @@ class KilledToo(KeyboardInterrupt):
         (OSError(errno.ENOSPC, "No space left on device", "output"), "output: No space left on device"),
     ],
 )
-def test_what_was_measured_before_an_accident_is_kept(
+def test_runs_before_an_accident_are_kept(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch, error: OSError | None, reason: str
 ) -> None:
     befall(monkeypatch, 4, error)
@@ -188,7 +188,7 @@ def test_what_was_measured_before_an_accident_is_kept(
     assert reason in run.document["ended"]
 
 
-def test_what_a_killed_guard_did_not_put_back_is_said_and_the_next_start_does(
+def test_the_changes_of_a_killed_guard_are_named_and_put_back_by_the_next_start(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -200,7 +200,7 @@ def test_what_a_killed_guard_did_not_put_back_is_said_and_the_next_start_does(
     assert nothing_is_left(here, place)
 
 
-def test_an_interrupt_that_leaves_something_says_what_is_left(
+def test_an_interrupt_that_leaves_changes_names_them(
     here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     befall(monkeypatch, 1, KilledToo())
@@ -238,7 +238,7 @@ def test_a_page_or_a_document_is_written(
     assert here.read_ahead(DEVICE) == 4096
 
 
-def test_an_earlier_document_is_compared_with(here: Host, place: Path, tmp_path: Path) -> None:
+def test_an_earlier_document_is_compared(here: Host, place: Path, tmp_path: Path) -> None:
     file = tmp_path / "old.json"
     words = ("--suite", "netapp", "--job", "8k-random-reads")
     first = bench(here, place, *words, "--format", "json")
@@ -255,24 +255,24 @@ def test_an_earlier_document_is_compared_with(here: Host, place: Path, tmp_path:
     assert "Against the measurement of" in third.out
     assert "8k-random-reads, as it is: too few runs count" in third.out
     longer = bench(here, place, *words, "--runtime", "0.3", "--against", str(file))
-    said = f"{file}: job 8k-random-reads: runtime_s was 0.2 and is now 0.3"
-    assert (longer.status, said in longer.err) == (2, True)
+    reason = f"{file}: job 8k-random-reads: runtime_s was 0.2 and is now 0.3"
+    assert (longer.status, reason in longer.err) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("{}", "old.json: schema is missing, expected nfstuned.bench/1"),
         (None, "old.json: No such file or directory"),
     ],
 )
 def test_another_file_is_refused_before_anything_is_done(
-    here: Host, place: Path, tmp_path: Path, text: str | None, said: str
+    here: Host, place: Path, tmp_path: Path, text: str | None, reason: str
 ) -> None:
     if text is not None:
         (tmp_path / "old.json").write_text(text)
     run = bench(here, place, "--against", str(tmp_path / "old.json"))
-    assert (run.status, said in run.err) == (2, True)
+    assert (run.status, reason in run.err) == (2, True)
 
 
 def test_for_people_it_prints_plan_table_and_verdicts_as_wide_as_the_terminal(

@@ -1,6 +1,6 @@
 """`nfstuned bench` under numbers of connections, on mounts of its own that need no server.
 
-An overlay of the folder is in the place of the second NFS mount, and what the kernel would count of it is
+An overlay of the folder stands for the second NFS mount, and the kernel's counters of it are
 made up. The lab has the real ones.
 """
 
@@ -95,7 +95,7 @@ def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
     assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
 
 
-def test_a_run_whose_connections_carried_nothing_does_not_count(
+def test_a_run_on_idle_connections_does_not_count(
     place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts(monkeypatch, carrying=1)
@@ -106,11 +106,11 @@ def test_a_run_whose_connections_carried_nothing_does_not_count(
     assert [one["setting"] for one in document["results"]] == ["1 connection"]
 
 
-def test_a_mount_that_joins_anothers_connections_is_not_measured(
+def test_a_mount_that_joins_other_connections_is_not_measured(
     place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts(monkeypatch, shown=4)
     host, folder = place
     run = host.run("bench", str(folder), *WORDS)
-    said = "with nconnect=1 it has 4 connections: it shares those of another mount"
-    assert (run.status, said in run.err) == (2, True)
+    reason = "with nconnect=1 it has 4 connections: it shares those of another mount"
+    assert (run.status, reason in run.err) == (2, True)

@@ -25,7 +25,7 @@ AS_IT_IS = BenchSetting("as it is")
 CURVE = {128: 12e6, 256: 25e6, 1024: 80e6, 2048: 140e6, 4096: 186e6, 8192: 190e6, 15360: 188e6}
 VENDORS_RATES = {4096: 9e6, 8192: 18e6, 65536: 120e6, 1048576: 300e6}
 WOBBLE = (1.0, 0.98, 1.02, 0.97, 1.03, 0.99, 1.01)
-"""What a run has of the median, by its turn."""
+"""Each run's part of the median, by its turn."""
 
 
 def measured(

@@ -299,8 +299,8 @@ def times(bench: Bench, factor: float, job: str = "") -> Bench:
     )
 
 
-def outcomes(told: Against) -> dict[tuple[str, str], Relation]:
-    return {(each.job, each.after.name): each.outcome for each in told.compared}
+def outcomes(comparison: Against) -> dict[tuple[str, str], Relation]:
+    return {(each.job, each.after.name): each.outcome for each in comparison.compared}
 
 
 @pytest.mark.parametrize(
@@ -310,19 +310,19 @@ def outcomes(told: Against) -> dict[tuple[str, str], Relation]:
 def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
     factor: float, outcome: Relation
 ) -> None:
-    told = against(times(COMPARED, factor, "sequential-read"), COMPARED)
+    comparison = against(times(COMPARED, factor, "sequential-read"), COMPARED)
     names = [setting.name for setting in COMPARED.settings]
-    assert outcomes(told) == {
+    assert outcomes(comparison) == {
         **{("sequential-read", name): outcome for name in names},
         **{("random-read-4k", name): Relation.SAME for name in names},
     }
-    assert told.compared[0].ratio == pytest.approx(1 / factor)
-    assert told.changed == ()
+    assert comparison.compared[0].ratio == pytest.approx(1 / factor)
+    assert comparison.changed == ()
 
 
-def test_three_runs_are_too_few_for_a_difference_and_that_is_said_before() -> None:
-    told = against(times(VENDORS, 0.5), VENDORS)
-    assert set(outcomes(told).values()) == {Relation.UNKNOWN}
+def test_three_runs_are_too_few_for_a_difference() -> None:
+    comparison = against(times(VENDORS, 0.5), VENDORS)
+    assert set(outcomes(comparison).values()) == {Relation.UNKNOWN}
     assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in lack_of_runs(
         VENDORS, VENDORS.suite
     )
@@ -335,11 +335,11 @@ def test_a_setting_is_the_same_by_its_value_and_not_by_its_name() -> None:
     _, setting = COMPARED.settings
     renamed = BenchSetting("profile measured", setting.read_ahead_kb)
     runs = tuple(replace(run, setting=renamed.name) for run in COMPARED.runs if run.setting == setting.name)
-    told = against(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
-    assert outcomes(told) == {(job.name, setting.name): Relation.SAME for job in COMPARED.suite.jobs}
+    comparison = against(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
+    assert outcomes(comparison) == {(job.name, setting.name): Relation.SAME for job in COMPARED.suite.jobs}
 
 
-def test_what_else_changed_is_named() -> None:
+def test_all_other_changes_are_named() -> None:
     subject = replace(
         COMPARED.mount,
         kernel="6.1.0-30",
@@ -348,8 +348,8 @@ def test_what_else_changed_is_named() -> None:
         options="rw,vers=4.1,rsize=1048576,wsize=1048576,soft,nconnect=1",
         host="",
     )
-    told = against(replace(COMPARED, mount=subject), COMPARED)
-    assert set(told.changed) == {
+    comparison = against(replace(COMPARED, mount=subject), COMPARED)
+    assert set(comparison.changed) == {
         Changed("kernel", "6.1.0-30", "6.12.48+deb13-amd64"),
         Changed("read-ahead in KiB", "15360", "128"),
         Changed("connections", "unknown", "4"),
@@ -358,7 +358,7 @@ def test_what_else_changed_is_named() -> None:
     }
 
 
-def test_a_secret_that_a_document_masks_is_no_change_and_is_not_told() -> None:
+def test_a_masked_secret_is_no_change_and_stays_masked() -> None:
     subject = replace(COMPARED.mount, source="//nas/x", options="rw,password=abcd,vers=3.1.1")
     now = replace(COMPARED, mount=subject)
     before = parse_bench(to_json(bench_document(now)), "x")
@@ -386,12 +386,12 @@ def test_without_a_setting_in_common_nothing_is_compared() -> None:
     assert len(against(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
 
 
-def test_a_run_that_does_not_count_does_not_count_here_either() -> None:
+def test_a_run_that_does_not_count_is_not_compared() -> None:
     spoiled = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
     assert set(outcomes(against(spoiled, COMPARED)).values()) == {Relation.UNKNOWN}
 
 
-def test_it_is_said_in_sentences_with_the_numbers() -> None:
+def test_sentences_have_the_numbers() -> None:
     lines = list(against_lines(against(times(COMPARED, 0.5, "sequential-read"), COMPARED)))
     assert lines[0] == "Against the measurement of 2026-09-21 14:13:20 UTC:"
     assert lines[1] == (
@@ -449,7 +449,7 @@ def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "reason"),
     [
         (mount(V41), ""),
         (mount(V3), ""),
@@ -462,10 +462,10 @@ def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
         (changed("vers=4.1,", ""), "version"),
     ],
 )
-def test_what_can_have_none_is_said_with_its_reason(line: Mount, said: str) -> None:
-    reason = own_mount_obstacle(line)
-    assert said in reason
-    assert bool(said) == bool(reason)
+def test_a_mount_without_a_second_one_has_the_reason(line: Mount, reason: str) -> None:
+    obstacle = own_mount_obstacle(line)
+    assert reason in obstacle
+    assert bool(reason) == bool(obstacle)
 
 
 def test_an_address_that_is_hidden_from_fstab_counts_not_the_name() -> None:

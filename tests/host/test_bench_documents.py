@@ -30,7 +30,7 @@ def test_a_document_becomes_the_same_measurement(bench: Bench) -> None:
     assert to_json(bench_document(again)) == to_json(bench_document(bench))
 
 
-def test_a_name_with_bytes_that_are_no_text_stays_as_it_is() -> None:
+def test_stray_bytes_of_a_name_are_kept() -> None:
     document = json.loads(TEXT)
     document["mount"]["source"] = "nas:/\udcff"
     assert parse_bench(json.dumps(document), "x.json").mount.source == "nas:/\udcff"
@@ -50,7 +50,7 @@ def test_keys_of_other_versions_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "reason"),
     [
         (lambda d: d.update(schema="nfstuned.check/1"), "schema is 'nfstuned.check/1', expected"),
         (lambda d: d.pop("schema"), "schema is missing, expected nfstuned.bench/1"),
@@ -74,17 +74,17 @@ def test_keys_of_other_versions_are_ignored() -> None:
         (lambda d: d.update(ended="\ud800"), "surrogates not allowed"),
     ],
 )  # fmt: skip
-def test_an_error_names_file_key_and_value(change: Change, said: str) -> None:
+def test_an_error_names_file_key_and_value(change: Change, reason: str) -> None:
     document = json.loads(TEXT)
     change(document)
     with pytest.raises(ParseError) as caught:
         parse_bench(json.dumps(document), "old.json")
     assert str(caught.value).startswith("old.json: ")
-    assert said in str(caught.value)
+    assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("", "not a document of bench: Expecting value"),
         ("<!DOCTYPE html>", "not a document of bench: Expecting value: line 1 column 1"),
@@ -95,10 +95,10 @@ def test_an_error_names_file_key_and_value(change: Change, said: str) -> None:
         (TEXT[: len(TEXT) // 2], "not a document of bench"),
     ],
 )
-def test_another_text_is_no_document(text: str, said: str) -> None:
+def test_another_text_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ParseError, match=r"^x: ") as caught:
         parse_bench(text, "x")
-    assert said in str(caught.value)
+    assert reason in str(caught.value)
 
 
 VALUES = st.recursive(

@@ -1,7 +1,7 @@
 """A second mount of the same folder, with connections of its own: whether there can be one, and its options.
 
 The first mount of a transport group decides nconnect for all that join it, so that the number of connections
-of a mount can only be compared with another one on a group of its own. The kernel matches clients of a
+of a mount can only be compared on a mount with a group of its own. The kernel matches clients of a
 network namespace by version, protocol, port, transport security and address (fs/nfs/client.c,
 nfs_match_client), and no option of a mainline kernel keeps a mount out of a group. But to the kernel an IPv4
 address and the same address written as IPv6 (::ffff:192.0.2.1, RFC 4291) differ, while the packets to both

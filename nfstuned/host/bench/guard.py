@@ -223,7 +223,7 @@ class Restorer:
         os.mkdir(folder, 0o700)
         made = os.open(folder, _FOLDER)
         try:
-            # Somebody may have put another one in its place; in an empty one nothing can be lost.
+            # Somebody may have replaced it by another folder; in an empty folder nothing can be lost.
             if os.listdir(made):
                 raise OSError(errno.ENOTEMPTY, "is not the folder that was just made", folder)
             self._announce(replace(self.changes, inode=os.fstat(made).st_ino))

@@ -65,7 +65,7 @@ def compared(client: Clone, *words: str) -> dict[str, tuple[str, float]]:
     return outcomes(document)
 
 
-def test_a_job_is_read_ahead_of_as_far_as_its_setting_says(mount: Mounts) -> None:
+def test_the_kernel_reads_ahead_of_a_job_as_far_as_its_setting(mount: Mounts) -> None:
     """fio's own advice to the kernel would double it: the requests show it."""
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 128)
@@ -140,7 +140,7 @@ def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_file
 
 
 @pytest.mark.release
-def test_an_unmount_under_it_is_said_and_the_next_start_removes_its_files(
+def test_an_unmount_under_it_is_reported_and_the_next_start_removes_its_files(
     mount: Mounts, server: Server
 ) -> None:
     mounted = mount("a", "vers=4.1")
@@ -202,7 +202,7 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
 
 
 @pytest.mark.release
-def test_a_full_disk_is_said_and_nothing_is_left(server: Server, mount: Mounts) -> None:
+def test_a_full_disk_is_reported_and_nothing_is_left(server: Server, mount: Mounts) -> None:
     with faults.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
         room = int(run("df", "--output=avail", "--block-size=1M", str(mounted.point)).split()[-1])
