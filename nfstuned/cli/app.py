@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from nfstuned import __version__
-from nfstuned.cli.messages import note, unreadable_lines
+from nfstuned.cli.terminal import note, unreadable_lines
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 

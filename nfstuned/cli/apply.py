@@ -13,9 +13,8 @@ import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run_way
 from nfstuned.app.read_ahead import ReadAheadWay, UndoWay
-from nfstuned.cli.messages import live_outside, usable_policy
 from nfstuned.cli.options import format_option
-from nfstuned.cli.terminal import Terminal
+from nfstuned.cli.terminal import Terminal, live_outside, usable_policy
 from nfstuned.host.root import Root
 
 if TYPE_CHECKING:

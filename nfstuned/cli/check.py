@@ -12,9 +12,15 @@ from typing import Any
 import click
 
 from nfstuned.app.facts import Scope, denied_files, examine
-from nfstuned.cli import messages
-from nfstuned.cli.messages import OutsideWithProgress, live_outside, terminal_width, usable_policy
 from nfstuned.cli.options import RuleName, format_option
+from nfstuned.cli.terminal import (
+    OutsideWithProgress,
+    live_outside,
+    note,
+    terminal_width,
+    unreadable_lines,
+    usable_policy,
+)
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
@@ -83,8 +89,8 @@ def _judge(
         fail_on=Severity(order.fail_on),
     )
     for doubt in report.doubts:
-        messages.note(doubt)
-    messages.unreadable_lines(denied_files(root, facts.snapshot))
+        note(doubt)
+    unreadable_lines(denied_files(root, facts.snapshot))
     return report
 
 

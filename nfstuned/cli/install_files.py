@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, REFUSED
-from nfstuned.cli.messages import note
+from nfstuned.cli.terminal import note
 from nfstuned.core.image import plan_files
 from nfstuned.host.files.ledger import Ledger
 from nfstuned.host.image_root import ImageRoot

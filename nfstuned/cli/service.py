@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nfstuned.cli import messages
+from nfstuned.cli.terminal import note
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.sinks import EXPORTED
 
@@ -148,7 +148,7 @@ class MetricsCollector:
         except (ValueError, KeyError, IndexError, OverflowError) as error:  # all that the parser raises
             problem = f"it is damaged: {error!r}"
         if problem and problem != self._problem:
-            messages.note(f"{self._path}: no metrics are served: {problem}")
+            note(f"{self._path}: no metrics are served: {problem}")
         self._problem = problem
         yield GaugeMetricFamily(USABLE, HELP[USABLE], value=0 if problem else 1)
         if age_s is not None:
@@ -183,14 +183,14 @@ def exporter_command(listen: str, path: str) -> int:
 
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
-        messages.note(f"--listen {listen}: give an address and a port such as {LISTEN} or [::1]:9814")
+        note(f"--listen {listen}: give an address and a port such as {LISTEN} or [::1]:9814")
         return USAGE
     registry = CollectorRegistry()
     registry.register(MetricsCollector(Root(), path))
     try:
         start_http_server(int(port), host.strip("[]"), registry)
     except (OSError, OverflowError) as error:
-        messages.note(f"--listen {listen}: {error}")
+        note(f"--listen {listen}: {error}")
         return FAILED
     while True:
         signal.pause()

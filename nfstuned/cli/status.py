@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from nfstuned.cli import messages
 from nfstuned.cli.options import format_option
+from nfstuned.cli.terminal import note, unreadable_lines, usable_policy
 from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_stalls
@@ -79,15 +79,15 @@ def status_command(root: Root, form: str) -> int:
       2  the configuration is invalid (the mounts are shown, without targets), a file could not be
          read, but for want of rights (the rest is shown), or wrong usage
     """
-    policy = messages.usable_policy(root)
+    policy = usable_policy(root)
     if policy is None:
-        messages.note("the configuration is invalid: no target is known")
+        note("the configuration is invalid: no target is known")
     snapshot = observe_host(root)
     rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
     writers = status_rules(read_rule_files(root))
-    messages.unreadable_lines(snapshot.problems)
+    unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
-    messages.unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
+    unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     if form == "json":
         sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
     else:

@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nfstuned.cli.messages import terminal_width
 from nfstuned.view.words import shorten
 
 STYLES = {
@@ -54,7 +53,9 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     terminal = sys.stdout.isatty()
     grid, width = rows, WIDE
     if terminal:
-        width = terminal_width()
+        from shutil import get_terminal_size  # noqa: PLC0415 - it loads three compression libraries
+
+        width = get_terminal_size().columns
         grid = fit(columns, rows, header, width)
         # The terminal wraps a row that still does not fit: nothing may be lost.
         width = max(width, _width(columns, grid, header))

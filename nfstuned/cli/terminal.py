@@ -1,19 +1,128 @@
-"""The terminal of a command that changes something: the plan, the question and the result."""
+"""The person at the terminal: notes, progress, and the plan, question and result of a change."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from nfstuned.cli import messages
-from nfstuned.host.network.outside import Outside, Questions
-from nfstuned.model.change import Change
-from nfstuned.model.system import Network
-from nfstuned.view.change import apply_document, cells, summary
-from nfstuned.view.words import Document, to_json
+from nfstuned.errors import ConfigError, ParseError
+from nfstuned.host.root import Root
+from nfstuned.view.words import Document, printable, to_json
+
+if TYPE_CHECKING:
+    from nfstuned.host.network.outside import Outside, Questions
+    from nfstuned.model.change import Change
+    from nfstuned.model.mounts import UnitState
+    from nfstuned.model.policy import Policy
+    from nfstuned.model.system import Network
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal behind stdout, or COLUMNS; 80 where both are missing."""
+    from shutil import get_terminal_size  # noqa: PLC0415 - it loads three compression libraries
+
+    return get_terminal_size().columns
+
+
+def note(line: str) -> None:
+    """Print a line for people."""
+    print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where the command talks
+
+
+def unreadable_lines(problems: Iterable[ParseError]) -> None:
+    """Name each line of a kernel file that was not understood; the same one only once."""
+    for line in dict.fromkeys(str(problem) for problem in problems):
+        note(line)
+
+
+def usable_policy(root: Root) -> Policy | None:
+    """Return the policy in effect; None when it is invalid, its problems named on stderr, one a line."""
+    from nfstuned.host.policy import read_configuration  # noqa: PLC0415 - not all commands have a policy
+
+    try:
+        return read_configuration(root)
+    except ConfigError as error:
+        for problem in error.problems:
+            note(problem)
+        return None
+
+
+_SOON_S = 2.0
+_CLEAR = "\r\x1b[K"
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideWithProgress:
+    """The world beyond files; after 2 s on a terminal it prints the reason of a wait."""
+
+    outside: Outside
+
+    def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
+        """Ask as Outside does."""
+        with _progress(f"asking about {len(questions.names)} names and {len(questions.servers)} servers ..."):
+            return self.outside.ask(questions, offline=offline)
+
+    def pause(self, seconds: float) -> float:
+        """Ask as Outside does."""
+        with _progress(f"looking again {seconds:.0f} s after the first look ..."):
+            return self.outside.pause(seconds)
+
+    def now(self) -> float:
+        """Ask as Outside does."""
+        return self.outside.now()
+
+    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
+        """Ask as Outside does."""
+        with _progress("asking systemd about mounts that are not there ..."):
+            return self.outside.units(names)
+
+    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
+        """Ask as Outside does."""
+        with _progress("asking the journal why mounts failed ..."):
+            return self.outside.failure_reasons(states)
+
+    def kernel_message(self) -> str:
+        """Ask as Outside does."""
+        return self.outside.kernel_message()
+
+
+@contextmanager
+def _progress(text: str) -> Iterator[None]:
+    """Print a text when the block takes longer than _SOON_S, and clear the line afterwards."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from threading import Timer  # noqa: PLC0415 - most checks have nobody to talk to
+
+    written: list[str] = []
+    timer = Timer(_SOON_S, _write, (text, written))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if written:
+            _write(_CLEAR, written)
+
+
+def _write(text: str, written: list[str]) -> None:
+    written.append(text)
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def live_outside(root: Root) -> Outside:
+    """Return the world beyond files."""
+    from nfstuned.host.network.outside import LiveOutside  # noqa: PLC0415 - only commands that ask a network need it
+
+    return LiveOutside(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +131,17 @@ class Terminal:
 
     form: str = "text"
     """ "json" for a document instead of a table."""
-    document: Callable[[Sequence[Change]], Document] = apply_document
+    document: Callable[[Sequence[Change]], Document] | None = None
+    """ "json" prints it; None for the document of `apply`."""
 
-    note = staticmethod(messages.note)
-    unreadable_lines = staticmethod(messages.unreadable_lines)
+    note = staticmethod(note)
+    unreadable_lines = staticmethod(unreadable_lines)
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
         """Ask as Outside does, and print the questions that nobody could answer."""
-        network, unknown = messages.OutsideWithProgress(outside).ask(questions, offline=False)
+        network, unknown = OutsideWithProgress(outside).ask(questions, offline=False)
         for line in unknown:
-            messages.note(line)
+            note(line)
         return network
 
     def show(self, lines: Iterable[str]) -> None:
@@ -51,8 +161,10 @@ class Terminal:
 
     def result(self, changes: Sequence[Change], nothing: str) -> None:
         """Print the document, or a line for each change and their counts, or that there is nothing to do."""
+        from nfstuned.view.change import apply_document, cells, summary  # noqa: PLC0415 - few commands change anything
+
         if self.form == "json":
-            sys.stdout.write(to_json(self.document(changes)) + "\n")
+            sys.stdout.write(to_json((self.document or apply_document)(changes)) + "\n")
         elif changes:
             from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 

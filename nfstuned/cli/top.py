@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from nfstuned.cli.messages import note, terminal_width
+from nfstuned.cli.terminal import note, terminal_width
 from nfstuned.core.samples.rates import make_look
 from nfstuned.core.samples.top import (
     SORTS,

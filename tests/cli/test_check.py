@@ -20,7 +20,7 @@ import pytest
 import xmlschema
 
 from nfstuned.cli import check as checking
-from nfstuned.cli.messages import OutsideWithProgress
+from nfstuned.cli.terminal import OutsideWithProgress
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import CRASHED
 from nfstuned.host.root import Root
@@ -424,7 +424,7 @@ def test_a_wait_is_shown_on_a_terminal_only_when_it_is_long(
             return seconds
 
     def said(seconds: float, soon_s: float) -> str:
-        monkeypatch.setattr("nfstuned.cli.messages._SOON_S", soon_s)
+        monkeypatch.setattr("nfstuned.cli.terminal._SOON_S", soon_s)
         OutsideWithProgress(Slow(Network())).pause(seconds)
         return capsys.readouterr().err
 
