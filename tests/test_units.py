@@ -14,8 +14,8 @@ import pytest
 from nfstuned.cli.service import LISTEN
 from nfstuned.daemon.metrics import EXPORTER as EXPORTER_FOLDER
 from nfstuned.host.files.replace import LOCK
-from nfstuned.host.persist import FILE
 from nfstuned.host.telemetry.journal import Message
+from nfstuned.host.telemetry.sinks import REQUEST
 from nfstuned.parse.etc.settings import PERSISTED
 from tests.lab.kit.unit import allowed
 
@@ -67,8 +67,8 @@ def test_the_sandbox_is_as_tight_as_promised(unit: Path, tenths: int) -> None:
 
 
 def test_the_daemon_and_the_units_name_the_same_file() -> None:
-    assert dict(settings(WATCH))["PathExists"] == f"/{FILE}"
-    assert dict(settings(PERSIST))["ExecStartPre"] == f"/bin/rm -f /{FILE}"
+    assert dict(settings(WATCH))["PathExists"] == f"/{REQUEST}"
+    assert dict(settings(PERSIST))["ExecStartPre"] == f"/bin/rm -f /{REQUEST}"
     assert dict(settings(WATCH))["Unit"] == PERSIST.name
     assert ("Wants", WATCH.name) in settings()
 

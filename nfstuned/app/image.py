@@ -41,16 +41,17 @@ from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
-from nfstuned.host.persist import PATH
 from nfstuned.model.change import IDENTITY, RULE, FileStep, Work, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT, Network
 from nfstuned.parse.etc.installed import digest, encoded, is_file
+from nfstuned.parse.etc.settings import PERSISTED
 from nfstuned.parse.etc.units import read_unit, unit_file
 
 COMMAND = "bake"
+_DROP_IN = PERSISTED[1:]
 RECORD = "etc/nfstuned-baked.json"
 """In /etc itself, which every image has: no folder has to be made that a kill could leave behind."""
 
@@ -85,7 +86,7 @@ def open_image(root: ImageRoot) -> Image:
     """
     root.listing("etc")
     ledger = Ledger(root, RECORD)
-    now = ledger.digests((PATH,))
+    now = ledger.digests((_DROP_IN,))
     ours = frozenset(path for path, values in ledger.known.digests.items() if now[path] in values)
     return Image(root, ledger, now, ours, BareRoot(root.prefix, ours))
 
@@ -200,12 +201,12 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
 
     `service` is whether nfstuned's own will run, which can find out more where the image boots.
     """
-    ours, there = PATH in image.ours, image.now[PATH] is not None
-    text = image.root.read(PATH) if is_file(image.now[PATH]) else ""
+    ours, there = _DROP_IN in image.ours, image.now[_DROP_IN] is not None
+    text = image.root.read(_DROP_IN) if is_file(image.now[_DROP_IN]) else ""
     now = sections(text) if there else {}
     if now is None:
         return refused_sections(FOREIGN), {}
-    own = image.ledger.known.before.get(PATH, "") if ours else text
+    own = image.ledger.known.before.get(_DROP_IN, "") if ours else text
     held = DropIn(sections(own) or {})
     users = section_uses(facts.snapshot, facts.policy)
     answers = from_hosts(image.bare, users.names_to_resolve())  # no name server is asked
@@ -217,5 +218,5 @@ def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict
         wanted = text if there else None
     else:
         wanted = with_sections(after) if after or (there and not ours) else None
-    replaced = {} if ours or not there or wanted == text else {PATH: text}
+    replaced = {} if ours or not there or wanted == text else {_DROP_IN: text}
     return wanted_sections(planned, after, now, wanted), replaced

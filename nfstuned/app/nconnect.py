@@ -21,11 +21,19 @@ from nfstuned.core.nconnect.persist import (
     with_sections,
 )
 from nfstuned.core.nconnect.server import M, Users
-from nfstuned.host.files.replace import LOCK, LinkError, Original, locked, read_original, replace_file
+from nfstuned.host.files.replace import (
+    LOCK,
+    LinkError,
+    Original,
+    locked,
+    read_original,
+    read_own_file,
+    replace_file,
+    write_own_file,
+)
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.host.observe import observe_host
-from nfstuned.host.persist import PATH, load_persisted, write_persisted
 from nfstuned.host.remount import REMOUNT_LOCK, uninterrupted
 from nfstuned.host.tools import new_errors
 from nfstuned.model.change import Change, ChangeKind, Hands, Left, RemountPlan, Sight, settled
@@ -141,7 +149,7 @@ class PersistWay(Way[DropInEdit]):
         """Return the changes; None, reported, where the file cannot be read."""
         nothing = f"Nothing to do: {PERSISTED} is as the profiles ask."
         try:
-            original = load_persisted(self._host.root.path(PATH))
+            original = read_own_file(self._host.root.path(PERSISTED[1:]))
         except OSError as error:
             self._host.dialog.note(f"{PERSISTED}: {error.strerror}")
             return None
@@ -164,7 +172,7 @@ class PersistWay(Way[DropInEdit]):
         """Replace the file, unless it is no longer the one that was read."""
         root, edit = self._host.root, plan.detail
         text = with_sections(edit.sections)
-        problem = write_persisted(root.path(PATH), edit.original, text, root.path(LOCK))
+        problem = write_own_file(root.path(PERSISTED[1:]), edit.original, text, root.path(LOCK))
         if problem:
             return Ended(settled(plan.changes, Result.FAILED, problem))
         return Ended(settled(plan.changes, Result.DONE), (_WRITTEN,))

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 
 from nfstuned.core.policy.endpoint import section_name
-from nfstuned.host.persist import FILE, request_persist
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
+from nfstuned.host.telemetry.sinks import REQUEST, request_persist
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 
@@ -64,6 +64,6 @@ class Persister:
         if self._failed:
             return
         self._failed = True
-        file, reason = self._root.path(FILE), error.strerror or str(error)
+        file, reason = self._root.path(REQUEST), error.strerror or str(error)
         text = f"{file}: {reason}: nconnect of new servers is not persisted"
         self._journal.send(Message.PERSIST_UNASKED, text, Priority.WARNING, file=file, reason=reason)

@@ -9,9 +9,9 @@ import pytest
 
 from nfstuned.daemon import persister
 from nfstuned.daemon.persister import REPEAT_S, Persister
-from nfstuned.host.persist import FILE
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
+from nfstuned.host.telemetry.sinks import REQUEST
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from tests.core.nconnect_hosts import Made, facts
@@ -24,7 +24,7 @@ class Host:
     """A persister, the file that it makes, and what it tells the journal."""
 
     def __init__(self, tree: Path) -> None:
-        self.file = tree / FILE
+        self.file = tree / REQUEST
         self.entries = Entries()
         self.now = 0.0
         self.persister = Persister(Root(str(tree)), self.entries.journal, lambda: self.now)

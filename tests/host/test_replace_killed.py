@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from nfstuned.core.nconnect.persist import sections, with_sections
-from nfstuned.host.files.replace import BACKUP, read_original, replace_file
+from nfstuned.host.files.replace import BACKUP, read_original, read_own_file, replace_file, write_own_file
 from nfstuned.host.files.write import NEW as TEMPORARY
-from nfstuned.host.persist import PATH, load_persisted, write_persisted
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.host.replacing import BEGIN, END, calls, command, kill_at, lock, python
 from tests.tree import put
 
@@ -24,10 +24,10 @@ MODE = 0o640
 _PERSIST = f"""\
 import ctypes, os, sys
 sys.path[:0] = sys.argv[1].split(os.pathsep)
-from nfstuned.host.persist import load_persisted, write_persisted
+from nfstuned.host.files.replace import read_own_file, write_own_file
 path, lock, text = sys.argv[2:]
 os.access("{BEGIN}", os.F_OK)
-problem = write_persisted(path, load_persisted(path), bytes.fromhex(text).decode(), lock)
+problem = write_own_file(path, read_own_file(path), bytes.fromhex(text).decode(), lock)
 os.access("{END}", os.F_OK)
 os.write(2, problem.encode())
 os._exit(bool(problem))
@@ -86,16 +86,16 @@ def test_a_kill_leaves_one_whole_drop_in_or_none(tmp_path: Path, old: bytes) -> 
     def make(tree: Path) -> list[str]:
         (tree / "etc").mkdir(parents=True)
         if old:
-            put(tree / PATH, old)
-        return python(_PERSIST, str(tree / PATH), str(tree / "lock"), new.hex())
+            put(tree / PERSISTED[1:], old)
+        return python(_PERSIST, str(tree / PERSISTED[1:]), str(tree / "lock"), new.hex())
 
     def check(tree: Path) -> bytes:
-        file, lock = tree / PATH, str(tree / "lock")
+        file, lock = tree / PERSISTED[1:], str(tree / "lock")
         text = file.read_text() if file.exists() else ""
         counting = [path.name for path in file.parent.glob("[!.]*.conf")] if file.parent.exists() else []
         assert counting == ([file.name] if text else [])
         assert not text or sections(text) is not None
-        assert write_persisted(str(file), load_persisted(str(file)), with_sections({"again": 2}), lock) == ""
+        assert write_own_file(str(file), read_own_file(str(file)), with_sections({"again": 2}), lock) == ""
         assert sections(file.read_text()) == {"again": 2}
         assert not list(file.parent.glob(".*"))
         return text.encode()

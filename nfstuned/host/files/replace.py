@@ -11,7 +11,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from nfstuned.host.files.write import (
@@ -135,6 +135,32 @@ def create(path: str, data: bytes, lock: str) -> str:
         return Replaced()
 
     return _with_lock(lock, path, change).problem
+
+
+def read_own_file(path: str) -> Original | None:
+    """Return a file of nfstuned's own as it is; None for an absent file.
+
+    Raises OSError: LinkError for a symbolic link, UnusableError for anything but a regular file.
+    """
+    try:
+        return read_original(path)
+    except FileNotFoundError:
+        return None
+
+
+def write_own_file(path: str, original: Original | None, text: str, lock: str) -> str:
+    """Replace the file that was read by a text, or make it; return the obstacle, "" without one.
+
+    No backup stays: only a text that nfstuned wrote may be replaced, so that nobody's words are in it.
+    """
+    data = text.encode("utf-8", "surrogateescape")
+    if original is None:
+        return create(path, data, lock)
+    done = replace_file(original, data, lock)
+    if not done.problem and done.backup is not None:
+        with suppress(OSError):
+            os.unlink(done.backup)
+    return done.problem
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The files of the service: samples, one a line; the metrics; the superblocks that wait for their servers.
+"""The files of the service: samples, one a line; metrics; superblocks that wait; requests to persist.
 
 Samples are on a disk that other programs fill, in a file that others may move or remove. It is opened for
 each batch and closed after it: a file that was moved (logrotate) or removed is simply made again, and nothing
@@ -204,3 +204,16 @@ def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
     """
     make_folders(root.path, dirname(STALLED))
     refresh(root.path(STALLED), stalled_to_json(stalled, next_s).encode())
+
+
+REQUEST = "run/nfstuned/persist"
+"""As in systemd/nfstuned-persist.path; the service takes it away when it begins."""
+
+
+def request_persist(root: Root) -> None:
+    """Ask nfstuned-persist.service to write the drop-in of nfsmount.conf. Raises OSError.
+
+    Once more before it was served is the same.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    os.close(os.open(root.path(REQUEST), flags, 0o600))
