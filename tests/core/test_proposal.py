@@ -75,7 +75,7 @@ def test_a_mount_that_a_proposal_leaves_out_still_decides(tmp_path: Path) -> Non
     assert fault.subject == "new:1"
     assert "the mount would get 1: /mnt/a came first and decided it" in fault.message
     assert fault.remedy == (
-        "put new:1 into /etc/fstab, then sudo umount /mnt/b /mnt/a && sudo mount /mnt/b && "
+        "sudo umount /mnt/b /mnt/a && sudo mount /mnt/b && "
         "sudo mount -t nfs4 -o vers=4,minorversion=1,sec=sys,_netdev,nofail,nconnect=4 "
         "nas1.example.com:/srv/a /mnt/a"
     )
@@ -84,7 +84,7 @@ def test_a_mount_that_a_proposal_leaves_out_still_decides(tmp_path: Path) -> Non
 def test_a_mount_is_told_how_it_comes_to_what_a_proposal_has(tmp_path: Path) -> None:
     line = f"{SOURCE} /mnt/share nfs {OPTIONS},nconnect="
     second = line.replace("sa1", "sa2").replace("/mnt/share", "/mnt/sa2")
-    again = "put new:1 into /etc/fstab, then sudo umount /mnt/share && sudo mount /mnt/share"
+    again = "sudo umount /mnt/share && sudo mount /mnt/share"
     (raised,) = faults("NFS201", proposed(tmp_path / "1", "azure-scenario-1", second + "4 0 0"))
     assert (raised.subject, raised.remedy) == ("/mnt/sa2", again.replace("/mnt/share", "/mnt/sa2"))
     (asked,) = faults("NFS202", proposed(tmp_path / "2", "nconnect-16", line + "8 0 0"))

@@ -18,7 +18,7 @@ from nfstuned.core.nconnect.transport import (
 )
 from nfstuned.model.change import RELOAD_UNITS, quote
 from nfstuned.model.facts import Facts, Identity, Target
-from nfstuned.model.mounts import FSTAB, Asked, Maker
+from nfstuned.model.mounts import Asked, Maker
 from nfstuned.parse.etc.units import unit_name
 from nfstuned.parse.fields import some
 
@@ -161,7 +161,7 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
     )
     devices = list(unseen_superblocks(going, facts))
     unseen = f" (first end every use of {some(devices)}, which umount -l left behind)" if devices else ""
-    return _proposed_first((chief, *others), facts) + text + there + unseen
+    return text + there + unseen
 
 
 def _going(targets: Sequence[Target], facts: Facts, count: int) -> list[Target]:
@@ -181,14 +181,6 @@ def _going(targets: Sequence[Target], facts: Facts, count: int) -> list[Target]:
         before = (mount for mount in facts.nfs if transport_groups(facts).after.get(mount.identity) is target)
         going.update((mount.identity, mount) for mount in (*group, *before))
     return sorted(going.values(), key=depth)
-
-
-def _proposed_first(mounts: Sequence[Target], facts: Facts) -> str:
-    """Return which proposed lines have to be in fstab first: mount(8) does not know them before."""
-    proposed = [
-        line.origin for line in mounts if line.request and line.request.file == facts.proposal != FSTAB
-    ]
-    return f"put {', '.join(proposed)} into {FSTAB}, then " if proposed else ""
 
 
 def unseen_superblocks(mounts: Sequence[Target], facts: Facts) -> tuple[str, ...]:
