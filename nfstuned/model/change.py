@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Protocol
 
-from nfstuned.model.kernel import Mount, MountNode
+from nfstuned.model.kernel import Mount, MountNode, octal_escapes
 from nfstuned.model.mounts import Result, UnitState
 
 IN_IMAGE = "with the image's folder for DIR"
@@ -26,7 +27,7 @@ def quote(text: str) -> str:
     """
     if text.isprintable():
         return shlex.quote(text)
-    return "$'" + "".join(map(_escaped, text)) + "'"
+    return "$'" + octal_escapes(re.sub(r"[\\']", r"\\\g<0>", text)) + "'"
 
 
 def sudo(program: str, *paths: str, image: bool) -> str:
@@ -39,14 +40,6 @@ def sudo(program: str, *paths: str, image: bool) -> str:
 def then_sudo(program: str, *, image: bool, mark: str = ",") -> str:
     """Return the step that makes a running system read a change, after a mark; an image needs none."""
     return "" if image else f"{mark} then sudo {program}"
-
-
-def _escaped(char: str) -> str:
-    if char in "\\'":
-        return "\\" + char
-    if char.isprintable():
-        return char
-    return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 FILES = MappingProxyType(

@@ -297,6 +297,18 @@ class Distribution:
 _OPTION = r'(?:[^",]|"[^"]*(?:"|$))+'
 
 
+def octal_escapes(text: str) -> str:
+    r"""Return a text in which each byte of a character that a terminal does not show is written as `\012`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable()
+        else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
+        for char in text
+    )
+
+
 def parse_options(text: str) -> Options:
     """Return the options in their order; any text is a list of options, so there is no error.
 

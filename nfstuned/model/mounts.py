@@ -227,6 +227,11 @@ class Superblock:
     """The nfs_clients of its network namespace: addresses mean nothing across namespaces."""
     record: Record | None = None
 
+    @property
+    def key(self) -> tuple[str, int | None]:
+        """Its identity: the kernel gives the device number alone to the next superblock at once."""
+        return self.device, self.bdi
+
 
 @dataclass(frozen=True, slots=True)
 class Tunnel:

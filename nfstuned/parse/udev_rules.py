@@ -255,19 +255,15 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
     files: list[UdevFile] = []
     for paths in rule_paths(root):
         apart = [path for path in paths if not (merged and path.startswith(_LIB))] or paths
-        text, unread = _file_text(root, apart[0])
+        text, unread = "", False
+        try:
+            text = root.read(apart[0])
+        except OSError as error:
+            unread = error.errno not in _EMPTY
         hides = tuple("/" + path for path in apart[1:])
         if text or hides or unread:
             files.append(UdevFile("/" + apart[0], text, hides, unread))
     return tuple(files)
-
-
-def _file_text(root: FileTree, path: str) -> tuple[str, bool]:
-    """Return a file's text, "" for a file that udev takes for empty, and whether it could not be read."""
-    try:
-        return root.read(path), False
-    except OSError as error:
-        return "", error.errno not in _EMPTY
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
-from nfstuned.core.policy.decision import decide, wanted_connections
+from nfstuned.core.policy.decision import decide, matcher, wanted_connections
 from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -114,12 +114,12 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy, superblock, look.snapshot)
     if not look.valid:
         decision = replace(decision, kb=None, lower=False)
-    profile = _profile(look.policy, decision.profile) if look.valid else Profile(decision.profile)
+    profile = matcher(look.policy).profile(decision.profile) if look.valid else Profile(decision.profile)
     asked = last_asked(look.intents.of(mount), "nconnect")
     stats = look.snapshot.stanza_of(mount, superblock)
     now = mount.options.number("nconnect") or 1
     stalls = look.stalled.stalls if look.stalled is not None else {}
-    stall = stalls.get((superblock.device, superblock.bdi))
+    stall = stalls.get(superblock.key)
     numbers = nfs_version(mount.fstype, mount.options)
     named = None if numbers is None else version_text(numbers)
     target = wanted_connections(profile, named)
@@ -148,10 +148,3 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         recovering=stall.recovering if stall else False,
         stalled_operations=stall.operations if stall else (),
     )
-
-
-def _profile(policy: Policy, name: str) -> Profile:
-    try:
-        return policy.profile(name)
-    except KeyError:
-        return Profile(name)

@@ -18,7 +18,6 @@ from nfstuned.model.mounts import (
     Maker,
     Request,
     Snapshot,
-    Superblock,
     UnitState,
 )
 from nfstuned.model.policy import WORKLOAD_MARK, Policy, Profile
@@ -37,17 +36,16 @@ def targets(
     its mount is live, because the live mount does not have the proposed options yet.
     """
     intents = Intents(snapshot.requests, snapshot.settings, snapshot.tunnels)
-    live = [
-        *(
-            target
-            for superblock in snapshot.superblocks
-            for target in _targets_of(superblock, snapshot, policy, intents)
-        ),
-        *(
-            _live_target(mount, classify(policy, mount, None, snapshot), policy, intents)
-            for mount in smb_mounts
-        ),
-    ]
+    live: list[Target] = []
+    for superblock in snapshot.superblocks:
+        mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
+        decision = join_decisions(mounts) if mounts else None
+        for mount, classified in mounts:
+            target = _live_target(mount, classified, policy, intents)
+            stats = snapshot.stanza_of(mount, superblock)
+            live.append(replace(target, superblock=superblock, decision=decision, stats=stats))
+    of_smb = ((mount, classify(policy, mount, None, snapshot)) for mount in smb_mounts)
+    live += [_live_target(mount, classified, policy, intents) for mount, classified in of_smb]
     known = {target.request for target in live}
     planned: dict[tuple[str, str], Request] = {}
     """The first request of each mount, which is the request that counts."""
@@ -99,18 +97,6 @@ def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
 def _mount_key(request: Request) -> tuple[str, str]:
     """Return source and mount point without trailing slashes: people write them, the kernel does not."""
     return request.source.rstrip("/"), request.point.rstrip("/")
-
-
-def _targets_of(
-    superblock: Superblock, snapshot: Snapshot, policy: Policy, intents: Intents
-) -> Iterator[Target]:
-    """Yield the mounts of a superblock as targets; all of them have the decision of the superblock."""
-    mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
-    decision = join_decisions(mounts) if mounts else None
-    for mount, classified in mounts:
-        stats = snapshot.stanza_of(mount, superblock)
-        target = _live_target(mount, classified, policy, intents)
-        yield replace(target, superblock=superblock, decision=decision, stats=stats)
 
 
 def _live_target(mount: Mount, classified: Classification, policy: Policy, intents: Intents) -> Target:

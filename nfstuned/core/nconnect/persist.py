@@ -24,7 +24,6 @@ from nfstuned.core.mounts.targets import has_stand_in, targets
 from nfstuned.core.nconnect.server import (
     Id,
     Member,
-    Objection,
     Server,
     Users,
     as_target,
@@ -225,7 +224,10 @@ def _refused(
 ) -> SectionVerdict | None:
     """Return why no name of a server gets a section, as a verdict about any of them; None where each may."""
     for use in server.members:
-        why = _objection(use, facts)
+        target = use.target
+        why = objection(target, facts)
+        if why is None and target.live is not None and target.request is not None:
+            why = objection(replace(target, live=None), facts)  # as it will be made again
         if why is not None:
             fate = Fate.DROP if why.result is Result.SKIPPED else Fate.KEEP
             return SectionVerdict("", count, fate, _of_one(use, why.reason, server), why.result)
@@ -242,14 +244,6 @@ def _refused(
         if reason:
             return SectionVerdict("", count, Fate.KEEP, _of_one(use, reason, server))
     return None
-
-
-def _objection(use: SectionUse, facts: Facts) -> Objection | None:
-    """Return why a mount should not have several connections, as it is or as it will be made again."""
-    why = objection(use.target, facts)
-    if why is None and use.target.live is not None and use.target.request is not None:
-        return objection(replace(use.target, live=None), facts)
-    return why
 
 
 def _unmatched(use: SectionUse, facts: Facts) -> str:

@@ -96,10 +96,7 @@ def name_targets(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Out
 
     Where another superblock has the device number by now, the target keeps its name.
     """
-    names = {
-        (superblock.device, superblock.bdi): superblock_name(superblock)
-        for superblock in snapshot.superblocks
-    }
+    names = {superblock.key: superblock_name(superblock) for superblock in snapshot.superblocks}
     actions = (outcome.action for outcome in outcomes)
     renamed = (
         replace(action, target=names.get((action.device, action.bdi), action.target)) for action in actions

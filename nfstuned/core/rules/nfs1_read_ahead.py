@@ -15,6 +15,7 @@ from nfstuned.core.rules.rule import (
     SAMPLE,
     WARNING,
     Manual,
+    by_superblock,
     enable,
     give_workload,
     name_others,
@@ -108,11 +109,9 @@ def below_page(facts: Facts) -> Iterator[Fault]:
 @rule("NFS108", "read-ahead-shared-conflict", WARNING, needs=(LIVE,), source="fs/nfs/super.c")
 def shared_conflict(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with mounts that ask for different values, each with the mounts that decide."""
-    sharing: dict[tuple[str, int | None], list[Target]] = {}
-    for target, _ in _known_read_aheads(facts):
-        if target.superblock is not None and target.decision is not None and target.decision.conflict:
-            sharing.setdefault((target.superblock.device, target.superblock.bdi), []).append(target)
-    for (device, _), every in sharing.items():
+    known = [target for target, _ in _known_read_aheads(facts)]
+    for every in by_superblock(target for target in known if target.decision and target.decision.conflict):
+        device = every[0].superblock.device if every[0].superblock else ""
         targets = [target for target in every if not target.foreign] or every
         mounts = some([target.subject for target in targets])
         profiles = " and ".join(sorted({target.profile.name for target in targets}))
@@ -234,14 +233,12 @@ def _by_superblock(facts: Facts) -> list[tuple[Target, int, list[Target]]]:
     The mount is the first that a file asks for: no file asks for its binds. The host's own mounts precede
     those of other mount namespaces: their mount points mean nothing here.
     """
-    sharing: dict[tuple[str, int | None], list[tuple[Target, int]]] = {}
-    for target, kb in _known_read_aheads(facts):
-        if target.superblock is not None:
-            sharing.setdefault((target.superblock.device, target.superblock.bdi), []).append((target, kb))
     result = []
-    for mounts in sharing.values():
-        chief, kb = min(mounts, key=lambda pair: (pair[0].foreign, pair[0].request is None))
-        result.append((chief, kb, [target for target, _ in mounts if target is not chief]))
+    for mounts in by_superblock(facts.nfs):
+        chief = min(mounts, key=lambda target: (target.foreign, target.request is None))
+        kb = chief.superblock.read_ahead_kb if chief.superblock is not None else None
+        if kb is not None:
+            result.append((chief, kb, [target for target in mounts if target is not chief]))
     return result
 
 

@@ -24,6 +24,7 @@ from nfstuned.core.rules.rule import (
     KERNEL,
     WARNING,
     Manual,
+    by_superblock,
     name_others,
     out_of_conf,
     place_to_change,
@@ -275,14 +276,9 @@ def _attribute_load(target: Target, facts: Facts) -> str:
 def _once_a_superblock(facts: Facts) -> Iterator[tuple[Target, list[Target]]]:
     """Yield a mount of each superblock and its other mounts: all have the superblock's options.
 
-    The mount is the first that a file asks for. A mount that does not exist yet is yielded by itself.
+    The mount is the first that a file asks for.
     """
-    sharing: dict[tuple[object, ...], list[Target]] = {}
-    for target in facts.nfs:
-        shared = target.superblock
-        key = target.identity if shared is None else (shared.device, shared.bdi)
-        sharing.setdefault(key, []).append(target)
-    for mounts in sharing.values():
+    for mounts in by_superblock(facts.nfs):
         chief = next((target for target in mounts if target.request is not None), mounts[0])
         yield chief, [target for target in mounts if target is not chief]
 

@@ -363,7 +363,7 @@ def stalled(facts: Facts) -> Iterator[Fault]:
     if facts.stalled is None:
         return
     for superblock in facts.snapshot.superblocks:
-        stall = facts.stalled.stalls.get((superblock.device, superblock.bdi))
+        stall = facts.stalled.stalls.get(superblock.key)
         if stall is None or not superblock.mounts:
             continue
         mount = superblock.mounts[0]

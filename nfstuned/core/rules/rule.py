@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.mounts.requests import last_asked
@@ -69,6 +69,15 @@ def where(target: Target) -> str:
 def source_of(profile: Profile, key: str) -> str:
     """Return the address of the page that a key of a profile is from; "" where it has none."""
     return next((source.url for source in profile.sources if key in source.keys), "")
+
+
+def by_superblock(targets: Iterable[Target]) -> list[list[Target]]:
+    """Return the mounts of each superblock; a mount that is only asked for stands alone."""
+    sharing: dict[object, list[Target]] = {}
+    for target in targets:
+        key = target.identity if target.superblock is None else target.superblock.key
+        sharing.setdefault(key, []).append(target)
+    return list(sharing.values())
 
 
 def name_others(others: Sequence[Target]) -> str:

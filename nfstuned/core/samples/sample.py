@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
-from operator import attrgetter, mul
+from operator import mul
 from types import MappingProxyType
 from typing import Any, cast
 
+from nfstuned.model.kernel import octal_escapes
 from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import Clear, mask_secrets
 
@@ -123,17 +124,17 @@ def mean(often: Sequence[float], times: Sequence[float | None]) -> float | None:
     return sum(map(mul, often, times)) / every if every else None
 
 
-def _sum(_: Sequence[float], rates: Sequence[float]) -> float:
-    return sum(rates)
-
-
 def _sum_of_known(_: Sequence[float], rates: Sequence[float | None]) -> float | None:
     known = rates if None not in rates else [rate for rate in rates if rate is not None]
     return sum(cast("Sequence[float]", known)) if known else None
 
 
 _TOGETHER: tuple[Callable[[Sequence[float], Any], float | None], ...] = tuple(
-    mean if field.unit == "ms" else _sum_of_known if field.type == float | None else _sum
+    mean
+    if field.unit == "ms"
+    else _sum_of_known
+    if field.type == float | None
+    else lambda _, rates: sum(rates)
     for field in fields_of(OpRate)
 )
 
@@ -141,14 +142,7 @@ _TOGETHER: tuple[Callable[[Sequence[float], Any], float | None], ...] = tuple(
 def _fields(value: Sample | TransportRate) -> dict[str, object]:
     """Return the fields of a sample or of its transport by their keys, with secrets."""
     table: type = type(value)
-    keys, values_of = _columns(table)
-    return dict(zip(keys, values_of(value), strict=True))
-
-
-@cache
-def _columns(table: type) -> tuple[tuple[str, ...], attrgetter[tuple[object, ...]]]:
-    keys = tuple(field.key for field in fields_of(table))
-    return keys, attrgetter(*keys)
+    return {field.key: getattr(value, field.key) for field in fields_of(table)}
 
 
 def _object(value: Sample | TransportRate) -> dict[str, object]:
@@ -237,14 +231,7 @@ def label(shown: Sample | Counted) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
     first = shown.mount_points[0] if shown.mount_points else shown.device
     others = len(shown.mount_points) - 1
-    name = mask_secrets(first)
-    if not name.isprintable():
-        name = "".join(
-            char
-            if char.isprintable()
-            else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
-            for char in name
-        )
+    name = octal_escapes(mask_secrets(first))
     return f"{name} and {others} more" if others > 0 else name
 
 
