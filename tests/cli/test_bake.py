@@ -126,9 +126,8 @@ def test_folders_that_were_there_stay_and_those_with_something_else_in_them(imag
     image.run("bake")
     image.put("etc/nfsmount.conf.d/60-site.conf", "")
     assert image.run("bake", "--undo").status == 0
-    assert (image.tree / "etc/modprobe.d").is_dir()
-    assert (image.tree / "etc/nfsmount.conf.d/60-site.conf").exists()
-    assert not (image.tree / "etc/systemd").exists()
+    stay = "etc/modprobe.d", "etc/nfsmount.conf.d/60-site.conf"
+    assert [image.has(name) for name in (*stay, "etc/systemd")] == [True, True, False]
 
 
 def test_a_file_that_somebody_changed_since_stays_and_is_named(image: Image) -> None:
@@ -193,19 +192,31 @@ class TestTheService:
         assert found == ["a.target.wants", "b.target.wants", "c.target.requires"]
         assert (folder / "c.target.requires/nfstuned.service").readlink() == Path("/" + MASK)
 
-    def test_without_a_unit_it_names_the_first_step_and_does_the_rest(self, image: Image) -> None:
-        (image.tree / UNIT).unlink()
+    @pytest.mark.parametrize(
+        ("case", "old", "reason"),
+        [
+            (
+                "none",
+                "not installed",
+                "install the package in it, or run nfstuned install-files --root DIR, first",
+            ),
+            ("link", "masked", ""),
+            ("empty", "masked", ""),
+        ],
+    )
+    def test_without_a_unit_or_with_a_mask_it_says_so_and_does_the_rest(
+        self, case: str, old: str, reason: str, image: Image
+    ) -> None:
+        if case == "none":
+            (image.tree / UNIT).unlink()
+        elif case == "link":
+            image.link(MASK, "/dev/null")
+        else:
+            image.put(MASK, "")
         status, (first, *others) = image.actions()
-        assert (status, first["old"], first["outcome"]) == (1, "not installed", "failed")
-        assert "install the package in it, or run nfstuned install-files --root DIR, first" in first["reason"]
+        assert (status, first["old"], first["outcome"]) == (1, old, "failed")
+        assert reason in first["reason"]
         assert {one["outcome"] for one in others} == {"done"}
-        assert not image.has(WANTED)
-
-    @pytest.mark.parametrize("mask", ["link", "empty"])
-    def test_a_mask_is_left_alone(self, mask: str, image: Image) -> None:
-        image.link(MASK, "/dev/null") if mask == "link" else image.put(MASK, "")
-        status, (first, *_) = image.actions()
-        assert (status, first["old"], first["outcome"]) == (1, "masked", "failed")
         assert not image.has(WANTED)
 
     def test_a_service_that_is_started_already_is_not_touched_and_not_taken_back(self, image: Image) -> None:
@@ -260,14 +271,6 @@ class TestDaemonless:
         image.run("bake", "--undo")
         assert everything(image.tree) == before
 
-    def test_a_service_that_a_preset_would_start_is_named_until_it_is_masked(self, image: Image) -> None:
-        image.program("usr/bin/awk")
-        image.put("etc/machine-id", "uninitialized\n")
-        (reason,) = [one["reason"] for one in image.actions("--daemonless")[1] if one["kind"] == "service"]
-        assert reason.endswith("systemctl --root=DIR mask nfstuned.service")
-        image.link(MASK, "/dev/null")
-        assert image.run("bake", "--daemonless").out.startswith("Nothing to do")
-
     def test_undo_takes_no_daemonless(self, image: Image) -> None:
         run = image.run("bake", "--undo", "--daemonless")
         assert (run.status, run.out) == (2, "")
@@ -312,13 +315,6 @@ class TestTheDropIn:
         assert (status, ("nconnect", f"/{DROP_IN}", "failed") in outcomes) == (broken, True)
         image.run("bake", "--undo")
         assert everything(image.tree) == before
-
-    def test_an_old_mount_nfs_gets_one_section(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        image = with_netapp(make("image-debian-12", tmp_path / "old", capsys), b"2.6.2")
-        assert ("nconnect", "10.1.2.5", "skipped") in image.bake()[1]
-        assert image.sections() == {"10.1.2.4": 8}
 
     @pytest.mark.parametrize(
         ("policy", "words", "remedy"),

@@ -15,7 +15,7 @@ from nfstuned.host.telemetry.journal import Journal, Message
 from nfstuned.model.samples import MetricFamily, Point
 from nfstuned.parse.fields import MASK
 from nfstuned.view.metrics import exposition
-from tests.cli.conftest import CONFIG, Host, MakeHost
+from tests.cli.conftest import CONFIG, REPOSITORY, Host, MakeHost
 from tests.parse.test_samples import SAMPLE
 from tests.tree import put
 
@@ -58,62 +58,9 @@ class Secrets:
         return [secret for secret in self.made if secret in text]
 
 
-FSTAB = """\
-# password={}
-10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0
-10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1,password={},sig={} 0 0
-//h/a /mnt/a cifs username=u,password={},vers=3.0 0 0
-//h/b /mnt/b cifs username=u%{},vers=9 0 0
-//u:{}@h/c /mnt/c cifs vers=3.0,pass={} 0 0
-//h/d /mnt/d cifs username=u,password={} {} 0 0
-//h/e /mnt/e cifs username=u,password="{} {}",vers=1 0 0
-//h/f /mnt/f cifs username=u,password={},{},{},vers=3.0 0 0
-//h/g /mnt/g cifs username=u,password={}\\040x,mfsymlink 0 0
-//u:{}@h/h
-//h/i /mnt/i cifs credentials=u:{},vers=3 x 0
-nas:/v?sig={}&x /mnt/j nfs secret={},nconnect=99 0 0
-"""
-MOUNTINFO = """\
-90 28 0:90 / /mnt/k rw shared:9 - cifs //u:{}@h/k rw,vers=3.1.1,username=u,password={},addr=10.0.0.9
-91 28 0:91 / /mnt/l rw shared:9 - nfs4 nas:/v?sig={} rw,vers=4.1,addr=10.0.0.9,password={}
-92 28 0:xx / /mnt/m rw shared:9 - nfs4 nas:/v rw,vers=4.1,password={}
-"""
-UNIT = """\
-[Mount]
-What=//u:{}@h/n
-Where=/mnt/n
-Type=cifs
-Options=username=u,password={},vers=9
-password {}={}
-[Mount password={}
-Environment=PASSWD={}
-"""
-AUTO_MASTER = "/auto /etc/auto.smb password={}\n/other program:/x password={}\nbad password={}\n"
-AUTO_MAP = """\
-a -fstype=cifs,username=u,password={} ://h/a
-b -fstype=cifs,password={} {} nowhere
-c -fstype=nfs4,sig={},nconnect=77 nas:/c?sig={}
-* -fstype=cifs,password={} ://u:{}@h/&
-d "password={}
-  password={}
-"""
-NFSMOUNT = "[ NFSMount_Global_Options ]\npassword={}\nnoequal password={}\n[ Server password={}\n"
-UTAB = (
-    "SRC=//u:{}@h/o TARGET= ATTRS=addr=1,password={}\n"
-    "SRC=nas:/p TARGET=/mnt/p ATTRS=vers=9,addr=1,password={}\n"
-)
-RULES = 'SUBSYSTEM=="bdi", ENV{{password}}="{}", ATTR{{read_ahead_kb}}="password={}"\nPASSWORD="{}"\n'
-PLACES = {
-    "etc/fstab": FSTAB,
-    "proposed": FSTAB,
-    "etc/systemd/system/mnt-n.mount": UNIT,
-    "etc/auto.master": AUTO_MASTER,
-    "etc/auto.smb": AUTO_MAP,
-    "etc/nfsmount.conf": NFSMOUNT,
-    "etc/udev/rules.d/50-x.rules": RULES.replace("{{", "{").replace("}}", "}"),
-    "etc/modprobe.d/nfs.conf": "options nfs password={}\n",
-    "etc/cloud/cloud.cfg.d/x.cfg": "mounts:\n - [ '//h/q', /mnt/q, cifs, 'password={}' ]\n",
-}
+_, *_SECTIONS = re.split(r"(?m)^-- (\S+) --\n", (REPOSITORY / "tests/cli/secrets.txt").read_text())
+PLACES = dict(zip(_SECTIONS[::2], _SECTIONS[1::2], strict=True))
+"""By file, a text with a {} for each secret."""
 SAMPLES_SINCE = "samples --file SAMPLES --since 2020-01-01 --format "
 COMMANDS = [
     *(f"check --offline {more}--format {form}"
@@ -138,11 +85,9 @@ COMMANDS = [
 def planted(host: MakeHost) -> tuple[Host, Secrets]:
     """Return a host with a secret in every place that is read, and these secrets."""
     made, secrets = host("clean"), Secrets()
-    for name, text in PLACES.items():
-        put(made.tree / name, secrets.fill(text))
-    for name, text in (("proc/1/mountinfo", MOUNTINFO), ("run/mount/utab", UTAB)):
-        with (made.tree / name).open("a") as opened:
-            opened.write(secrets.fill(text))
+    for name, text in (*PLACES.items(), ("proposed", PLACES["etc/fstab"])):
+        real = (made.tree / name).read_text() if name.startswith(("proc", "run")) else ""
+        put(made.tree / name, real + secrets.fill(text))
     recent = replace(SAMPLE, time=time.time() - 60, source="SOURCE", mount_points=("/mnt/POINT",))
     line = json.dumps(sample_to_json(recent)).replace("SOURCE", "//u:{}@h/s")
     line = secrets.fill_named(line.replace("/mnt/POINT", "/mnt?sig={}"))
@@ -178,7 +123,7 @@ def test_only_what_is_shown_is_masked(planted: tuple[Host, Secrets]) -> None:
     made, secrets = planted
     made.configure(CONFIG)
     file = made.tree / "etc/fstab"
-    file.write_text("".join(FSTAB.splitlines(keepends=True)[:6]).format(*secrets.made))
+    file.write_text("".join(PLACES["etc/fstab"].splitlines(keepends=True)[:6]).format(*secrets.made))
     mine = file.read_text().splitlines()
     run = made.run("apply", "--fstab", "--yes")
     assert "+10.1.2.4:/vol1" in run.out

@@ -69,10 +69,11 @@ def test_a_bundle_has_them_in_the_files_order_with_comments_between() -> None:
     assert parse_certificates(text, "f") == (ENDS["ended"], ENDS["root"])
 
 
-def test_a_file_without_any_has_none() -> None:
-    assert parse_certificates("", "f") == ()
-    key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
-    assert parse_certificates(key + "no certificate\n", "f") == ()
+@pytest.mark.parametrize(
+    "text", ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\nno certificate\n"]
+)
+def test_a_file_without_any_has_none(text: str) -> None:
+    assert parse_certificates(text, "f") == ()
 
 
 def test_one_that_is_not_understood_stands_in_its_place_and_spoils_no_other() -> None:
@@ -80,6 +81,8 @@ def test_one_that_is_not_understood_stands_in_its_place_and_spoils_no_other() ->
     assert (first, third) == (ENDS["ended"], ENDS["root"])
     assert isinstance(second, ParseError)
     assert second.line == ENDED.count("\n") + 1
+    cut, whole = parse_certificates(f"{ROOT[:200]}\n{ENDED}", "/ca.pem")
+    assert (str(cut), whole) == ("/ca.pem:1: a certificate that does not end", ENDS["ended"])
 
 
 def test_what_openssl_adds_to_a_trusted_one_is_not_taken() -> None:
@@ -91,16 +94,11 @@ def test_one_that_is_cut_off_is_told(text: str) -> None:
     assert why(text) == "/ca.pem:1: a certificate that does not end"
 
 
-def test_the_next_one_counts_after_one_that_is_cut_off() -> None:
-    cut, whole = parse_certificates(f"{ROOT[:200]}\n{ENDED}", "f")
-    assert isinstance(cut, ParseError)
-    assert whole == ENDS["ended"]
-
-
 @pytest.mark.parametrize("size", range(0, 120, 7))
-def test_der_that_is_cut_off_is_told(size: int) -> None:
+def test_der_that_is_cut_off_or_goes_on_is_told(size: int) -> None:
     data = base64.b64decode("".join(ROOT.split("\n")[1:-2]))
     assert "not a certificate: " in why(wrapped(data[:size]))
+    assert "something follows it" in why(wrapped(data + b"\0" * (size + 1)))
 
 
 BEFORE = utc("200101000000Z")
@@ -138,11 +136,6 @@ def test_a_version_is_no_serial_number_and_need_not_be_there() -> None:
     end = utc("491231235959Z")
     assert parse_certificates(certificate(BEFORE, end, version=der(0xA0, b"\2\1\2")), "f") == (ENDS["root"],)
     assert "tag 0xa1 instead of 0x02" in why(certificate(BEFORE, end, version=der(0xA1, b"\2\1\2")))
-
-
-def test_what_follows_a_certificate_in_its_der_is_told() -> None:
-    data = base64.b64decode("".join(ROOT.split("\n")[1:-2]))
-    assert "something follows it" in why(wrapped(data + b"\0"))
 
 
 def test_a_bundle_and_a_certificate_have_a_bound() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
-from nfstuned.host.root import Root
 from nfstuned.model.system import SmbOps, SmbSession
 from nfstuned.parse.proc.cifs import (
     added_smb_operations,
@@ -17,46 +16,15 @@ from nfstuned.parse.proc.cifs import (
     read_smb_sessions,
 )
 from tests.check import hosts
-from tests.tree import put
+from tests.parse.conftest import DATA
+from tests.parse.rows import shown
+from tests.tree import Tree
 
 NEW = hosts.text("smb-clean", "proc/fs/cifs/DebugData")
-HEAD = (
-    "Display Internal CIFS Data Structures for Debugging\n"
-    "---------------------------------------------------\n"
-    "CIFS Version 2.28\n"
-    "Features: DFS,FSCACHE,STATS,DEBUG,ALLOW_INSECURE_LEGACY,CIFS_POSIX,UPCALL(SPNEGO),XATTR,ACL\n"
-    "CIFSMaxBufSize: 16384\n"
-    "Active VFS Requests: 0\n"
-)
-# fs/cifs/cifs_debug.c of Linux 5.5 to 5.11: two servers, the first with a channel, which stands after it.
-OLD = (
-    HEAD
-    + "Servers:\n"
-    + "Number of credits: 8190 Dialect 0x311 signed\n"
-    + "1) Name: 10.10.10.10 Uses: 1 Capability: 0x300067\tSession Status: 1 TCP status: 1 Instance: 1\n"
-    + "\tLocal Users To Server: 1 SecMode: 0x1 Req On Wire: 0 In Send: 0 In MaxReq Wait: 0"
-    + " SessionId: 0x5c0004200000d signed\n\n"
-    + "\tExtra Channels: 1\n"
-    + "\t\tChannel: 2 Number of credits: 8190 Dialect 0x311 TCP status: 1 Instance: 1"
-    + " Local Users To Server: 1 SecMode: 0x1 Req On Wire: 0 In Send: 0 In MaxReq Wait: 0\n\n"
-    + "\tShares:\n"
-    + "\t0) IPC: \\\\sa1\\IPC$ Mounts: 1 DevInfo: 0x0 Attributes: 0x0\n"
-    + "\tPathComponentMax: 0 Status: 1 type: 0 Serial Number: 0x0\n"
-    + "\tShare Capabilities: None\tShare Flags: 0x30\n\ttid: 0x1\tMaximal Access: 0x11f01ff\n\n"
-    + "\t1) \\\\sa1\\my share Mounts: 1 DevInfo: 0x20020 Attributes: 0x8500df\n"
-    + "\tPathComponentMax: 255 Status: 1 type: DISK Serial Number: 0xa3c339a0\n\n"
-    + "\tMIDs:\n\n"
-    + "\tServer interfaces: 2\n"
-    + "\t0)\tSpeed: 10000000000 bps\n\t\tCapabilities: rss \n\t\tIPv4: 10.10.10.10\n\t\t[CONNECTED]\n"
-    + "\t1)\tSpeed: 10000000000 bps\n\t\tCapabilities: \n\t\tIPv4: 10.10.10.11\n"
-    + "Number of credits: 8190 Dialect 0x311\n"
-    + "Number of credits: 8190 Dialect 0x210\n"
-    + "3) Name: 10.10.10.12 Uses: 1 Capability: 0x300067\tSession Status: 1 TCP status: 1 Instance: 1\n"
-    + "\tLocal Users To Server: 1 SecMode: 0x1 Req On Wire: 0 SessionId: 0x10006c000019 encrypted\n"
-    + "\tShares:\n"
-    + "\t0) IPC: none\n\n"
-    + "\t1) \\\\nas\\data Mounts: 1 Type: NTFS DevInfo: 0x20 Attributes: 0x1006f\n"
-)
+SESSION = "SessionId: 0x5c0004200000d"
+OLD = (DATA / "cifs-DebugData-5.5").read_text()
+"""By fs/cifs/cifs_debug.c of Linux 5.5 to 5.11: two servers, the first with a channel after it."""
+HEAD = OLD.partition("Servers:")[0]
 
 
 def only(text: str) -> SmbSession:
@@ -92,23 +60,21 @@ def test_a_channel_that_was_given_up_does_not_count() -> None:
     assert only(text).channels == 2
 
 
-@pytest.mark.parametrize("flag", [" encrypted", " encrypted(gcm256)"])
-def test_the_cipher_may_stand_behind_the_word(flag: str) -> None:
-    session = only(NEW.replace("SessionId: 0x5c0004200000d", f"SessionId: 0x5c0004200000d{flag}"))
-    assert (session.encrypted, session.signed) == (True, False)
-
-
-def test_either_word_of_signing_counts() -> None:
-    server = NEW.replace("Dialect 0x311\nServer cap", "Dialect 0x311 signed\nServer cap")
-    session = NEW.replace("SessionId: 0x5c0004200000d", "SessionId: 0x5c0004200000d signed")
-    assert server != NEW != session
-    assert [only(text).signed for text in (server, session)] == [True, True]
-
-
-def test_credits_are_one_number_or_three() -> None:
-    one = NEW.replace("credits: 8190,1,1", "credits: 8190")
-    assert one != NEW
-    assert only(one) == only(NEW)
+@pytest.mark.parametrize(
+    ("old", "new", "signed", "encrypted"),
+    [
+        (SESSION, f"{SESSION} encrypted", False, True),
+        (SESSION, f"{SESSION} encrypted(gcm256)", False, True),
+        (SESSION, f"{SESSION} signed", True, False),
+        ("Dialect 0x311\nServer cap", "Dialect 0x311 signed\nServer cap", True, False),
+        ("credits: 8190,1,1", "credits: 8190", False, False),
+    ],
+)
+def test_words_behind_a_session_count_and_credits_are_one_number_or_three(
+    old: str, new: str, *, signed: bool, encrypted: bool
+) -> None:
+    assert old in NEW
+    assert only(NEW.replace(old, new)) == replace(only(NEW), signed=signed, encrypted=encrypted)
 
 
 @pytest.mark.parametrize("text", ["", HEAD + "\nServers: \n\t[NONE]\n", HEAD])
@@ -116,26 +82,11 @@ def test_without_servers_there_are_no_sessions(text: str) -> None:
     assert parse_debug_data(text) == ()
 
 
-# cifs_stats_proc_show and smb2_print_stats (fs/smb/client); newer kernels say "since" behind the SMBs.
-SHARE = (
-    "{head}\nSMBs: 120{since}\nBytes read: 8192  Bytes written: 4096\n"
-    "Open files: 0 total (local), 0 open on server\n"
-    "TreeConnects: 1 total 0 failed\nTreeDisconnects: 0 total 0 failed\nCreates: 40 total 3 failed\n"
-    "Closes: 37 total 0 failed\nFlushes: 1 total 0 failed\n"
-    "Reads: 2 total 0 failed\nWrites: 4 total 0 failed\n"
-    "Locks: 0 total 0 failed\nIOCTLs: 1 total 1 failed\nQueryDirectories: 10 total 2 failed\n"
-    "ChangeNotifies: 0 total 0 failed\nQueryInfos: 20 total 0 failed\nSetInfos: 3 total 0 failed\n"
-    "OplockBreaks: 0 sent 0 failed"
-)
-STATS_HEAD = (
-    "Resources in use\nCIFS Session: 1\nShare (unique mount targets): 2\n"
-    "SMB Request/Response Buffer: 1 Pool size: 5\nSMB Small Req/Resp Buffer: 1 Pool size: 30\n"
-    "Operations (MIDs): 0\n\n0 session 0 share reconnects\n"
-    "Total vfs operations: 16 maximum at one time: 2\n\nMax requests in flight: 2\n"
-)
-OLD_STATS = STATS_HEAD + SHARE.format(head=r"1) \\sa1\smb", since="") + "\n"
-NEW_STATS = STATS_HEAD + SHARE.format(
-    head="1) \\\\sa1\\my share\tDISCONNECTED ", since=" since 2026-11-20 12:00:01 UTC"
+OLD_STATS = (DATA / "cifs-Stats-4.19").read_text()
+"""By cifs_stats_proc_show and smb2_print_stats (fs/smb/client)."""
+SHARE = OLD_STATS[OLD_STATS.index("1) ") + 3 :]
+NEW_STATS = OLD_STATS.replace(r"\\sa1\smb", "\\\\sa1\\my share\tDISCONNECTED ").replace(
+    "SMBs: 120", "SMBs: 120 since 2026-11-20 12:00:01 UTC"
 )
 
 
@@ -148,12 +99,7 @@ def test_a_share_that_is_not_connected_keeps_its_name() -> None:
 
 
 def test_sessions_to_one_share_are_added_up_and_others_kept_apart() -> None:
-    text = (
-        OLD_STATS
-        + SHARE.format(head=r"2) \\sa1\smb", since="")
-        + "\n"
-        + SHARE.format(head=r"3) \\b\c", since="")
-    )
+    text = f"{OLD_STATS}2) {SHARE}3) {SHARE}".replace(r"3) \\sa1\smb", r"3) \\b\c")
     assert parse_stats(text) == (SmbOps(r"\\sa1\smb", 220, 12), SmbOps(r"\\b\c", 110, 6))
 
 
@@ -171,39 +117,29 @@ ROWS = (
 )
 
 
-def host(tmp_path: Path, **files: str) -> Root:
-    for name, text in files.items():
-        put(tmp_path / name.replace("__", "/"), text)
-    return Root(str(tmp_path))
+def test_smb_mounts_of_either_type_are_seen_and_no_others(tree: Tree) -> None:
+    tree.write("proc/1/mountinfo", ROWS)
+    mounts, problems = read_smb_mounts(tree.root)
+    assert {mount.point: mount.source for mount in mounts} == {
+        "/mnt/smb": "//sa1/my share",
+        "/mnt/smb3": "//sa1/b",
+    }
+    assert shown(problems) == ["/proc/1/mountinfo:5: not a device number: '0:x'"]
 
 
-def test_smb_mounts_of_either_type_are_seen_and_no_others(tmp_path: Path) -> None:
-    mounts, problems = read_smb_mounts(host(tmp_path, proc__1__mountinfo=ROWS))
-    assert [(mount.point, mount.source) for mount in mounts] == [
-        ("/mnt/smb", "//sa1/my share"),
-        ("/mnt/smb3", "//sa1/b"),
-    ]
-    assert [str(problem) for problem in problems] == ["/proc/1/mountinfo:5: not a device number: '0:x'"]
-
-
-def test_sessions_and_operations_are_the_kernels(tmp_path: Path) -> None:
-    root = host(tmp_path, proc__fs__cifs__DebugData=NEW, proc__fs__cifs__Stats=OLD_STATS)
-    assert [session.channels for session in read_smb_sessions(root)] == [4]
-    assert [one.data for one in read_smb_operations(root)] == [6]
-
-
-def test_without_the_kernels_module_nothing_is_seen(tmp_path: Path) -> None:
-    root = host(tmp_path)
+def test_sessions_and_operations_are_the_kernels_and_without_its_module_none(tree: Tree) -> None:
+    root = tree.root
     assert (read_smb_mounts(root), read_smb_sessions(root), read_smb_operations(root)) == (((), ()), (), ())
+    tree.write("proc/fs/cifs/DebugData", NEW)
+    tree.write("proc/fs/cifs/Stats", OLD_STATS)
+    assert [session.channels for session in read_smb_sessions(tree.root)] == [4]
+    assert [one.data for one in read_smb_operations(tree.root)] == [6]
 
 
-def test_shares_that_came_went_or_were_reset_have_no_difference() -> None:
-    before = (SmbOps("a", 10, 5), SmbOps("gone", 1, 1), SmbOps("reset", 100, 0))
-    after = (SmbOps("a", 30, 6), SmbOps("came", 1, 1), SmbOps("reset", 2, 0))
+def test_shares_that_came_went_or_were_reset_have_no_difference_and_counters_of_32_bits_may_wrap() -> None:
+    before = SmbOps("a", 10, 5), SmbOps("gone", 1, 1), SmbOps("reset", 100, 0)
+    after = SmbOps("a", 30, 6), SmbOps("came", 1, 1), SmbOps("reset", 2, 0)
     assert added_smb_operations(before, after) == (SmbOps("a", 20, 1),)
-
-
-def test_a_difference_is_right_where_counters_of_32_bits_wrapped_in_between() -> None:
-    before = SmbOps("a", (1 << 32) - 5, (1 << 31) - 1), SmbOps("reset", (1 << 31) - 1, 0)
-    after = SmbOps("a", 15, (1 << 31) + 1), SmbOps("reset", 0, 0)
-    assert added_smb_operations(before, after) == (SmbOps("a", 20, 2),)
+    full = SmbOps("a", (1 << 32) - 5, (1 << 31) - 1), SmbOps("reset", (1 << 31) - 1, 0)
+    wrapped = SmbOps("a", 15, (1 << 31) + 1), SmbOps("reset", 0, 0)
+    assert added_smb_operations(full, wrapped) == (SmbOps("a", 20, 2),)

@@ -46,17 +46,9 @@ def mounts(text: str) -> list[tuple[int, tuple[str | None, ...]]]:
     return [(entry.line, entry.fields) for entry in found]
 
 
-def test_lists_in_brackets() -> None:
-    share = (
-        "//sa1.file.core.windows.net/share",
-        "/srv/share",
-        "cifs",
-        "vers=3.1.1,credentials=/etc/smb.cred",
-    )
-    assert mounts(FLOW) == [(4, (*NAS, "0", "0")), (5, (*share, None, None))]
-
-
-def test_lists_of_dashes() -> None:
+def test_lists_in_brackets_and_of_dashes() -> None:
+    share, options = "//sa1.file.core.windows.net/share", "vers=3.1.1,credentials=/etc/smb.cred"
+    assert mounts(FLOW) == [(4, (*NAS, "0", "0")), (5, (share, "/srv/share", "cifs", options, None, None))]
     assert mounts(DASHES) == [(2, NAS), (7, ("nas:/two", "/two # words"))]
     assert parse_cloud(DASHES, "f").defaults == ("None", "None", "auto", "defaults,nofail", "0", "2")
 
@@ -65,8 +57,8 @@ def test_lists_of_dashes() -> None:
     ("text", "expected"),
     [
         (
-            "mounts: [[nas:/vol, /data], [nas:/two, /two, nfs]]\n",
-            [("nas:/vol", "/data"), ("nas:/two", "/two", "nfs")],
+            "mounts: [[nas:/vol, /data], [nas:/b, /b, nfs]]\n",
+            [("nas:/vol", "/data"), ("nas:/b", "/b", "nfs")],
         ),
         ("mounts:\n  [\n   [ nas:/vol,\n     /data ],\n  ]\n", [("nas:/vol", "/data")]),
         ("mounts:\n - [nas:/vol, '/it''s', \"a\\\\b\"]\n", [("nas:/vol", "/it's", "a\\b")]),

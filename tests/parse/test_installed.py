@@ -14,6 +14,10 @@ BAKED = Installed(
 )
 
 
+def shaped(files: str, folders: str = "[]", before: str = "{}") -> str:
+    return f'{{"schema": "nfstuned.installed/1", "files": {files}, "folders": {folders}, "before": {before}}}'
+
+
 @pytest.mark.parametrize("installed", [LIST, BAKED, Installed()])
 def test_a_list_is_read_back_as_it_was_written(installed: Installed) -> None:
     assert parse_installed(render_installed(installed), "list") == installed
@@ -47,18 +51,18 @@ def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
     [
         "[]",
         "{}",
-        '{"schema": "nfstuned.installed/2", "files": {}, "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": [], "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": {"a": []}, "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": {"a": ["0"]}, "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": {"a": "aa"}, "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": {"a": ["-> "]}, "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": {"a": 1}}',
-        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": []}',
-        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [1]}',
-        '{"schema": "nfstuned.installed/1", "files": {"\\ud800": ["-> a"]}, "folders": []}',
-        '{"schema": "nfstuned.installed/1", "files": {}, "folders": ["\\ud800"]}',
-        '{"schema": "nfstuned.installed/1", "files": {}, "folders": [], "before": {"a": "\\ud800"}}',
+        shaped("{}").replace("/1", "/2"),
+        shaped("[]"),
+        shaped('{"a": []}'),
+        shaped('{"a": ["0"]}'),
+        shaped('{"a": "aa"}'),
+        shaped('{"a": ["-> "]}'),
+        shaped('{"\\ud800": ["-> a"]}'),
+        shaped("{}", folders="[1]"),
+        shaped("{}", folders='["\\ud800"]'),
+        shaped("{}", before='{"a": 1}'),
+        shaped("{}", before="[]"),
+        shaped("{}", before='{"a": "\\ud800"}'),
     ],
 )
 def test_a_list_of_another_shape_is_refused(text: str) -> None:

@@ -25,6 +25,16 @@ cut off
 """
 
 
+SHELL = r"""
+# a comment
+not an assignment
+ID="rocky"
+ID_LIKE='rhel  centos fedora'
+PRETTY_NAME="a \"b\" \$c \\ \`d\` \e"
+VERSION_ID=9.4
+BROKEN="x"""
+
+
 @pytest.mark.parametrize(
     ("text", "count"), [("0\n", 1), ("0-3,7\n", 5), ("0-15", 16), ("", None), ("x", None), ("0-", None)]
 )
@@ -72,26 +82,16 @@ def test_a_real_distribution_is_read(captured: Captured) -> None:
     )
 
 
-def test_quotes_and_escapes_are_those_of_the_shell() -> None:
-    text = r"""
-# a comment
-not an assignment
-ID="rocky"
-ID_LIKE='rhel  centos fedora'
-PRETTY_NAME="a \"b\" \$c \\ \`d\` \e"
-VERSION_ID=9.4
-BROKEN="x"""
-    assert parse_os_release(text) == Distribution(
-        "rocky", "9.4", 'a "b" $c \\ `d` \\e', ("rhel", "centos", "fedora")
-    )
-
-
-def test_a_single_quoted_value_has_no_escapes_and_an_empty_one_is_empty() -> None:
-    assert parse_os_release("PRETTY_NAME='a\\\\b'\nVERSION_ID=\nID=''\n") == Distribution("", "", "a\\\\b")
-
-
-def test_an_empty_file_has_the_defaults() -> None:
-    assert parse_os_release("") == Distribution("linux", "", "Linux")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (SHELL, Distribution("rocky", "9.4", 'a "b" $c \\ `d` \\e', ("rhel", "centos", "fedora"))),
+        ("PRETTY_NAME='a\\\\b'\nVERSION_ID=\nID=''\n", Distribution("", "", "a\\\\b")),
+        ("", Distribution("linux", "", "Linux")),
+    ],
+)
+def test_quotes_and_escapes_are_those_of_the_shell(text: str, expected: Distribution) -> None:
+    assert parse_os_release(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,26 +112,23 @@ def test_a_module_is_known_by_its_file(file: str, name: str) -> None:
     assert module_name(file) == name
 
 
-def test_modules_of_depmod_and_of_the_kernel_itself_are_read_alike() -> None:
-    dep = (
-        "kernel/fs/nfs/nfs.ko.xz: kernel/fs/lockd/lockd.ko.xz kernel/net/sunrpc/sunrpc.ko.xz\n"
-        "/lib/modules/5.4.0/updates/dkms/cifs.ko:\n"
-    )
-    assert parse_modules(dep) == {
-        "nfs": "kernel/fs/nfs/nfs.ko.xz",
-        "cifs": "/lib/modules/5.4.0/updates/dkms/cifs.ko",
-    }
-    assert parse_modules("kernel/fs/nfs/nfsv4.ko\nkernel/fs/ext4/ext4.ko\n") == {
-        "nfsv4": "kernel/fs/nfs/nfsv4.ko",
-        "ext4": "kernel/fs/ext4/ext4.ko",
-    }
-
-
-def test_a_file_that_is_cut_off_or_damaged_gives_what_is_whole() -> None:
-    assert parse_modules("kernel/fs/nfs/nfs.ko: kernel/a.ko\nkernel/fs/nfs/nfsv4.k") == {
-        "nfs": "kernel/fs/nfs/nfs.ko"
-    }
-    assert parse_modules("\0\udcff\n\n:\n") == {}
+@pytest.mark.parametrize(
+    ("text", "modules"),
+    [
+        ("kernel/fs/nfs/nfs.ko.xz: kernel/fs/lockd/lockd.ko.xz\n", {"nfs": "kernel/fs/nfs/nfs.ko.xz"}),
+        ("/lib/modules/5.4.0/updates/cifs.ko:\n", {"cifs": "/lib/modules/5.4.0/updates/cifs.ko"}),
+        (
+            "kernel/fs/nfs/nfsv4.ko\nkernel/fs/ext4/ext4.ko\n",
+            {"nfsv4": "kernel/fs/nfs/nfsv4.ko", "ext4": "kernel/fs/ext4/ext4.ko"},
+        ),
+        ("kernel/fs/nfs/nfs.ko: kernel/a.ko\nkernel/fs/nfs/nfsv4.k", {"nfs": "kernel/fs/nfs/nfs.ko"}),
+        ("\0\udcff\n\n:\n", {}),
+    ],
+)
+def test_modules_of_depmod_and_of_the_kernel_itself_are_read_as_far_as_they_are_whole(
+    text: str, modules: dict[str, str]
+) -> None:
+    assert parse_modules(text) == modules
 
 
 def test_of_a_configuration_only_choices_count() -> None:

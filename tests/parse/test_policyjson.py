@@ -47,12 +47,7 @@ def test_a_policy_survives_the_way_through_json(policy: Policy) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "[]",
-        "{}",
-        "3",
-        '{"profiles": 3}',
-        '{"profiles": [{}]}',
+        *("", "[]", "{}", "3", '{"profiles": 3}', '{"profiles": [{}]}'),
         '{"profiles": [], "assignments": [], "files": [], "x": 1}',
     ],
 )

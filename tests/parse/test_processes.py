@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,40 @@ from nfstuned.parse.proc.processes import (
 )
 from tests.tree import put
 
+MAPS = """\
+55b0a592d000-55b0a592f000 r--p 00000000 fe:00 247278                     /usr/bin/head
+7f0000000000-7f0000001000 rw-s 00000000 00:2b 12                         /mnt/a/b c (deleted)
+7f0000001000-7f0000002000 rw-s 00001000 00:2b 13                         /mnt/a/other
+7f0000002000-7f0000003000 rw-p 00000000 00:00 0                          [heap]
+7f0000003000-7f0000004000 rw-p 00000000 00:00 0
+"""
+SWAPS = """\
+Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority
+/mnt/a/swap\\040file                     file\t\t1048572\t\t0\t\t-2
+/dev/sda2                               partition\t1048572\t\t0\t\t-3
+"""
+SOCKETS = """\
+Num       RefCount Protocol Flags    Type St Inode Path
+000000003e98976b: 00000003 00000000 00000000 0001 03   559
+00000000c117bb01: 00000002 00000000 00010000 0001 01   560 /mnt/a/the socket
+00000000c117bb02: 00000002 00000000 00010000 0001 01 12345 @abstract
+"""
 
-def test_an_open_file_names_its_mount() -> None:
-    assert parse_mount_id("pos:\t0\nflags:\t0100000\nmnt_id:\t64\nino:\t3\n") == 64
-    assert parse_mount_id("pos:\t0\n") is None
+
+@pytest.mark.parametrize(
+    ("parse", "text", "expected"),
+    [
+        (parse_mount_id, "pos:\t0\nflags:\t0100000\nmnt_id:\t64\nino:\t3\n", 64),
+        (parse_mount_id, "pos:\t0\n", None),
+        (parse_mapped, MAPS, {"254:0": "/usr/bin/head", "0:43": "/mnt/a/b c (deleted)"}),
+        (parse_swaps, SWAPS, ("/mnt/a/swap file",)),
+        (parse_exports, "# Version 1.1\n# Path Client\n/mnt/a\\040b\t*(rw,sync)\n", ("/mnt/a b",)),
+        (parse_exports, "/srv/a\t*(rw,sync)\n/srv/a\t10.0.0.0/8(ro)\n", ("/srv/a",)),
+        (parse_unix, SOCKETS, ("/mnt/a/the socket",)),
+    ],
+)
+def test_uses_of_a_mount_are_read(parse: Callable[[str], object], text: str, expected: object) -> None:
+    assert parse(text) == expected
 
 
 def test_this_process_says_so_of_its_own_files() -> None:
@@ -40,42 +71,6 @@ def test_this_process_says_so_of_its_own_files() -> None:
     rows = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     assert [row[4] for row in rows if int(row[0]) == said] == ["/proc"]
     assert mapped
-
-
-def test_mapped_files_are_known_by_their_device() -> None:
-    text = (
-        "55b0a592d000-55b0a592f000 r--p 00000000 fe:00 247278                     /usr/bin/head\n"
-        "7f0000000000-7f0000001000 rw-s 00000000 00:2b 12                         /mnt/a/b c (deleted)\n"
-        "7f0000001000-7f0000002000 rw-s 00001000 00:2b 13                         /mnt/a/other\n"
-        "7f0000002000-7f0000003000 rw-p 00000000 00:00 0                          [heap]\n"
-        "7f0000003000-7f0000004000 rw-p 00000000 00:00 0 \n"
-    )
-    assert parse_mapped(text) == {"254:0": "/usr/bin/head", "0:43": "/mnt/a/b c (deleted)"}
-
-
-def test_swap_files_and_not_partitions() -> None:
-    text = (
-        "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
-        "/mnt/a/swap\\040file                     file\t\t1048572\t\t0\t\t-2\n"
-        "/dev/sda2                               partition\t1048572\t\t0\t\t-3\n"
-    )
-    assert parse_swaps(text) == ("/mnt/a/swap file",)
-
-
-def test_exports_of_the_kernel_and_of_exportfs() -> None:
-    kernel = "# Version 1.1\n# Path Client(Flags) # IPs\n/mnt/a\\040b\t*(rw,no_root_squash,sync)\n"
-    etab = "/srv/a\t*(rw,sync)\n/srv/a\t10.0.0.0/8(ro)\n"
-    assert (parse_exports(kernel), parse_exports(etab)) == (("/mnt/a b",), ("/srv/a",))
-
-
-def test_bound_sockets() -> None:
-    text = (
-        "Num       RefCount Protocol Flags    Type St Inode Path\n"
-        "000000003e98976b: 00000003 00000000 00000000 0001 03   559\n"
-        "00000000c117bb01: 00000002 00000000 00010000 0001 01   560 /mnt/a/the socket\n"
-        "00000000c117bb02: 00000002 00000000 00010000 0001 01 12345 @abstract\n"
-    )
-    assert parse_unix(text) == ("/mnt/a/the socket",)
 
 
 def test_the_layers_of_an_overlay() -> None:
@@ -132,11 +127,8 @@ def test_another_program_with_the_number_of_a_tunnel_that_ended_is_none(tmp_path
 def test_a_file_without_the_number_of_a_process_names_none(text: str, tmp_path: Path) -> None:
     process(tmp_path, 70, (HZ, 0))
     assert read_tunnel_threads(named(tmp_path, text), PID_FILE) is None
-
-
-def test_a_tunnel_without_such_a_file_has_no_threads(tmp_path: Path) -> None:
-    assert read_tunnel_threads(Root(str(tmp_path)), "") is None
-    assert read_tunnel_threads(Root(str(tmp_path)), PID_FILE) is None
+    assert read_tunnel_threads(named(tmp_path, "70"), "") is None
+    assert read_tunnel_threads(named(tmp_path, "70"), "/run/gone.pid") is None
 
 
 def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
@@ -167,9 +159,11 @@ def test_without_the_clock_nothing_is_known(tmp_path: Path) -> None:
     assert read_tunnel_threads(root, PID_FILE) is None
 
 
-@pytest.mark.parametrize("text", ["", "70 (stunnel", "70 (stunnel) S 1 2", f"70 (stunnel) {BEFORE} 5 x"])
-def test_what_is_no_line_of_stat_has_no_time(text: str) -> None:
-    assert parse_processor_ticks(text) is None
+@pytest.mark.parametrize("text", ["", "70", "70 (stunnel", "70 (stunnel)"])
+def test_what_is_no_line_of_stat_has_neither_a_state_nor_a_time(text: str) -> None:
+    assert (parse_state(text)[1], parse_processor_ticks(text)) == ("", None)
+    for more in ("S 1 2", f"{BEFORE} 5 x"):
+        assert parse_processor_ticks(f"70 (stunnel) {more}") is None
 
 
 NODES = "36 1 0:43 / /mnt/a rw - nfs4 nas:/a rw\n37 1 0:44 / /mnt/b rw - nfs4 nas:/b rw\n"
@@ -201,8 +195,3 @@ def test_a_program_that_waits_is_named_with_the_superblocks_that_it_has_files_of
 def test_of_a_process_that_has_just_ended_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "proc/7/task/7").mkdir(parents=True)
     assert read_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}
-
-
-@pytest.mark.parametrize("text", ["", "12", "12 (sh", "12 (sh)"])
-def test_what_is_no_line_of_stat_is_no_state(text: str) -> None:
-    assert parse_state(text)[1] == ""

@@ -19,9 +19,11 @@ from nfstuned.parse.etc.settings import (
     read_nfs_utils,
     read_writers,
 )
+from tests.parse.rows import shown
 from tests.tree import Tree, put
 
 FILE = "/etc/nfsmount.conf"
+CRASH = "a section without a name makes mount.nfs crash: "
 # The examples of nfs-utils' own nfsmount.conf, its comments apart.
 REAL = """\
 # see nfsmount.conf(5) for details
@@ -70,10 +72,8 @@ def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
     ],
 )
 def test_a_value_ends_where_mount_nfs_ends_it(line: str, value: str) -> None:
-    assert parse_nfsmount(f"[s]\n{line}\nb=1\n") == (
-        setting("a", value, 2),
-        setting("b", "1", 3 + line.count("\n")),
-    )
+    after = setting("b", "1", 3 + line.count("\n"))
+    assert parse_nfsmount(f"[s]\n{line}\nb=1\n") == (setting("a", value, 2), after)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,9 @@ def test_the_name_of_a_section_stands_in_quotes(header: str, section: str, argum
     ("line", "message"),
     [
         ("[ Server", "a section without a closing bracket: '[ Server'"),
-        ("[ Server ]", "a section without a name makes mount.nfs crash: '[ Server ]'"),
-        ("[ MountPoint ]", "a section without a name makes mount.nfs crash: '[ MountPoint ]'"),
-        (
-            '[ Server "[fd00::10]" ]',
-            "a section without a name makes mount.nfs crash: '[ Server \"[fd00::10]'",
-        ),
+        ("[ Server ]", f"{CRASH}'[ Server ]'"),
+        ("[ MountPoint ]", f"{CRASH}'[ MountPoint ]'"),
+        ('[ Server "[fd00::10]" ]', f"{CRASH}'[ Server \"[fd00::10]'"),
         ('[ Other "x ]', "a section's name without a closing quote: '[ Other \"x ]'"),
         ("nconnect 4", "neither a section nor an assignment: 'nconnect 4'"),
         ('a="4', "a quote that does not close: '\"4'"),
@@ -108,46 +105,42 @@ def test_the_name_of_a_section_stands_in_quotes(header: str, section: str, argum
     ],
 )
 def test_what_mount_nfs_passes_over_is_located_and_the_rest_survives(line: str, message: str) -> None:
-    before, error, after = parse_nfsmount(f"[s]\na=1\n{line}\n[s]\nb=2\n")
-    assert (before, after) == (setting("a", "1", 2), setting("b", "2", 5))
+    found = shown(parse_nfsmount(f"[s]\na=1\n{line}\n[s]\nb=2\n"))
+    assert found == [setting("a", "1", 2), f"{FILE}:3: {message}", setting("b", "2", 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("a=1\n", 1, "outside of a section"),
+        ("[s]\na=1\nb=2", 3, "does not end"),
+        ("[s]\na=1\nb=2 \\\n", 3, "does not end"),
+        ("[s]\na=1\n[t", 3, "does not end"),
+    ],
+)
+def test_a_last_line_without_an_end_and_what_stands_outside_of_a_section_do_not_count(
+    text: str, line: int, problem: str
+) -> None:
+    *others, error = parse_nfsmount(text)
+    assert others == [setting("a", "1", 2)][: line - 1]
     assert isinstance(error, ParseError)
-    assert str(error) == f"{FILE}:3: {message}"
-
-
-def test_assignments_outside_of_a_section_do_not_count() -> None:
-    (error,) = parse_nfsmount("a=1\n")
-    assert isinstance(error, ParseError)
-    assert "outside of a section" in error.message
-
-
-@pytest.mark.parametrize("last", ["b=2", "b=2 \\\n", "[t"])
-def test_a_last_line_that_does_not_end_does_not_count(last: str) -> None:
-    first, error = parse_nfsmount(f"[s]\na=1\n{last}")
-    assert first == setting("a", "1", 2)
-    assert isinstance(error, ParseError)
-    assert (error.line, "does not end" in error.message) == (3, True)
+    assert (error.line, problem in error.message) == (line, True)
 
 
 def test_nothing_after_a_nul_is_read() -> None:
     assert parse_nfsmount("[s]\na=1\n\0b=2\n") == (setting("a", "1", 2),)
 
 
-def test_an_included_file_starts_in_the_section_that_names_it() -> None:
-    (first, second) = parse_nfsmount('[ Server "nas" ]\ninclude = more.conf\nINCLUDE=-/run/x\n')
-    where = {"section": "server", "argument": "nas", "file": FILE, "line": 2}
-    assert first == ConfInclude("more.conf", optional=False, **where)  # type: ignore[arg-type]  # of mixed types
-    assert isinstance(first, ConfInclude)
-    assert isinstance(second, ConfInclude)
-    assert (included(first), included(second)) == ("/etc/more.conf", "/run/x")
-    assert second.optional
-    assert parse_nfsmount("a=1\n", FILE, first.section, first.argument) == (
-        setting("a", "1", 1, "server", "nas"),
-    )
-
-
-def test_an_include_does_not_leave_the_root() -> None:
-    include = ConfInclude("../../../x", optional=False, section="s", argument=None, file=FILE, line=1)
-    assert included(include) == "/x"
+def test_an_included_file_starts_in_the_section_that_names_it_and_does_not_leave_the_root() -> None:
+    text = '[ Server "nas" ]\ninclude = more.conf\nINCLUDE=-/run/x\ninclude=../../../x\n'
+    found = [row for row in parse_nfsmount(text) if isinstance(row, ConfInclude)]
+    assert [(included(row), row.optional, row.line) for row in found] == [
+        ("/etc/more.conf", False, 2),
+        ("/run/x", True, 3),
+        ("/x", False, 4),
+    ]
+    inner = parse_nfsmount("a=1\n", FILE, found[0].section, found[0].argument)
+    assert inner == (setting("a", "1", 1, "server", "nas"),)
 
 
 def test_drop_ins_are_read_in_the_order_of_versions() -> None:
@@ -171,7 +164,6 @@ AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"
     ("said", "version"),
     [
         (b"(linux nfs-utils 2.6.2)\n", (2, 6, 2)),
-        (b"(linux nfs-utils 2.8.3)\n", (2, 8, 3)),
         (b"(linux nfs-utils 2.8.3-rc1)\n", (2, 8, 3)),
         (b"(linux nfs-utils 2.10)\n", (2, 10)),
         (b"(linux nfs-utils)\n", None),
@@ -179,12 +171,11 @@ AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"
         (b"since nfs-utils version 1.0.x\n", None),
     ],
 )
-def test_the_version_is_that_which_it_prints(said: bytes, version: tuple[int, ...] | None) -> None:
+def test_the_version_is_that_which_it_prints_and_it_reads_drop_ins_if_it_has_the_function(
+    said: bytes, version: tuple[int, ...] | None
+) -> None:
     assert parse_mount_nfs(BEFORE + said + AFTER) == NfsUtils(version, drop_ins=True)
-
-
-def test_one_without_the_function_reads_no_drop_ins() -> None:
-    assert parse_mount_nfs(BEFORE + b"(linux nfs-utils 2.3.3)\n") == NfsUtils((2, 3, 3))
+    assert parse_mount_nfs(BEFORE + said) == NfsUtils(version)
 
 
 def test_another_program_tells_nothing() -> None:
@@ -192,30 +183,25 @@ def test_another_program_tells_nothing() -> None:
 
 
 def test_the_first_that_keeps_sections_apart_is_2_8_3() -> None:
-    versions = [(2, 6, 2), (2, 8), (2, 8, 2), (2, 8, 3), (2, 9), (2, 10, 1), (3, 0)]
-    apart = [one for one in versions if NfsUtils(one).keeps_sections_apart]
-    assert apart == [(2, 8, 3), (2, 9), (2, 10, 1), (3, 0)]
+    versions = (2, 6, 2), (2, 8), (2, 8, 2), (2, 8, 3), (2, 9), (2, 10, 1), (3, 0)
+    assert tuple(one for one in versions if NfsUtils(one).keeps_sections_apart) == versions[3:]
     assert not NfsUtils(None).keeps_sections_apart
-
-
-def test_its_name_is_for_people() -> None:
     assert (NfsUtils((2, 6, 2)).name, NfsUtils().name) == ("mount.nfs 2.6.2", "mount.nfs")
 
 
 PROGRAM = b"\x7fELF\0%s: (linux nfs-utils 2.6.2)\n\0conf_init_dir: %s\0"
 
 
-def test_it_is_that_of_sbin(tmp_path: Path) -> None:
+def test_it_is_that_of_sbin_or_none(tmp_path: Path) -> None:
+    folder = tmp_path / "sbin/mount.nfs"
+    assert read_nfs_utils(Root(str(tmp_path))) is None
+    folder.mkdir(parents=True)
+    assert read_nfs_utils(Root(str(tmp_path))) is None
+    folder.rmdir()
     put(tmp_path / "usr/sbin/mount.nfs", PROGRAM)
     assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
-    put(tmp_path / "sbin/mount.nfs", PROGRAM.replace(b"2.6.2", b"2.8.3"))
+    put(folder, PROGRAM.replace(b"2.6.2", b"2.8.3"))
     assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
-
-
-def test_without_one_nothing_is_known(tmp_path: Path) -> None:
-    assert read_nfs_utils(Root(str(tmp_path))) is None
-    (tmp_path / "sbin/mount.nfs").mkdir(parents=True)
-    assert read_nfs_utils(Root(str(tmp_path))) is None
 
 
 TUNED = """\
@@ -229,37 +215,32 @@ include=throughput-performance
 readahead=>4096
 ; nothing
 """
+NAME = "AZNFS_READ_AHEAD_KB"
 AZNFS = '# Read ahead size in KB defaults to 16384.\nAZNFS_READ_AHEAD_KB="${AZNFS_READ_AHEAD_KB:-16384}"\n'
 
 
 def test_assignments_keep_their_section_their_case_and_their_line() -> None:
-    assert tuple(parse_ini(TUNED, "/f")) == (
-        Setting("main", None, "include", "throughput-performance", "/f", 2),
-        Setting("sysfs", None, "/sys/class/bdi/0:*/read_ahead_kb", "4096", "/f", 6),
-        Setting("disk", None, "readahead", ">4096", "/f", 8),
+    assert tuple(parse_ini(f"a=b\n{TUNED}word\nx==y=z\n", "/f")) == (
+        Setting("main", None, "include", "throughput-performance", "/f", 3),
+        Setting("sysfs", None, "/sys/class/bdi/0:*/read_ahead_kb", "4096", "/f", 7),
+        Setting("disk", None, "readahead", ">4096", "/f", 9),
+        Setting("disk", None, "x", "=y=z", "/f", 12),
     )
 
 
-def test_what_stands_before_a_section_and_what_assigns_nothing_is_left_out() -> None:
-    assert tuple(parse_ini("a=b\n[s]\nword\nx==y=z\n", "/f")) == (Setting("s", None, "x", "=y=z", "/f", 4),)
-
-
-def test_the_default_of_aznfs_is_found_with_its_line() -> None:
-    expected = Setting("aznfs", None, "AZNFS_READ_AHEAD_KB", "16384", "/f", 2)
-    assert parse_aznfs(AZNFS, "/f", "aznfs") == expected
-
-
-def test_of_an_environment_the_last_line_counts_and_comments_do_not() -> None:
-    text = (
-        "AZNFS_READ_AHEAD_KB=1\nAZNFS_READ_AHEAD_KB='2'\n#AZNFS_READ_AHEAD_KB=3\nMY_AZNFS_READ_AHEAD_KB=4\n"
-    )
-    found = parse_aznfs(text, "/etc/environment", "aznfs")
-    assert found is not None
-    assert (found.value, found.line) == ("2", 2)
-
-
-def test_what_is_no_number_is_no_setting() -> None:
-    assert parse_aznfs("AZNFS_READ_AHEAD_KB=big\nAZNFS_READ_AHEAD_KB=\n", "/f", "aznfs") is None
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (AZNFS, ("16384", 2)),
+        (f"{NAME}=1\n{NAME}='2'\n#{NAME}=3\nMY_{NAME}=4\n", ("2", 2)),
+        (f"{NAME}=big\n{NAME}=\n", None),
+    ],
+)
+def test_of_aznfs_the_last_number_counts_and_comments_do_not(
+    text: str, found: tuple[str, int] | None
+) -> None:
+    setting = Setting("aznfs", None, NAME, found[0], "/f", found[1]) if found else None
+    assert parse_aznfs(text, "/f", "aznfs") == setting
 
 
 class Host(Tree):

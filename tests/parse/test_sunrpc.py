@@ -109,36 +109,25 @@ def test_a_request_that_waits_for_a_slot_is_no_request_on_its_way(tmp_path: Path
     assert [[request.task for request in them] for them in (found.waiting, found.queued)] == [[37], [38]]
 
 
-def test_without_debugfs_nothing_is_known_and_that_is_no_fault(tmp_path: Path) -> None:
-    root = Root(str(tmp_path))
-    assert read_requests(root, ["0:48"]) is None
-    assert tuple(root.faults) == ()
-
-
-def test_a_client_that_goes_meanwhile_has_no_request(tmp_path: Path) -> None:
-    asked(tmp_path, "a", WAITS)
-    (tmp_path / "sys/kernel/debug/sunrpc/rpc_clnt/b").mkdir()
-    found = read_requests(Root(str(tmp_path)), [])
-    assert found is not None
-    assert [request.client for request in found.waiting] == [10]
-
-
-@pytest.mark.parametrize("number", [errno.ENOENT, errno.EINVAL, errno.EIO])
-def test_so_has_one_whose_file_is_about_to_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+@pytest.mark.parametrize("number", [None, errno.ENOENT, errno.EINVAL, errno.EIO])
+def test_a_client_that_goes_meanwhile_or_is_about_to_has_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None
 ) -> None:
     """tasks_open() says EINVAL of a client that nobody uses any more, and debugfs EIO of a file that went."""
+    root, opened = Root(str(tmp_path)), os.open
+    assert read_requests(root, ["0:48"]) is None
     asked(tmp_path, "a", WAITS)
-    asked(tmp_path, "b", "")
-    opened = os.open
+    if number is None:
+        (tmp_path / "sys/kernel/debug/sunrpc/rpc_clnt/b").mkdir()
+    else:
+        asked(tmp_path, "b", "")
 
     def refuse(path: str, *arguments: int) -> int:
-        if str(path).endswith("/b/tasks"):
+        if number is not None and str(path).endswith("/b/tasks"):
             raise OSError(number, os.strerror(number), path)
         return opened(path, *arguments)
 
     monkeypatch.setattr(os, "open", refuse)
-    root = Root(str(tmp_path))
     found = read_requests(root, [])
     assert found is not None
     assert [request.client for request in found.waiting] == [10]

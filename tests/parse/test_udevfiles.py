@@ -39,10 +39,17 @@ def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_pa
     )
 
 
-def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> None:
-    put(tmp_path / "usr/lib/udev/rules.d/a.rules", "x")
+def test_lib_that_is_usr_lib_hides_nothing_and_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/udev/rules.d"
+    put(folder / "a.rules", "x")
+    put(folder / "a.rule", "y")
     (tmp_path / "lib").symlink_to("usr/lib")
     assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
+    assert read_ignored_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "y"),)
+    (tmp_path / "lib").unlink()
+    put(tmp_path / "lib/udev/rules.d/a.rules", "y")
+    (file,) = read_rule_files(Root(str(tmp_path)))
+    assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ("/lib/udev/rules.d/a.rules",))
 
 
 def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
@@ -62,19 +69,6 @@ def test_a_file_that_is_too_large_is_no_mask(tmp_path: Path) -> None:
     with put(tmp_path / "etc/udev/rules.d/a.rules", "").open("r+b") as file:
         file.truncate(LARGEST + 1)
     assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/etc/udev/rules.d/a.rules", "", unread=True),)
-
-
-def test_an_unread_file_of_lib_that_is_usr_lib_is_there_once(tmp_path: Path) -> None:
-    put(tmp_path / "usr/lib/udev/rules.d/a.rule", "x")
-    (tmp_path / "lib").symlink_to("usr/lib")
-    assert read_ignored_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "x"),)
-
-
-def test_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
-    put(tmp_path / "usr/lib/udev/rules.d/a.rules", "x")
-    put(tmp_path / "lib/udev/rules.d/a.rules", "y")
-    (file,) = read_rule_files(Root(str(tmp_path)))
-    assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ("/lib/udev/rules.d/a.rules",))
 
 
 def rules(tmp_path: Path, *paths: str) -> Root:
@@ -100,18 +94,21 @@ def test_files_are_sorted_by_name_whatever_their_folder(tmp_path: Path) -> None:
 
 
 def test_the_first_folders_file_of_a_name_hides_the_others(tmp_path: Path) -> None:
-    folders = ("lib", "usr/lib", "usr/local/lib", "run", "etc")
-    root = rules(tmp_path, *(f"{folder}/udev/rules.d/a.rules" for folder in folders))
-    for folder in reversed(folders):
-        assert rule_texts(root) == ((f"/{folder}/udev/rules.d/a.rules", f"{folder}/udev/rules.d/a.rules"),)
-        (tmp_path / folder / "udev/rules.d/a.rules").unlink()
+    names = [f"{folder}/udev/rules.d/a.rules" for folder in ("lib", "usr/lib", "usr/local/lib", "run", "etc")]
+    root = rules(tmp_path, *names)
+    for name in reversed(names):
+        assert rule_texts(root) == ((f"/{name}", name),)
+        (tmp_path / name).unlink()
 
 
-def test_an_empty_file_or_a_link_to_nothing_masks(tmp_path: Path) -> None:
-    root = rules(tmp_path, *(f"usr/lib/udev/rules.d/{name}.rules" for name in "abc"), "etc/udev/rules.d/x")
-    (tmp_path / "etc/udev/rules.d/a.rules").touch()
-    (tmp_path / "etc/udev/rules.d/b.rules").symlink_to("/dev/null")
-    (tmp_path / "etc/udev/rules.d/c.rules").symlink_to("nowhere")
+def test_what_is_empty_leads_nowhere_or_is_no_file_masks_and_is_never_opened(tmp_path: Path) -> None:
+    root = rules(tmp_path, *(f"usr/lib/udev/rules.d/{name}.rules" for name in "abcde"))
+    folder = tmp_path / "etc/udev/rules.d"
+    put(folder / "a.rules")
+    (folder / "b.rules").symlink_to("/dev/null")
+    (folder / "c.rules").symlink_to("nowhere")
+    (folder / "d.rules").mkdir()
+    os.mkfifo(folder / "e.rules")
     assert paths(root) == []
 
 
@@ -119,11 +116,4 @@ def test_only_visible_files_that_end_in_rules_count(tmp_path: Path) -> None:
     root = rules(
         tmp_path, *(f"etc/udev/rules.d/{name}" for name in (".a.rules", "a.rules~", "a.conf", "rules"))
     )
-    assert paths(root) == []
-
-
-def test_what_is_no_file_is_never_opened(tmp_path: Path) -> None:
-    root = rules(tmp_path, "usr/lib/udev/rules.d/a.rules")
-    (tmp_path / "etc/udev/rules.d/b.rules").mkdir(parents=True)
-    os.mkfifo(tmp_path / "etc/udev/rules.d/a.rules")
     assert paths(root) == []

@@ -9,7 +9,10 @@ import pytest
 
 from nfstuned.model.udev import UdevDefect, UdevRules, UdevToken
 from nfstuned.parse.udev_rules import parse_udev_rules
+from tests.parse.conftest import DATA
 
+DROPPED, KEPT = ((DATA / name).read_text() for name in ("udev-dropped", "udev-kept"))
+"""Lines with udev's message behind the last bar; the rule counts for nothing, or stays in force."""
 OWN = [file for file in Path("/usr/lib/udev/rules.d").glob("*.rules") if file.name < "81"]
 """Rules that came with udev or with its neighbours; dev/setup.sh installs it."""
 NFS_UTILS = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n'
@@ -56,14 +59,9 @@ def test_the_vendors_rule_is_one_rule_on_four_lines_whose_dollar_four_udev_minds
     assert parsed.defects == (UdevDefect(1, 4, FOURTH, dropped=False),)
 
 
-def test_a_doubled_dollar_is_as_it_should_be() -> None:
-    assert said(VENDOR.replace("$4", "$$4")) == []
-
-
 def test_a_flattened_rule_counts_for_nothing() -> None:
     parsed = parse_udev_rules(VENDOR.replace("\\\n", "\\ "))
-    assert parsed.rules == ()
-    assert [each.message for each in parsed.defects] == [INVALID]
+    assert (parsed.rules, [each.message for each in parsed.defects]) == ((), [INVALID])
 
 
 @pytest.mark.parametrize("end", ["\\ \n", "\n", "\\\t\n"])
@@ -73,21 +71,17 @@ def test_a_broken_continuation_leaves_the_last_line_alone_to_write(end: str) -> 
     assert parsed.rules[-1].line == 4
 
 
-def test_missing_backslashes_drop_what_only_asks() -> None:
-    parsed = parse_udev_rules(VENDOR.replace(" \\\n", "\n"))
-    assert [(each.line, each.message) for each in parsed.defects] == [
-        (1, "The line has no effect, ignoring."),
-        (2, "The line has no effect, ignoring."),
-        (3, FOURTH),
-    ]
+def test_missing_backslashes_and_empty_lines_drop_what_only_asks() -> None:
+    parsed, message = parse_udev_rules(VENDOR.replace(" \\\n", "\n")), "The line has no effect, ignoring."
+    assert [(each.line, each.message) for each in parsed.defects] == [(1, message), (2, message), (3, FOURTH)]
     assert written(parsed) == [[f"PROGRAM=={AWK}"], ["ATTR=15360"]]
+    assert said('ACTION=="add" \\\n\n' + WRITE) == [(2, message, True)]
 
 
 def test_the_rule_that_a_shells_here_document_makes_on_one_line_works() -> None:
     text = f'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="{AWK}", ATTR{{read_ahead_kb}}="15380"\n'
     assert said(text) == [(1, FOURTH, False)]
-    eaten = text.replace("$kernel", "").replace("$4", "")
-    assert said(eaten) == []
+    assert said(text.replace("$kernel", "").replace("$4", "")) == said(VENDOR.replace("$4", "$$4")) == []
 
 
 def test_udevs_own_rules_have_no_defect() -> None:
@@ -100,10 +94,6 @@ def test_comments_between_joined_lines_are_passed_over() -> None:
     text = 'ACTION=="add", \\\n# one\n  # two \\\n' + f"   {WRITE}\n{WRITE}"
     rules = parse_udev_rules(text).rules
     assert [(rule.line, rule.last, len(rule.tokens)) for rule in rules] == [(1, 4, 2), (5, 5, 1)]
-
-
-def test_an_empty_line_ends_a_joined_rule() -> None:
-    assert said('ACTION=="add" \\\n\n' + WRITE) == [(2, "The line has no effect, ignoring.", True)]
 
 
 def test_lines_end_as_systemd_ends_them() -> None:
@@ -119,26 +109,25 @@ def test_lines_end_as_systemd_ends_them() -> None:
     )
 
 
-def padded(start: str, length: int) -> str:
-    return start.ljust(length)
-
-
 @pytest.mark.parametrize(("length", "rules"), [(16383, 2), (16384, 0)])
 def test_one_line_over_the_limit_costs_the_file(length: int, rules: int) -> None:
-    text = f"{WRITE}\n{padded('# é', length - 1)}\n{WRITE}\n"
+    parsed = parse_udev_rules(f"{WRITE}\n{'# é'.ljust(length - 1)}\n{WRITE}\n")
+    assert (len(parsed.rules), len(parsed.defects)) == (rules, rules == 0)
+
+
+@pytest.mark.parametrize(
+    ("length", "end", "lasts", "message"),
+    [
+        (16383, f"\nBAD\n# more\n{WRITE}\n", [2, 5, 6], INVALID),
+        (16384, f"\\\n# more\nBAD \\\n{WRITE}\n", [6], "Line is too long, ignored."),
+    ],
+)
+def test_joined_lines_over_the_limit_cost_the_rule(
+    length: int, end: str, lasts: list[int], message: str
+) -> None:
+    text = f"{WRITE.ljust(9000)}\\\n{f', {WRITE}'.ljust(length - 9000)}{end}{WRITE}"
     parsed = parse_udev_rules(text)
-    assert len(parsed.rules) == rules
-    assert len(parsed.defects) == (rules == 0)
-
-
-@pytest.mark.parametrize(("length", "rules"), [(16383, [2, 5]), (16384, [5])])
-def test_joined_lines_over_the_limit_cost_the_rule(length: int, rules: list[int]) -> None:
-    text = f"{padded(WRITE, 9000)}\\\n{padded(', ' + WRITE, length - 9000)}"
-    text += "\n" if rules[0] == 2 else "\\\n"
-    text += f"# more\nBAD \\\n{WRITE}\n" if rules == [5] else f"BAD\n# more\n{WRITE}\n"
-    parsed = parse_udev_rules(text + WRITE)
-    assert [rule.last for rule in parsed.rules] == ([2, 5, 6] if rules[0] == 2 else [6])
-    assert parsed.defects[0].message == (INVALID if rules[0] == 2 else "Line is too long, ignored.")
+    assert ([rule.last for rule in parsed.rules], parsed.defects[0].message) == (lasts, message)
 
 
 def test_commas_and_spaces_between_tokens_do_not_matter() -> None:
@@ -153,107 +142,37 @@ def test_quotes_and_escapes_are_taken_off_as_udev_does() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
+    "token",
     [
-        'e"\\q"',
-        'e"\\x00"',
-        'e"\\777"',
-        'e"\\ud800"',
-        '"a\\\\"',
-        'e"\\"',
-        '"open',
-        "plain",
-        'ee"1"',
-        'x"1"',
-        '"a\\"',
+        *('ATTR{a}=e"\\q"', 'ATTR{a}=e"\\x00"', 'ATTR{a}=e"\\777"', 'ATTR{a}=e"\\ud800"', 'ATTR{a}="a\\\\"'),
+        *(
+            'ATTR{a}=e"\\"',
+            'ATTR{a}="open',
+            "ATTR{a}=plain",
+            'ATTR{a}=ee"1"',
+            'ATTR{a}=x"1"',
+            'ATTR{a}="a\\"',
+        ),
+        *("=", "ATTR", "ATTR{a", 'ATTR{a}~="1"', 'ATTR{a} "1"', "ATTR{a}="),
     ],
 )
-def test_a_value_that_cannot_be_read_costs_the_rule(value: str) -> None:
-    assert said(f"ATTR{{a}}={value}") == [(1, INVALID, True)]
-
-
-@pytest.mark.parametrize("text", ["=", "ATTR", "ATTR{a", 'ATTR{a}~="1"', 'ATTR{a} "1"', "ATTR{a}="])
-def test_what_is_no_token_costs_the_rule(text: str) -> None:
-    assert said(f"{WRITE}, {text}") == [(1, INVALID, True)]
+def test_a_token_that_cannot_be_read_costs_the_rule(token: str) -> None:
+    assert said(token) == said(f"{WRITE}, {token}") == [(1, INVALID, True)]
 
 
 def test_a_prefix_i_ignores_case() -> None:
     (rule,) = parse_udev_rules(f'KERNEL==i"A", KERNEL!=ei"\\x41", KERNEL==ie"B", {WRITE}').rules
-    assert [(t.ignore_case, t.escaped, t.value) for t in rule.tokens] == [
-        (True, False, "A"),
-        (True, True, "A"),
-        (True, True, "B"),
-        (False, False, "1"),
-    ]
+    found = [(token.ignore_case, token.escaped, token.value) for token in rule.tokens]
+    assert found == [(True, False, "A"), (True, True, "A"), (True, True, "B"), (False, False, "1")]
 
 
-DROPPED = """\
-ACTION{a}=="b"|Invalid attribute for ACTION.
-ACTION:="b"|Invalid operator for ACTION.
-ACTION==""|The line has no effect, ignoring.
-FOO=="1", ATTR{a}="2"|Invalid key 'FOO'.
-ATTR{a}=i"1"|Invalid prefix 'i' for 'ATTR'.
-PROGRAM==i"1"|Invalid prefix 'i' for 'PROGRAM'.
-IMPORT{builtin}="nope"|Unknown builtin command: nope
-IMPORT{nope}="x"|Invalid attribute for IMPORT.
-IMPORT="x"|Invalid attribute for IMPORT.
-IMPORT{db}-="x"|Invalid operator for IMPORT.
-RUN{builtin}="kmodload"|Unknown builtin command 'kmodload', ignoring.
-RUN{foo}="x"|Invalid attribute for RUN.
-RUN=="x"|Invalid operator for RUN.
-ENV{SUBSYSTEM}="x"|Invalid ENV attribute. 'SUBSYSTEM' cannot be set.
-ENV{}="x"|Invalid attribute for ENV.
-ATTR{}="x"|Invalid attribute for ATTR.
-ATTR="x"|Invalid attribute for ATTR.
-ATTR{a}-="1"|Invalid operator for ATTR.
-TEST{9}=="x", RUN="1"|Failed to parse mode '9': Invalid argument
-TEST{644}="x", RUN="1"|Invalid operator for TEST.
-OWNER=="x"|Invalid operator for OWNER.
-SECLABEL="a"|Invalid attribute for SECLABEL.
-OPTIONS="link_priority=a"|Failed to parse link priority 'a': Invalid argument
-OPTIONS="log_level=wow"|Failed to parse log level 'wow': Invalid argument
-OPTIONS-="watch"|Invalid operator for OPTIONS.
-NAME="%k"|Ignoring NAME="%k", as it will take no effect.
-NAME=""|Ignoring NAME="", as udev will not delete any network interfaces.
-NAME-="x"|Invalid operator for NAME.
-PROGRAM-="x"|Invalid operator for PROGRAM.
-RESULT="x"|Invalid operator for RESULT.
-KERNEL{x}=="y"|Invalid attribute for KERNEL.
-LABEL=="x"|Invalid operator for LABEL.
-GOTO{x}="y"|Invalid attribute for GOTO.
-CONST{arch}="x"|Invalid operator for CONST.
-CONST{colour}=="x", RUN="1"|Invalid attribute for CONST.
-,|The line has no effect, ignoring."""
-
-
-@pytest.mark.parametrize("case", DROPPED.split("\n"))
+@pytest.mark.parametrize("case", DROPPED.splitlines())
 def test_what_udev_refuses_costs_the_rule(case: str) -> None:
     text, _, message = case.rpartition("|")
     assert said(text) == [(1, message, True)]
 
 
-KEPT = """\
-ATTR{a}:="1"|ATTR key takes '==', '!=', or '=' operator, assuming '='.
-NAME+="x"|NAME key takes '==', '!=', '=', or ':=' operator, assuming '='.
-GROUP+="disk"|GROUP key takes '=' or ':=' operator, assuming '='.
-TAG:="a"|TAG key takes '==', '!=', '=', or '+=' operator, assuming '='.
-ATTR{a$4}="1"|Invalid attribute "a$4" for ATTR (char 2: invalid substitution type), ignoring.
-ATTR{a}="$attr"|Invalid value "$attr" for ATTR (char 6: attribute value missing), ignoring.
-ATTR{a}="%c{x}"|Invalid value "%c{x}" for ATTR (char 6: attribute value not a valid number), ignoring.
-ATTR{a}="%c{2+}$$4%%$id${"|Invalid value "%c{2+}$$4%%$id${" for ATTR (char 15: invalid substitution type)\
-, ignoring.
-ATTR{a}="$kernel{"|Invalid value "$kernel{" for ATTR (char 1: invalid substitution type), ignoring.
-RUN+="%s{}"|Invalid value "%s{}" for RUN (char 1: invalid substitution type), ignoring.
-OWNER="%q"|Invalid value "%q" for OWNER (char 1: invalid substitution type), ignoring.
-RUN=""|Invalid value "" for RUN (char 0: empty value), ignoring.
-ATTRS{device/x}=="../x", RUN="1"|'device' link may not be available in future kernels.
-ATTRS{../x}=="x", RUN="1"|Direct reference to parent sysfs directory, may break in future kernels.
-SUBSYSTEM=="bus", RUN="1"|"bus" must be specified as "subsystem".
-OPTIONS="last_rule", RUN="1"|Invalid value for OPTIONS key, ignoring: 'last_rule'
-LABEL="c", LABEL="d"|Contains multiple LABEL keys, ignoring LABEL="c"."""
-
-
-@pytest.mark.parametrize("case", KEPT.split("\n"))
+@pytest.mark.parametrize("case", KEPT.splitlines())
 def test_what_udev_only_minds_stays_in_force(case: str) -> None:
     text, _, message = case.rpartition("|")
     assert said(text) == [(1, message, False)]

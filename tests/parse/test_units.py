@@ -20,6 +20,7 @@ from nfstuned.parse.etc.units import (
     unit_path,
 )
 from nfstuned.parse.fields import clean_path
+from tests.parse.rows import shown
 
 FILE = "/etc/systemd/system/mnt-a.mount"
 # var-lib-nfs-rpc_pipefs.mount of nfs-common
@@ -46,11 +47,15 @@ Options=rw,nconnect=4
 NAMES = ["/", "/mnt/a", "//mnt//a/", "/mnt/a-b/.x", "/.x", "/mnt/with space", "/mnt/é:_", "/a\\b"]
 
 
-def request(
+def requests(
     text: str, name: str = "mnt-a.mount", **specifiers: str
 ) -> tuple[Request | Misnamed | ParseError, ...]:
     settings = [s for s in parse_unit(text, FILE) if isinstance(s, UnitSetting)]
     return mount_request(name, settings, specifiers)
+
+
+def asked(options: str, line: int) -> tuple[Request]:
+    return (Request("nas:/a", "/mnt/a", options, FILE, line, maker=Maker.UNIT),)
 
 
 def test_each_assignment_has_its_section_and_its_line() -> None:
@@ -60,32 +65,30 @@ def test_each_assignment_has_its_section_and_its_line() -> None:
 
 
 def test_a_unit_asks_for_what_its_options_say_on_their_line() -> None:
-    assert request(REAL) == (Request("nas:/a", "/mnt/a", "rw,nconnect=4", FILE, 6, maker=Maker.UNIT),)
-    (bare,) = request(REAL.replace("Options=rw,nconnect=4\n", ""))
-    assert bare == Request("nas:/a", "/mnt/a", "", FILE, 3, maker=Maker.UNIT)
+    assert requests(REAL) == asked("rw,nconnect=4", 6)
+    assert requests(REAL.replace("Options=rw,nconnect=4\n", "")) == asked("", 3)
+    assert requests(REAL + "Options=ro\n") == asked("ro", 7)
+    assert requests(REAL + "Options=\n") == asked("", 7)
 
 
-def test_other_file_systems_are_left_out() -> None:
-    assert request(PIPEFS, "var-lib-nfs-rpc_pipefs.mount") == ()
-    assert request("[Mount]\nWhere=/mnt/a\nType=nfs\n") == ()
-    assert request("[Mount]\nWhat=/dev/sda\nWhere=/mnt/a\n") == ()
-    assert request("[Mount]\nWhat=nas:/a\nType=fuse.sshfs\n") == ()
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (PIPEFS, "var-lib-nfs-rpc_pipefs.mount"),
+        ("[Mount]\nWhere=/mnt/a\nType=nfs\n", "mnt-a.mount"),
+        ("[Mount]\nWhat=/dev/sda\nWhere=/mnt/a\n", "mnt-a.mount"),
+        ("[Mount]\nWhat=nas:/a\nType=fuse.sshfs\n", "mnt-a.mount"),
+    ],
+)
+def test_other_file_systems_are_left_out(text: str, name: str) -> None:
+    assert requests(text, name) == ()
 
 
 @pytest.mark.parametrize("kind", ["", "Type=auto\n", "Type=nfs4\n"])
 def test_the_form_of_the_source_stands_for_a_type(kind: str) -> None:
-    (found,) = request(f"[Mount]\nWhat=nas:/a\n{kind}")
+    (found,) = requests(f"[Mount]\nWhat=nas:/a\n{kind}")
     assert isinstance(found, Request)
     assert found.point == "/mnt/a"
-
-
-def test_the_last_assignment_counts_and_an_empty_one_takes_all_back() -> None:
-    (found,) = request(REAL + "Options=ro\n")
-    assert isinstance(found, Request)
-    assert (found.options, found.line) == ("ro", 7)
-    (found,) = request(REAL + "Options=\n")
-    assert isinstance(found, Request)
-    assert (found.options, found.line) == ("", 7)
 
 
 def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_number() -> None:
@@ -99,20 +102,19 @@ def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_numbe
 
 def test_specifiers_are_replaced_and_quotes_stay() -> None:
     text = '[Mount]\nWhat=%H:/%p/%J\nWhere=%f\nOptions="x=100%%,%-"\n'
-    (found,) = request(text, H="here")
+    (found,) = requests(text, H="here")
     made = Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
     assert found == replace(made, named="")
 
 
 def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:
-    error, found = request(REAL + "Options=addr=%H\n")
+    error, *found = requests(REAL + "Options=addr=%H\n")
     assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
-    assert isinstance(found, Request)
-    assert found.options == "rw,nconnect=4"
+    assert tuple(found) == asked("rw,nconnect=4", 6)
 
 
 def test_a_unit_under_a_wrong_name_is_refused() -> None:
-    (refused,) = request(REAL, "mnt-b.mount")
+    (refused,) = requests(REAL, "mnt-b.mount")
     assert isinstance(refused, Misnamed)
     assert (refused.request.point, refused.name) == ("/mnt/a", "mnt-a.mount")
 
@@ -127,11 +129,11 @@ def test_a_unit_under_a_wrong_name_is_refused() -> None:
     ],
 )
 def test_a_line_that_systemd_passes_over_is_located_and_the_others_survive(line: str, message: str) -> None:
-    before, error, after = parse_unit(f"[A]\nb=1\n{line}\n[A]\nb=1\n", FILE)
-    assert isinstance(before, UnitSetting)
-    assert isinstance(after, UnitSetting)
-    assert (before.section, after.section) == ("A", "A")
-    assert str(error) == f"{FILE}:3: {message}"
+    assert shown(parse_unit(f"[A]\nb=1\n{line}\n[A]\nb=1\n", FILE)) == [
+        UnitSetting("A", "b", "1", FILE, 2),
+        f"{FILE}:3: {message}",
+        UnitSetting("A", "b", "1", FILE, 5),
+    ]
 
 
 def test_assignments_outside_of_a_section_do_not_count() -> None:
@@ -140,13 +142,8 @@ def test_assignments_outside_of_a_section_do_not_count() -> None:
 
 
 def test_a_path_has_the_name_that_systemd_gives_it() -> None:
-    assert [unit_name(path) for path in NAMES[:5]] == [
-        "-.mount",
-        "mnt-a.mount",
-        "mnt-a.mount",
-        "mnt-a\\x2db-.x.mount",
-        "\\x2ex.mount",
-    ]
+    first = "-.mount", "mnt-a.mount", "mnt-a.mount", "mnt-a\\x2db-.x.mount", "\\x2ex.mount"
+    assert tuple(unit_name(path) for path in NAMES[:5]) == first
 
 
 def test_names_are_those_of_systemd_escape() -> None:
@@ -165,12 +162,8 @@ def test_a_name_stands_for_the_path_that_it_was_made_of(text: str) -> None:
 
 
 def test_drop_ins_come_from_the_unit_its_prefixes_and_its_type() -> None:
-    assert drop_in_folders("mnt-a-b.mount") == (
-        "mnt-a-b.mount.d",
-        "mnt-a-.mount.d",
-        "mnt-.mount.d",
-        "mount.d",
-    )
+    folders = "mnt-a-b.mount.d", "mnt-a-.mount.d", "mnt-.mount.d", "mount.d"
+    assert drop_in_folders("mnt-a-b.mount") == folders
     assert drop_in_folders("-.mount") == ("-.mount.d", "-.mount.d", "mount.d")
 
 
@@ -194,7 +187,8 @@ ForceUnmount=yes
 
 
 def test_each_unit_has_its_block() -> None:
-    assert parse_units(TEXT) == {
+    states = parse_units(TEXT)
+    assert states == {
         "srv-vol1.mount": UnitState(
             loaded=True, fragment="/run/systemd/generator/srv-vol1.mount", stale=True
         ),
@@ -202,17 +196,9 @@ def test_each_unit_has_its_block() -> None:
             loaded=True, lazy=True, force=True, bound_by=("db.service", "web.service")
         ),
     }
-
-
-def test_nothing_is_known_of_what_is_not_said() -> None:
-    assert parse_units("") == {}
-    assert parse_units("Id=x.mount\n") == {"x.mount": UnitState()}
-
-
-def test_what_a_unit_would_do_beside_is_said() -> None:
-    states = parse_units(TEXT)
     assert states["srv-vol1.mount"].objection == ""
     assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].objection
+    assert (parse_units(""), parse_units("Id=x.mount\n")) == ({}, {"x.mount": UnitState()})
 
 
 def test_a_condition_counts_once_it_was_judged() -> None:
