@@ -95,16 +95,6 @@ def undamaged(file: bytes) -> list[MountStats]:
     return [item for item, is_damaged in pairs if isinstance(item, MountStats) and not is_damaged]
 
 
-def understood(file: bytes) -> tuple[Stanza, ...]:
-    """The mounts that the full parser understands, written again: each number once, and nothing else.
-
-    A mount without a list of operations gets none.
-    """
-    unlisted = {stanza[:2] for stanza in parse_stanzas([file]) if stanza.operations is None}
-    written = cut(*undamaged(file))
-    return tuple(each._replace(operations=None) if each[:2] in unlisted else each for each in written)
-
-
 def wholly_different(stanza: Stanza) -> Stanza:
     """The same numbers in a text of which nothing is as before: one column and one line more."""
     totals = stanza.totals + b"0" if stanza.totals is not None else None
@@ -112,17 +102,10 @@ def wholly_different(stanza: Stanza) -> Stanza:
     return stanza._replace(totals=totals, operations=operations)
 
 
-def looks(
-    snapshot: Snapshot, texts: tuple[str, str], seconds: float, *, whole: bool = False
-) -> tuple[Look, Look]:
-    """Two looks: `whole` reads all of both files, else only what differs is read."""
-    files = data(texts[0]), data(texts[1])
-    if whole:
-        first, second = map(understood, files)
-        read = tuple(map(wholly_different, second))
-        return make_look(snapshot, first, 0.0, 0.0), make_look(snapshot, read, seconds, seconds)
-    before = parse_stanzas([files[0]])
-    now = parse_stanzas([files[1]], before)
+def looks(snapshot: Snapshot, texts: tuple[str, str], seconds: float) -> tuple[Look, Look]:
+    """Two looks, of which the later reads what differs."""
+    before = parse_stanzas([data(texts[0])])
+    now = parse_stanzas([data(texts[1])], before)
     return make_look(snapshot, before, 0.0, 0.0), make_look(snapshot, now, seconds, seconds)
 
 
@@ -235,30 +218,6 @@ def test_the_text_that_differs_says_what_the_full_parser_understands(
         for stanza, parsed in zip(pair, full, strict=True):
             assert (stanza.age_s, stanza.whole) == (parsed.age_s, parsed.whole)
             assert parse_transports(stanza.transports) == parsed.transports
-
-
-@unhurried
-@given(files(), st.sampled_from([1.0, 10.0, 60.0]))
-def test_what_differs_says_what_all_of_it_says(written: tuple[str, tuple[str, str]], seconds: float) -> None:
-    real, texts = written
-    snapshot = host(real)
-    full = looks(snapshot, texts, seconds, whole=True)
-    readable = {c.device for c in full[0].superblocks} & {c.device for c in full[1].superblocks}
-    short = alone(*looks(snapshot, texts, seconds))
-    assert {device: sample for device, sample in short.items() if device in readable} == alone(*full)
-
-
-@unhurried
-@given(seconds_on(REAL["6.12"]) | seconds_on(REAL["6.12"]).flatmap(extended))
-def test_what_a_group_shares_is_counted_once_either_way(after: str) -> None:
-    """All mounts of the file are of one group here, and show its operations."""
-    real = REAL["6.12"]
-    for sequence in (0, 5):
-        line = f" SEQUENCE: {sequence} {sequence} 0 7 7 0 7 7 0"
-        texts = real, re.sub(r" SEQUENCE: .*", line, after)
-        short, full = (looks(host(real), texts, 10.0, whole=whole) for whole in (False, True))
-        if len(full[1].superblocks) == len(short[1].superblocks):
-            assert rates(*short) == rates(*full)
 
 
 def shown(mountinfo: str) -> Snapshot:

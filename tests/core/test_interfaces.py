@@ -10,8 +10,8 @@ from nfstuned.model.facts import Facts, Fault, Measured, Need, Target, Traffic
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Endpoint, Snapshot
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import Answer, Interface, Network, Route, System
+from tests.parse.test_samples import SAMPLE
 
 ADDRESS = "10.10.10.10"
 ETH0 = Interface("eth0", driver="hv_netvsc", mtu=1500, rx_queues=8)
@@ -25,23 +25,6 @@ def target(
 ) -> Target:
     place = Endpoint("sa1.file.core.windows.net", address, 2049, provider)
     return Target(point, point, "sa1.file.core.windows.net:/sa1/a", fstype, place, Profile("azure-files"))
-
-
-def sample(write_bytes_per_s: float) -> Sample:
-    return Sample(
-        time=0,
-        interval_s=10,
-        device="0:46",
-        mount_points=("/mnt/a",),
-        source="sa1.file.core.windows.net:/sa1/a",
-        read_bytes_per_s=0,
-        write_bytes_per_s=write_bytes_per_s,
-        server_read_bytes_per_s=0,
-        server_write_bytes_per_s=write_bytes_per_s,
-        over_fetch_ratio=None,
-        ops={},
-        transport=TransportRate("v4.1 tcp 10.10.10.10:2049", 4, None, None),
-    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +55,11 @@ class Host:
                 vm_size=self.size,
             ),
             system=System(cpus=self.cpus),
-            measured=Measured(self.seconds, (sample(self.write_bytes_per_s),), traffic=self.traffic),
+            measured=Measured(
+                self.seconds,
+                (replace(SAMPLE, server_write_bytes_per_s=self.write_bytes_per_s),),
+                traffic=self.traffic,
+            ),
         )
         (judge,) = (one.judge for one in RULES if one.id == rule)
         return list(judge(facts))

@@ -31,24 +31,6 @@ OLD = KernelRelease((4, 19, 0), "4.19.0")
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("vers=4,minorversion=1", "4.1"),
-        ("nfsvers=4.2", "4.2"),
-        ("v4.1", "4.1"),
-        ("v3,rw", "3"),
-        ("vers=4", "4"),
-        ("rw", None),
-    ],
-)
-def test_the_version_of_a_mount_is_told_by_its_options(options: str, told: str | None) -> None:
-    assert only(facts(lines=(f"{NAS}:/srv /mnt {options}",))).version == told
-    # Azure Files has one version, at which negotiation ends.
-    negotiated = "4.1" if told in {None, "4"} else told
-    assert only(facts(lines=(f"{AZURE}:/sa1/share /mnt {options}",))).version == negotiated
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
         ("rw", "tcp"),
         ("proto=tcp6", "tcp"),
         ("rdma", "rdma"),
@@ -206,17 +188,6 @@ def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:
     ):
         found = facts(lines=(line,), network=network)
         assert is_private(only(found), found) is private, network
-
-
-def test_several_addresses_tell_whether_an_endpoint_is_private_where_they_are_of_one_kind() -> None:
-    for addresses, private in (
-        (("10.0.0.4", "10.0.0.5"), True),
-        (("52.239.238.8", "52.239.238.9"), False),
-        (("10.0.0.4", "52.239.238.8"), None),
-    ):
-        network = Network(answers=(Answer(AZURE, addresses),))
-        found = facts(lines=(f"{AZURE}:/sa1/a /a rw",), network=network)
-        assert is_private(only(found), found) is private
 
 
 def test_shares_are_not_told_to_ask_for_more_than_their_profile_allows() -> None:

@@ -6,20 +6,17 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.server import group_by_ids, servers
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import KernelRelease, parse_options
 from nfstuned.model.mounts import Maker, Request, Setting, Tunnel
-from nfstuned.model.policy import Assignment, Match
 from nfstuned.model.system import Answer, Network
 from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,
     NAS_ADDRESS,
-    POLICY,
     Made,
     answered,
     facts,
@@ -370,27 +367,6 @@ def test_what_nfstuneds_own_file_asks_for_only_has_to_be_mounted_again() -> None
     settings = (Setting("server", AZURE, "nconnect", "4", PERSISTED, 7),)
     (fault,) = faults("NFS201", on_host(host, settings=settings))
     assert fault.remedy == "sudo umount /a && sudo mount /a"
-
-
-@pytest.mark.parametrize(
-    ("source", "at", "said"),
-    [
-        (f"{AZURE}:/sa1/s", NAS_ADDRESS, "sudo nfstuned apply --persist, then "),
-        ("10.9.0.5:/v", "10.9.0.5", "sudo nfstuned apply --persist, then "),
-        ("[fd00::5]:/v", "fd00::5", "put nconnect=8 into the options, then "),
-    ],
-)
-def test_a_mount_by_hand_gets_it_from_nfstuneds_own_file_where_that_can_say_it(
-    source: str, at: str, said: str
-) -> None:
-    host = facts(Made("/a", asked="rw", source=source, at=at))
-    policy = replace(
-        POLICY,
-        assignments=(Assignment(Match(server=("10.9.0.0/16", "fd00::/8")), "azure-netapp-files", "p"),),
-    )
-    found = replace(host, policy=policy, targets=targets(host.snapshot, policy))
-    (fault,) = faults("NFS201", found)
-    assert fault.remedy.startswith(f"{said}sudo umount /a && sudo mount -t nfs4 -o ")
 
 
 def test_where_mount_aznfs_mounts_an_address_of_its_own_no_file_of_nfsmount_conf_can_say_it() -> None:

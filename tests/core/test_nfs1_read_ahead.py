@@ -20,7 +20,7 @@ from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Measured, Rule
 from nfstuned.model.kernel import KernelRelease, Mount, Options
-from nfstuned.model.mounts import NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
+from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
@@ -42,6 +42,7 @@ POLICY = Policy(
 )
 AZURE = "sa1.file.core.windows.net:/sa1/share"
 NFS = "server.example.org:/srv"
+EFS = "fs-0123456789abcdef0.efs.eu-west-1.amazonaws.com:/"
 PACKAGED = UdevFile("/usr/lib/udev/rules.d/99-nfs.rules", NFS_UTILS)
 RULE_1 = f"{PACKAGED.path}:1"
 EARLY = UdevFile("/etc/udev/rules.d/90-a.rules", ONE_LINE)
@@ -226,6 +227,15 @@ def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
     return replace(shared, mounts=tuple(mounts))
 
 
+def test_a_mount_of_another_namespace_does_not_count_next_to_the_hosts_own() -> None:
+    policy = small("small")
+    assert not list(
+        nfs1.shared_conflict.judge(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy))
+    )
+    (fault,) = nfs1.low_read_ahead.judge(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
+    assert (fault.subject, fault.expected) == ("/1", "512 KiB")
+
+
 def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> None:
     shared, policy = superblock(15360, AZURE, AZURE, AZURE), small("small")
     (mixed,) = nfs1.shared_conflict.judge(facts(elsewhere(shared, 0), policy=policy))
@@ -345,6 +355,24 @@ def test_more_than_is_wanted_is_no_contest_where_the_policy_only_raises() -> Non
 
 def _all(profile: str) -> Assignment:
     return Assignment(Match(), profile, "")
+
+
+@pytest.mark.parametrize(("value", "found"), [("1024", []), ("16384", []), ("20480", ["/f:1"])])
+def test_aznfs_only_raises(value: str, found: list[str]) -> None:
+    requests = [Request(AZURE, "/0", "", "/etc/fstab", 1, fstype="aznfs")]
+    writers = (setting(AZNFS, "AZNFS_READ_AHEAD_KB", value),)
+    host = replace(facts(superblock(15360, AZURE), requests=requests), writers=writers)
+    assert subjects(udev.contested.judge(host)) == found
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, AZURE)), writers=writers)))
+
+
+@pytest.mark.parametrize(("value", "found"), [("true", ["/f:1"]), ("false", [])])
+def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found: list[str]) -> None:
+    writers = (setting(EFS_UTILS, "optimize_readahead", value),)
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, EFS)), writers=writers)))
+    host = facts(superblock(15360, EFS), policy=replace(POLICY, assignments=(_all("small"),)))
+    assert subjects(udev.contested.judge(replace(host, writers=writers))) == found
+    assert not list(udev.contested.judge(replace(facts(superblock(15360, NFS)), writers=writers)))
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,11 @@ from nfstuned.model.facts import Facts, Finding, Measured
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
 from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match, Policy
-from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.model.samples import OpRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.parse.proc.machine import parse_release
+from tests.parse.test_samples import SAMPLE
 
 OPTIONS = select_rules(RULES, ("NFS3",), ())
 MACHINE = select_rules(RULES, ("NFS501", "NFS502", "NFS503", "NFS504", "NFS505"), ())
@@ -221,13 +222,7 @@ def test_the_kernels_own_times_are_reported_where_requests_for_attributes_domina
 def test_the_requests_between_two_looks_count_before_those_since_the_mount() -> None:
     rates = {"GETATTR": 60.0, "READ": 20.0, "RENEW": 900.0}
     ops = {name: OpRate(rate, None, None, None, 0.0, None) for name, rate in rates.items()}
-    sample = Sample(
-        *(0.0, 10.0, "0:46", ("/a",), "", 0.0, 0.0, 0.0, 0.0),
-        over_fetch_ratio=None,
-        ops=ops,
-        transport=TransportRate("g", 1, None, None),
-        read_ahead_kb=15360,
-    )
+    sample = replace(SAMPLE, device="0:46", ops=ops)
     idle = mounted("rsize=1048576", "rw", stats=counted(1, 1, 600))
     busy = replace(idle, measured=Measured(10.0, (sample,)))
     assert found(idle) == []

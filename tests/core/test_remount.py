@@ -21,9 +21,9 @@ from nfstuned.core.nconnect.remount import cases, group_at, plan_remount, remoun
 from nfstuned.model.change import RELOAD, BusyUse, Change, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, Volume
-from nfstuned.model.mounts import Maker, Request, Result, Setting, Superblock, Tunnel, UnitState
+from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel, UnitState
 from nfstuned.model.system import Answer, Network, Reach, Reachable
-from tests.core.nconnect_hosts import AZURE, NAS, NAS_ADDRESS, Made, answered, facts, on_host
+from tests.core.nconnect_hosts import AZURE, NAS_ADDRESS, Made, answered, facts, on_host
 from tests.core.remounting import ROOT, Kernel, argv, left_alone, plan_of, planned, sight, the_plan, tree, why
 
 BARE, FOUR = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4"
@@ -141,21 +141,6 @@ class TestGoal:
         plan = the_plan(replace(A, source=f"{AZURE}:/sa1/s", at="10.1.1.1"))
         assert str(plan.coming[0].make).endswith(f"nconnect=4 -- {AZURE}:/sa1/s /a")
         assert plan.reason == "azure-files asks for nconnect=4"
-
-    def test_what_the_profile_does_not_allow_is_taken_away(self) -> None:
-        eight = Made("/a", "nconnect=8", f"{BARE},nconnect=8", f"{AZURE}:/sa1/s", at="10.1.1.1")
-        plan = the_plan(eight)
-        assert (plan.old, plan.new) == (8, 4)
-
-    def test_a_line_that_was_edited_since_counts(self) -> None:
-        plan = the_plan(replace(B, asked="vers=4.1"))
-        assert (plan.old, plan.new) == (1, 4)
-
-    def test_what_nfsmount_conf_adds_counts(self) -> None:
-        found = facts(replace(B, asked="vers=4.1", fstab="vers=4.1"))
-        setting = Setting("server", NAS, "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 2)
-        plan = plan_of(on_host(found, settings=(setting,)))
-        assert (plan.old, plan.new) == (1, 4)
 
     def test_lines_that_say_otherwise_are_named(self) -> None:
         other = replace(B, point="/c", asked="vers=4.1", fstab="vers=4.1")
@@ -293,20 +278,6 @@ class TestAgainst:
         left = left_alone(host)
         assert left.reason == "/t goes through a tunnel of a mount helper: use that to mount it again"
 
-    def test_a_section_of_the_name_where_mount_aznfs_mounts_an_address_of_its_own(self) -> None:
-        found = facts(Made("/a", "vers=4.1", "vers=4.1", "10.161.100.100:/sa1/a", at="10.161.100.100"))
-        line = Request(
-            f"{AZURE}:/sa1/a", "/a", "vers=4,minorversion=1,notls", "/etc/fstab", 1, fstype="aznfs"
-        )
-        host = on_host(
-            found,
-            requests=(*found.snapshot.requests, line),
-            tunnels=(Tunnel(0, AZURE, 0, "azure-files", "/list", "10.161.100.100", "10.1.1.1"),),
-            settings=(Setting("server", AZURE, "nconnect", "4", "/etc/nfsmount.conf.d/nfstuned.conf", 9),),
-        )
-        left = left_alone(host)
-        assert left.reason.endswith("put it into /etc/fstab:1 (sudo nfstuned apply --fstab)")
-
 
 class TestNamespaces:
     def inside(self, **outer: int | None) -> Space:
@@ -353,9 +324,6 @@ class TestServers:
     def test_the_address_of_the_connections_is_asked(self) -> None:
         case = self.case(A, B)
         assert (servers_of(case), host_names(case)) == (((NAS_ADDRESS, 2049),), ())
-
-    def test_a_link_local_address_keeps_its_scope(self) -> None:
-        assert servers_of(self.case(replace(B, at="fe80::1%eth0"))) == (("fe80::1%eth0", 2049),)
 
     def test_both_ends_of_a_tunnel_are_asked(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
@@ -422,13 +390,6 @@ def test_what_is_busy_brings_back_what_is_gone() -> None:
     assert by_point(ended)["/b"].reason == (
         "/a could not be unmounted: unmount refused; it is mounted and has nconnect=1"
     )
-
-
-def test_connections_that_something_else_holds_are_left_as_they_are() -> None:
-    kernel = Kernel({"/a": BY_HAND, "/b": B}, failing("held"))
-    ended = remount(the_plan(BY_HAND, B), kernel)
-    assert set(kernel.mounts) == {"/a", "/b"}
-    assert {one.result for one in ended} == {Result.FAILED}
 
 
 def test_a_mount_that_is_refused_leaves_no_other_one_away() -> None:

@@ -10,9 +10,10 @@ from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.targets import targets
 from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.mounts import Setting, Snapshot
-from nfstuned.model.samples import OpRate, Sample, TransportRate
+from nfstuned.model.samples import OpRate, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
 from tests.core.nconnect_hosts import AZURE, LIVE, NAS, POLICY, Made, facts, faults, subjects
+from tests.parse.test_samples import SAMPLE
 
 
 def test_connections_of_the_host_s_mount_are_not_those_of_a_container_s_with_its_source_and_point() -> None:
@@ -246,17 +247,9 @@ def _sampled(
     depth: float, per_s: float, rtt_ms: float, sent: tuple[int, ...], pending: float | None = None
 ) -> Facts:
     made = Made("/a", None, "vers=4.1,proto=tcp,nconnect=4", f"{AZURE}:/sa1/s", connections=4)
-    sample = Sample(
-        time=0.0,
-        interval_s=10.0,
+    sample = replace(
+        SAMPLE,
         device="0:50",
-        mount_points=("/a",),
-        source=made.source,
-        read_bytes_per_s=0.0,
-        write_bytes_per_s=0.0,
-        server_read_bytes_per_s=0.0,
-        server_write_bytes_per_s=0.0,
-        over_fetch_ratio=None,
         ops={"READ": OpRate(per_s, rtt_ms, 0.0, rtt_ms, 0.0, 0.0)},
         transport=TransportRate("v4.1 tcp 10.0.0.5:2049", 4, depth, 0.0, pending=pending),
     )
