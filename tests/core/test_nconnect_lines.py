@@ -69,9 +69,7 @@ def test_every_line_that_is_to_be_changed_is_named_however_many_there_are() -> N
         (f"{A}nconnect=1", f"{B}rw"),
         (f"{A}nconnect=4", "other:/b /b rw"),
         (f"{A}vers=4.1,nconnect=4", f"{B}vers=4.2"),
-        (f"{A}vers=3,nconnect=4", f"{B}vers=4.1"),
         (f"{A}vers=4.1,nconnect=4", f"{B}rw"),  # which version comes of negotiation is open
-        (f"{A}nconnect=4", f"{B}port=2050"),
         (f"{A}nconnect=4", f"{B}proto=rdma"),
         (f"{A}nconnect=4", f"{B}xprtsec=tls"),
         (f"{A}proto=udp,nconnect=4", f"{B}proto=udp"),

@@ -144,7 +144,6 @@ class TestWorkload:
     [
         (ReadAhead(kb=15360), None, 15360),
         (ReadAhead(times_rsize=15), 1048576, 15360),
-        (ReadAhead(times_rsize=15), 262144, 3840),
         (ReadAhead(times_rsize=15), 1024, 64),
         (ReadAhead(times_rsize=128), 1048576, 65536),
         (ReadAhead(kb=1), None, 64),
@@ -389,12 +388,10 @@ def test_early_and_late_agree_where_both_answer() -> None:
     ("pattern", "network"),
     [
         ("10.1.2.0/24", "10.1.2.0/24"),
-        ("10.1.2.3", "10.1.2.3/32"),
         ("[fe80::1%eth0]", "fe80::1/128"),
         ("10.*", "None"),
         ("::ffff:10.1.2.3", "10.1.2.3/32"),
         ("::ffff:10.1.2.0/120", "10.1.2.0/24"),
-        ("::/0", "::/0"),
     ],
 )
 def test_a_pattern_is_a_network_or_a_glob(pattern: str, network: str) -> None:

@@ -289,11 +289,9 @@ class TestResets:
             (stats(READ=op(5000)), stats(READ=op(3))),
             (stats(READ=op(5, transmissions=10)), stats(READ=op(6, transmissions=6))),
             (stats(READ=op(5, errors=2)), stats(READ=op(6, errors=0))),
-            (stats(SEQUENCE=op(5000)), stats(SEQUENCE=op(3))),
             (stats(READ=op(5), WRITE=op(5)), stats(READ=op(5))),
             (stats(), stats(total=moved(read=1 << 62))),
             (stats(), replace(stats(), bytes=None)),
-            (replace(stats(), bytes=None), stats()),
         ],
     )
     def test_a_counter_that_fell_or_went_or_grew_beyond_reason_is_no_burst(

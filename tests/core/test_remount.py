@@ -75,7 +75,6 @@ class TestCommands:
         ("recorded", "again"),
         [
             ("vers=4,vers=4.1,hard", "vers=4.1,hard"),
-            ("vers=4.1,vers=4.1", "vers=4.1"),
             ("v4.1,sec=sys,vers=4.1", "sec=sys,vers=4.1"),
             ("minorversion=1,vers=4,vers=4.1", "vers=4.1"),
             ("vers=4,minorversion=1", "vers=4,minorversion=1"),
