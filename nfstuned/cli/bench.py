@@ -132,7 +132,7 @@ def _step_line() -> Iterator[Callable[[str], None]]:
     from rich.text import Text  # noqa: PLC0415 - as above
 
     with Console(stderr=True).status("", spinner="line") as status:
-        yield lambda step: status.update(Text(printable(step), no_wrap=True, overflow="crop"))
+        yield lambda step: status.update(Text(printable(step)))
 
 
 def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
