@@ -13,8 +13,7 @@ import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Host, Way, Wish, run_way
 from nfstuned.app.read_ahead import ReadAheadWay, UndoWay
-from nfstuned.cli.options import format_option
-from nfstuned.cli.terminal import Terminal, live_outside, usable_policy
+from nfstuned.cli.terminal import Terminal, format_option, live_outside, usable_policy
 from nfstuned.host.root import Root
 
 if TYPE_CHECKING:

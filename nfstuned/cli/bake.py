@@ -8,8 +8,7 @@ import click
 
 from nfstuned.app.change import COULD_NOT_TRY, Way, Wish, run_way
 from nfstuned.app.image import BakeWay, UnbakeWay, image_obstacle, open_image
-from nfstuned.cli.options import format_option
-from nfstuned.cli.terminal import Terminal, usable_policy
+from nfstuned.cli.terminal import Terminal, format_option, usable_policy
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import Root
 from nfstuned.model.change import Work

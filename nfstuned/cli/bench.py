@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from nfstuned.app.bench import AS_IT_IS, Ground, demand_space, run_bench, settings
-from nfstuned.cli.options import format_option
-from nfstuned.cli.terminal import note, terminal_width, usable_policy
+from nfstuned.cli.terminal import format_option, note, terminal_width, usable_policy
 from nfstuned.core.bench.compare import (
     Against,
     BenchError,

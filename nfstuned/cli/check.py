@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from nfstuned.app.facts import Scope, denied_files, examine
-from nfstuned.cli.options import RuleName, format_option
 from nfstuned.cli.terminal import (
     OutsideWithProgress,
+    RuleName,
+    format_option,
     live_outside,
     note,
     terminal_width,

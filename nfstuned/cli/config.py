@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from nfstuned.cli.options import format_option
-from nfstuned.cli.terminal import usable_policy
+from nfstuned.cli.terminal import format_option, usable_policy
 from nfstuned.host.root import Root
 from nfstuned.view.policy import policy_document, policy_text
 from nfstuned.view.words import to_json

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from nfstuned.cli.options import RuleName, format_option
+from nfstuned.cli.terminal import RuleName, format_option
 from nfstuned.core.rules.catalogue import CATALOGUE, correction, find_rules
 from nfstuned.host.installed import page
 from nfstuned.view.check import needs, rules_document

@@ -12,8 +12,14 @@ import click
 
 from nfstuned.cli import samples
 from nfstuned.cli.check import judge_host
-from nfstuned.cli.options import file_option, mount_option, require_absolute_path, since_option
-from nfstuned.cli.terminal import note, usable_policy
+from nfstuned.cli.terminal import (
+    file_option,
+    mount_option,
+    note,
+    require_absolute_path,
+    since_option,
+    usable_policy,
+)
 from nfstuned.core.samples.history import Series
 from nfstuned.host.files.write import demand_place, write_file
 from nfstuned.host.network.outside import Outside

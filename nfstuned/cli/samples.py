@@ -12,8 +12,14 @@ from datetime import datetime, timezone
 
 import click
 
-from nfstuned.cli.options import file_option, format_option, mount_option, require_absolute_path, since_option
-from nfstuned.cli.terminal import note
+from nfstuned.cli.terminal import (
+    file_option,
+    format_option,
+    mount_option,
+    note,
+    require_absolute_path,
+    since_option,
+)
 from nfstuned.core.samples.history import BOUNDS_MS, History, MeanTimesCount, series_key
 from nfstuned.core.samples.sample import kinds, sample_to_json
 from nfstuned.errors import ParseError

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from nfstuned.cli.options import format_option
-from nfstuned.cli.terminal import note, unreadable_lines, usable_policy
+from nfstuned.cli.terminal import format_option, note, unreadable_lines, usable_policy
 from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_stalls
