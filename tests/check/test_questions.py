@@ -58,11 +58,7 @@ def questions(name: str, folder: Path) -> Questions:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "nas:/e /e nfs addr=nas.example.com 0 0",
-        "//nas/e /e cifs guest,ip=nas.example.com 0 0",
-    ],
+    "line", ["nas:/e /e nfs addr=nas.example.com 0 0", "//nas/e /e cifs guest,ip=nas.example.com 0 0"]
 )
 def test_a_name_instead_of_an_address_does_not_end_the_check(tmp_path: Path, line: str) -> None:
     folder = hosts.load("clean").build(tmp_path / "host")
