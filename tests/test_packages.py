@@ -95,16 +95,11 @@ class TestTheLock:
         with pytest.raises(BuildError, match="a lock pins with =="):
             lock.parse_lock(line + "\n")
 
-    def test_everything_that_the_project_needs_is_pinned(self) -> None:
+    def test_everything_that_project_and_wheels_need_is_pinned_for_each_python_or_for_all(self) -> None:
         needed = {re.split("[<>=;]", line, maxsplit=1)[0] for line in lock.requirements()}
-        pinned = {pin.name for pin in lock.parse_lock(lock.VENDOR.read_text())}
-        assert needed - pinned == {"systemd-python"}
-
-    def test_a_compiled_library_has_a_file_for_each_version_of_python_or_one_for_all(self) -> None:
-        counts = {len(pin.hashes) for pin in lock.parse_lock(lock.VENDOR.read_text())}
-        assert counts == {1, len(lock.PYTHONS)}
-
-    def test_the_wheels_builders_are_pinned_too(self) -> None:
+        pins = lock.parse_lock(lock.VENDOR.read_text())
+        assert needed - {pin.name for pin in pins} == {"systemd-python"}
+        assert {len(pin.hashes) for pin in pins} == {1, len(lock.PYTHONS)}
         assert {"build", "hatchling"} <= {pin.name for pin in lock.parse_lock(lock.TOOLS.read_text())}
 
     def test_wheels_that_are_there_need_no_network(self, tmp_path: Path, wheels: list[Path]) -> None:
@@ -165,9 +160,15 @@ class TestTheLibraries:
 
 
 class TestTheTree:
-    def test_it_has_nothing_outside_of_usr_and_no_compiled_python(self, files: dict[str, File]) -> None:
-        assert all(path.startswith("usr/") for path in files)
-        assert not [path for path in files if path.endswith(".pyc")]
+    def test_it_is_below_usr_with_a_launcher_and_a_rule_that_is_not_in_effect(
+        self, files: dict[str, File]
+    ) -> None:
+        assert all(path.startswith("usr/") and not path.endswith(".pyc") for path in files)
+        unit = files["usr/lib/systemd/system/nfstuned.service"].data.decode()
+        assert "\nExecStart=/usr/bin/nfstuned daemon\n" in unit
+        assert files["usr/bin/nfstuned"].executable
+        rules = [path for path in files if path.endswith(".rules")]
+        assert rules == ["usr/share/doc/nfstuned/examples/99-nfstuned.rules"]
 
     def test_systemd_man_and_the_shells_find_their_files(self, files: dict[str, File]) -> None:
         for source, place in FILES.items():
@@ -186,15 +187,6 @@ class TestTheTree:
         assert not [path for path in files if "data/install" in path]
         assert f"{HOME}/nfstuned/data/rules/X.md" in files
 
-    def test_the_unit_starts_the_launcher(self, files: dict[str, File]) -> None:
-        unit = files["usr/lib/systemd/system/nfstuned.service"].data.decode()
-        assert "\nExecStart=/usr/bin/nfstuned daemon\n" in unit
-        assert files["usr/bin/nfstuned"].executable
-
-    def test_the_udev_rule_is_an_example_that_is_not_in_effect(self, files: dict[str, File]) -> None:
-        rules = [path for path in files if path.endswith(".rules")]
-        assert rules == ["usr/share/doc/nfstuned/examples/99-nfstuned.rules"]
-
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_shell_script_is_right(script: Path) -> None:
@@ -208,17 +200,16 @@ def test_a_shell_script_is_right(script: Path) -> None:
         assert done.stdout.decode() == ""
 
 
-class TestTheVersionsOfPython:
-    def test_all_files_that_name_them_agree(self) -> None:
-        classified = re.findall(r"Programming Language :: Python :: (3\.\d+)", PYPROJECT)
-        assert list(lock.PYTHONS) == classified
-        versions = re.search(r'^versions="([^"]*)"', (OWN / "files/python.sh").read_text(), re.MULTILINE)
-        assert versions
-        assert versions[1].split() == classified[::-1]
-        after = f"3.{int(classified[-1].removeprefix('3.')) + 1}"
-        control = (OWN / "deb/control").read_text()
-        assert f"python3 (>= {classified[0]}), python3 (<< {after})" in control
-        assert rpm.interpreters() == f"({' or '.join(f'/usr/bin/python{one}' for one in classified[::-1])})"
+def test_all_files_that_name_versions_of_python_agree() -> None:
+    classified = re.findall(r"Programming Language :: Python :: (3\.\d+)", PYPROJECT)
+    assert list(lock.PYTHONS) == classified
+    versions = re.search(r'^versions="([^"]*)"', (OWN / "files/python.sh").read_text(), re.MULTILINE)
+    assert versions
+    assert versions[1].split() == classified[::-1]
+    after = f"3.{int(classified[-1].removeprefix('3.')) + 1}"
+    control = (OWN / "deb/control").read_text()
+    assert f"python3 (>= {classified[0]}), python3 (<< {after})" in control
+    assert rpm.interpreters() == f"({' or '.join(f'/usr/bin/python{one}' for one in classified[::-1])})"
 
 
 class Machine:
@@ -231,21 +222,12 @@ class Machine:
             path.mkdir()
         self.log.touch()
         for name in ("python.sh", "nfstuned", "compile"):
-            self.install(OWN / "files" / name, self.lib / name)
-
-    def install(self, source: Path, target: Path) -> Path:
-        """Put a script here, with the paths of here."""
-        return self.put(target, source.read_text())
+            self.put(self.lib / name, (OWN / "files" / name).read_text())
 
     def put(self, target: Path, text: str) -> Path:
         """Write a script, with the paths of here."""
-        for old, new in {
-            "/usr/bin": self.bin,
-            "/usr/lib/nfstuned": self.lib,
-            "/run/": f"{self.top}/run/",
-        }.items():
-            text = text.replace(old, str(new))
-        for old in ("/etc/nfstuned", "/etc/systemd", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
+        text = text.replace("/usr/bin", str(self.bin)).replace("/usr/lib/nfstuned", str(self.lib))
+        for old in ("/run/", "/etc/nfstuned", "/etc/systemd", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
             text = text.replace(old, f"{self.top}{old}")
         target.write_text(text)
         target.chmod(0o755)
@@ -341,8 +323,8 @@ class TestCompiling:
         made = {path.name.partition(".")[0] for path in vendor.rglob("*.pyc")}
         assert made == {"module", "_mapping", "bond"}
 
-    def test_it_takes_all_of_it_away_again(self, python: str, machine: Machine) -> None:
-        del python
+    @pytest.mark.usefixtures("python")
+    def test_it_takes_all_of_it_away_again(self, machine: Machine) -> None:
         before = sorted(machine.lib.rglob("*"))
         machine.run(machine.lib / "compile")
         assert machine.run(machine.lib / "compile", "--clean").returncode == 0
@@ -361,7 +343,7 @@ class TestDebiansScripts:
         return machine
 
     def call(self, debian: Machine, name: str, *arguments: str) -> list[str]:
-        script = debian.install(OWN / "deb" / name, debian.top / name)
+        script = debian.put(debian.top / name, (OWN / "deb" / name).read_text())
         done = debian.run(script, *arguments)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         return debian.called()
@@ -433,7 +415,7 @@ class TestDebiansScripts:
     def test_a_failure_to_compile_fails_neither_installation_nor_upgrade(self, debian: Machine) -> None:
         debian.put(debian.lib / "compile", "#!/bin/sh\nexit 1\n")
         for name, arguments in (("postinst", ("configure", "")), ("rtupdate", ("rtupdate", "3.11", "3.13"))):
-            script = debian.install(OWN / "deb" / name, debian.top / name)
+            script = debian.put(debian.top / name, (OWN / "deb" / name).read_text())
             done = debian.run(script, *arguments)
             assert (done.returncode, done.stderr) == (0, "nfstuned: its Python files could not be compiled\n")
 
@@ -554,25 +536,16 @@ class TestTheRpm:
 class TestTheBillOfMaterials:
     PINS = (lock.Pin("core", "1.0", ("a" * 64, "b" * 64)), lock.Pin("plain", "1.0", ("c" * 64,)))
 
-    def test_it_is_valid_by_the_schema_and_the_same_each_time(self, wheels: list[Path]) -> None:
+    def test_it_is_valid_and_names_each_library_with_its_licence_and_hashes(self, wheels: list[Path]) -> None:
         text = sbom.bill(RELEASE, self.PINS, libraries(wheels)).decode()
         assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
-        assert sbom.bill(RELEASE, self.PINS, libraries(wheels)).decode() == text
-
-    def test_it_names_each_library_with_its_licence_and_hashes(self, wheels: list[Path]) -> None:
-        bill = json.loads(sbom.bill(RELEASE, self.PINS, libraries(wheels)))
-        said = {
-            part["purl"]: (
-                part["licenses"][0]["license"]["id"],
-                {
-                    digest["content"]
-                    for wheel in part["externalReferences"]
-                    for digest in wheel.get("hashes", ())
-                },
-            )
-            for part in bill["components"]
-        }
-        assert said == {
+        assert sbom.bill(RELEASE, self.PINS, libraries(wheels)).decode() == text, "the same each time"
+        bill, found = json.loads(text), {}
+        for part in bill["components"]:
+            digests = [each for wheel in part["externalReferences"] for each in wheel.get("hashes", ())]
+            licence = part["licenses"][0]["license"]["id"]
+            found[part["purl"]] = (licence, {digest["content"] for digest in digests})
+        assert found == {
             "pkg:pypi/core@1.0": ("MIT", {"a" * 64, "b" * 64}),
             "pkg:pypi/plain@1.0": ("Apache-2.0", {"c" * 64}),
         }

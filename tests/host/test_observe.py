@@ -200,3 +200,21 @@ def test_where_init_shows_nothing_no_process_is_looked_at(tree: Host) -> None:
     (tree.folder / "proc/1/net/nfsfs").unlink()
     tree.write("proc/21/mountinfo", "24 1 254:0 / / rw - ext4 /dev/vda rw\n")
     assert list(other_views(tree.root, lambda: None)) == []
+
+
+def test_a_snapshot_has_the_actual_requests_first_and_the_problems_of_every_file(tree: Host) -> None:
+    tree.own(mount(60, "0:43", "/mnt/a"))
+    tree.write("proc/sys/kernel/osrelease", "6.12.107+deb13-cloud-amd64\n")
+    tree.write("etc/fstab", "sa1:/a /mnt/a nfs4 nconnect=4 0 0\nnas:/b /mnt/b\n")
+    tree.write(
+        "run/mount/utab",
+        "SRC=sa1:/a TARGET=/mnt/a ROOT=/ ATTRS=vers=4.1,nconnect=8\nSRC=sa1:/b ATTRS=vers=4.1\n",
+    )
+    tree.write(
+        "proc/1/mountstats", "device nas:/a mounted on /mnt/a with fstype nfs4 statvers=1.1\n\tage:\tx\n"
+    )
+    snapshot = observe_host(tree.root)
+    assert snapshot.kernel is not None
+    assert [request.file for request in snapshot.requests] == ["/run/mount/utab", "/etc/fstab"]
+    files = ["/proc/1/mountstats", "/run/mount/utab", "/etc/fstab"]
+    assert [problem.file for problem in snapshot.problems] == files
