@@ -1,3 +1,5 @@
+"""An image at its first boot: kernels, units, configuration, and the identities of its clones."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.system import at_first_boot, observe_image
-from nfstuned.model.system import System, Unit
+from nfstuned.host.system import at_first_boot, observe_identity, observe_image
+from nfstuned.model.system import ClientIdentity, CommandLine, System, Unit
 from nfstuned.parse.etc.units import enabled_by_preset
 from nfstuned.parse.proc.machine import read_kernels
-from tests.tree import put
+from tests.tree import link, put
 
 UNIT = "nfstuned.service"
 
@@ -125,3 +127,73 @@ def test_problems_of_the_configuration_are_named_as_in_the_image(tmp_path: Path)
     (tmp_path / "etc/nfstuned/conf.d").unlink()
     (problem,) = at_first_boot(root, System()).config_problems
     assert problem.startswith("/etc/nfstuned/nfstuned.toml:2: ")
+
+
+ID = "4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n"
+ETC, OF_DBUS = "/etc/machine-id", "/var/lib/dbus/machine-id"
+CLOUD, PROGRAM = "/etc/cloud/cloud.cfg", "/usr/bin/cloud-init"
+THERE = {CLOUD: "preserve_hostname: false\n", PROGRAM: ""}
+
+
+def identity(folder: Path, files: dict[str, str], cmdline: str = "") -> ClientIdentity:
+    for name, text in {"/etc/hostname": "golden\n", **files}.items():
+        put(folder / name[1:], text)
+    return observe_identity(ImageRoot(str(folder)), CommandLine(cmdline), image=True)
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, ()),
+        ({ETC: ""}, ()),
+        ({ETC: "uninitialized\n"}, ()),
+        ({OF_DBUS: ID}, (OF_DBUS,)),
+        ({ETC: "uninitialized\n", OF_DBUS: ID.strip().upper()}, (OF_DBUS,)),
+        ({ETC: ID, OF_DBUS: ID}, (ETC, OF_DBUS)),
+        ({OF_DBUS: ""}, ()),
+        ({OF_DBUS: "0" * 32}, ()),
+        ({OF_DBUS: f"{ID}{ID}"}, ()),
+    ],
+)
+def test_dbuss_machine_id_counts_too(files: dict[str, str], found: tuple[str, ...], tmp_path: Path) -> None:
+    assert identity(tmp_path, files).machine_ids == found
+
+
+def test_links_of_dbus_are_not_followed_and_those_of_programs_are(tmp_path: Path) -> None:
+    link(tmp_path / OF_DBUS[1:], "/srv/id")
+    link(tmp_path / PROGRAM[1:], "/opt/cloud/bin/cloud-init")
+    found = identity(tmp_path, {"/srv/id": ID, ETC: "", CLOUD: ""})
+    assert (found.machine_ids, found.renamed) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("files", "cmdline", "renamed"),
+    [
+        ({CLOUD: "", PROGRAM: ""}, "", True),
+        ({CLOUD: "", "/usr/local/bin/cloud-init": ""}, "", True),
+        ({PROGRAM: ""}, "", False),
+        ({CLOUD: ""}, "", False),
+        ({**THERE, "/etc/cloud/cloud-init.disabled": ""}, "", False),
+        ({**THERE, CLOUD: "preserve_hostname: true\n"}, "", False),
+        ({**THERE, "/etc/cloud/cloud.cfg.d/10.yaml": "preserve_hostname: true\n"}, "", True),
+        (
+            {
+                **THERE,
+                "/etc/cloud/cloud.cfg.d/10.cfg": "preserve_hostname: true\n",
+                "/etc/cloud/cloud.cfg.d/20.cfg": "preserve_hostname: false\n",
+                "/etc/cloud/cloud.cfg.d/30.cfg": "mounts: []\n",
+            },
+            "",
+            True,
+        ),
+        ({"/etc/waagent.conf": ""}, "cloud-init=disabled", True),
+        ({PROGRAM.replace("cloud-init", "ignition"): ""}, "", True),
+    ],
+)
+def test_cloud_init_names_clones_where_it_is_there_and_lets_no_name_stay(
+    files: dict[str, str],
+    cmdline: str,
+    renamed: bool,  # noqa: FBT001 - a column of the table
+    tmp_path: Path,
+) -> None:
+    assert identity(tmp_path, files, cmdline).renamed is renamed
