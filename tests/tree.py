@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from nfstuned.host.root import Root
@@ -21,6 +22,18 @@ def link(path: Path, target: str | Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(target)
     return path
+
+
+def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
+    """Return all that is below a folder: kind, permissions and content of each name."""
+    found = {}
+    for path in sorted(tree.rglob("*")):
+        status = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        if stat.S_ISLNK(status.st_mode):
+            data = str(path.readlink()).encode()
+        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
+    return found
 
 
 class Tree:

@@ -15,8 +15,8 @@ import pytest
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import Root
 from nfstuned.parse.etc.settings import PERSISTED, read_nfs_utils
-from tests.cli.conftest import everything
 from tests.lab import roots
+from tests.tree import everything
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

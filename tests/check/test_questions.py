@@ -15,15 +15,13 @@ from nfstuned.model.system import Network
 from tests.check import hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nfstuned.host.network.outside import Questions
-    from nfstuned.model.mounts import UnitState
 
 
-@dataclass
-class Listener:
+@dataclass(frozen=True)
+class Listener(hosts.World):
     """A world that remembers its questions, and has no answers."""
 
     asked: list[Questions] = field(default_factory=list)
@@ -36,22 +34,9 @@ class Listener:
     def pause(self, seconds: float) -> float:
         raise AssertionError(f"nothing is measured for {seconds} s")
 
-    def now(self) -> float:
-        return 0.0
-
-    def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
-        del names
-        return {}
-
-    def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
-        return states
-
-    def kernel_message(self) -> str:
-        return ""
-
 
 def questions(name: str, folder: Path) -> Questions:
-    root, world = Root(str(hosts.load(name).build(folder / "host"))), Listener()
+    root, world = Root(str(hosts.load(name).build(folder / "host"))), Listener(Network())
     examine(root, load_policy(root), Scope(), world)
     (asked,) = world.asked
     return asked

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -118,18 +117,6 @@ def furnish(made: Host) -> Host:
     made.install(b"2.8.3")
     made.configure(CONFIG)
     return made
-
-
-def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
-    """Return all that is below a folder: permissions and content of each name."""
-    found = {}
-    for path in sorted(tree.rglob("*")):
-        status = path.lstat()
-        data = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
-        if stat.S_ISLNK(status.st_mode):
-            data = str(path.readlink()).encode()
-        found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
-    return found
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from tests.cli.baked import (
     make,
     with_netapp,
 )
-from tests.cli.conftest import CONFIG, REPOSITORY, everything
+from tests.cli.conftest import CONFIG, REPOSITORY
 from tests.core.test_udev_faults import STOCK
+from tests.tree import everything
 
 MASKED = "etc/udev/rules.d/99-nfs.rules"
 MASK = "etc/systemd/system/nfstuned.service"

@@ -28,7 +28,8 @@ from tests.cli.baked import (
     make,
     with_netapp,
 )
-from tests.cli.conftest import REPOSITORY, everything, full_at
+from tests.cli.conftest import REPOSITORY, full_at
+from tests.tree import everything
 from tests.users import NOBODY, may_unshare, rights_of
 
 CALLS = ("mkdir", "chmod", "link", "rename", "unlink", "symlink", "rmdir", "fchmod", "fsync")

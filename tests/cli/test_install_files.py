@@ -16,8 +16,8 @@ from nfstuned.cli.install_files import LIST
 from nfstuned.host import installed
 from nfstuned.host.installed import contents
 from nfstuned.model.change import FILES
-from tests.cli.conftest import REPOSITORY, Host, MakeHost, everything, full_at
-from tests.tree import put
+from tests.cli.conftest import REPOSITORY, Host, MakeHost, full_at
+from tests.tree import everything, put
 from tests.users import NOBODY, rights_of
 
 UNIT = "usr/local/lib/systemd/system/nfstuned.service"

@@ -12,7 +12,7 @@ from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.udev import FOLDER_MADE, MASK
 from tests.core.test_udev_faults import AMAZONS, STOCK
 from tests.host.entries import Entries
-from tests.tree import Tree
+from tests.tree import Tree, everything
 
 NFS, EC2 = "99-nfs.rules", "53-ec2-read-ahead-kb.rules"
 CONF = "[nfsrahead]\nnfs4=4096\n"
@@ -34,17 +34,6 @@ class Udev(Tree):
 
     def unmask(self) -> int:
         return Masks(self.root, reload_rules=self._tell).take()
-
-    def tree(self) -> dict[str, bytes | None]:
-        """Everything below the root, with what is in it."""
-        found: dict[str, bytes | None] = {}
-        for place, folders, files in os.walk(self.folder):
-            for name in folders:
-                found[f"{place}/{name}"] = None
-            for name in files:
-                path = Path(place, name)
-                found[str(path)] = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
-        return found
 
     @property
     def masks(self) -> list[str]:
@@ -69,7 +58,7 @@ def test_the_masks_are_taken_back_and_nothing_else(udev: Udev, there: str) -> No
     if others:
         udev.write("run/udev/rules.d/10-other.rules", "# somebody else's\n")
         udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS)
-    before = udev.tree()
+    before = everything(udev.folder)
     assert udev.mask() == 0
     assert udev.masks == (["10-other.rules", EC2, NFS] if others else [NFS])
     mark = FOLDER_MADE if there == "no folder" else ""
@@ -77,7 +66,7 @@ def test_the_masks_are_taken_back_and_nothing_else(udev: Udev, there: str) -> No
     assert udev.mask() == 0
     assert udev.told == 1, "udev is told only of changes"
     assert udev.unmask() == 0
-    assert udev.tree() == before
+    assert everything(udev.folder) == before
     assert udev.unmask() == 0
     assert udev.told == 2
 
@@ -97,10 +86,10 @@ def test_an_administrators_rule_or_setting_stays_in_force(
     udev: Udev, name: str, text: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     udev.write(name, text)
-    before = udev.tree()
+    before = everything(udev.folder)
     assert udev.mask() == 0
     assert said in capsys.readouterr().out
-    assert udev.tree() == before
+    assert everything(udev.folder) == before
     assert udev.told == 0
 
 
@@ -116,9 +105,9 @@ def test_a_reload_unmasks_a_rule_that_an_administrator_has_configured_since(udev
 
 def test_where_no_udev_runs_nothing_is_made(udev: Udev) -> None:
     (udev.folder / "run/udev").rmdir()
-    before = udev.tree()
+    before = everything(udev.folder)
     assert (udev.mask(), udev.unmask()) == (0, 0)
-    assert (udev.tree(), udev.told) == (before, 0)
+    assert (everything(udev.folder), udev.told) == (before, 0)
 
 
 def test_nothing_on_a_network_mount_is_read(udev: Udev, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,9 +160,9 @@ def test_a_file_that_cannot_be_read_or_made_masks_nothing(
         udev.link(name, path.name)
     else:
         udev.write(name)
-    before = udev.tree()
+    before = everything(udev.folder)
     assert udev.mask() == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("udev's rules stay as they are: ")
     assert said in line
-    assert (udev.tree(), udev.told) == (before, 0)
+    assert (everything(udev.folder), udev.told) == (before, 0)
