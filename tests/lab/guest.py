@@ -210,7 +210,7 @@ def _machine(release: str, processors: int) -> list[str]:
     cmpxchg16b is taken away: QEMU 7.2 emulates it wrongly, and kernels from 6.12 on corrupt their slabs.
     AVX and a fifth level of page tables cost emulation more than they save the guest, and with QEMU's own
     choice of 1/8 of the guest's memory for translated code it translates the same code again and again. A
-    boot of 6.1 with Python, systemd and a mount in it took 41 s before and 26 s after. A kernel that is told
+    boot of 6.1 with Python, systemd and a mount in it took 41 s before and 26 s after. A kernel that knows
     of fast strings (erms, fsrm) copies each byte by itself, which to an emulator is an instruction: without
     them, and without SMAP and SMEP, writing and reading a file over NFS takes half, the same boot 0.83.
     Of the devices that QEMU adds unasked (a display, a CD drive, a floppy drive) a guest loads the drivers.

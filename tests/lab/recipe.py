@@ -15,7 +15,7 @@ from tests.lab import package
 
 @dataclass(frozen=True)
 class Series:
-    """One kernel of the lab: the newest cloud kernel whose release starts with `prefix`."""
+    """One kernel of the lab: the newest cloud kernel with a release that starts with `prefix`."""
 
     name: str
     prefix: str

@@ -107,7 +107,7 @@ class Booted:
 
 def boot(disk: Disk, target: Path, say: Callable[[str], None]) -> Booted:
     """Make a disk and boot it; its results go into `target`. Raises AssertionError when it does not end."""
-    # A program that runs as root makes the disk: its failure counts, not that of the cleaning up.
+    # A program that runs as root makes the disk: its failure counts, not the cleaning up.
     with tempfile.TemporaryDirectory(prefix="nfstuned-disk-", ignore_cleanup_errors=True) as folder:
         say(f"making the disk {disk}: {target}")
         report = rootdisk.make(disk, Path(folder))
@@ -173,7 +173,7 @@ def booted(boots: dict[Disk, Future[Booted]], disk: Disk) -> Booted:
     return boots[disk].result()
 
 
-def test_what_bake_prepared_is_in_effect_after_the_first_boot(disk: Disk, booted: Booted) -> None:
+def test_all_that_bake_prepared_is_in_effect_after_the_first_boot(disk: Disk, booted: Booted) -> None:
     if disk.way is Way.PERSIST:
         pytest.skip("nothing prepared it")
     (seen,) = booted.boots
@@ -228,7 +228,7 @@ def test_the_service_is_there_before_the_first_mount(disk: Disk, booted: Booted)
     assert (row["read_ahead_kb"], row["read_ahead_target_kb"]) == (15360, 15360)
 
 
-def test_bake_says_what_it_did_does_it_once_and_takes_it_back(disk: Disk, booted: Booted) -> None:
+def test_bake_reports_its_changes_makes_them_once_and_takes_them_back(disk: Disk, booted: Booted) -> None:
     if disk.way is Way.PERSIST:
         pytest.skip("nothing prepared it")
     report = booted.report

@@ -1,4 +1,4 @@
-"""A guest that dies, hangs or stays silent is told apart, and never passes."""
+"""A guest that dies, hangs or stays silent is recognized, and never passes."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("verdict", SCRIPTS, ids=lambda verdict: verdict.name.lower())
-def test_a_guest_that_ends_badly_is_told_apart(
+def test_each_bad_end_of_a_guest_is_recognized(
     verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A script takes the emulator's place; its fourth argument is the disk with the payload."""

@@ -16,7 +16,7 @@ from tests.lab import package
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_change_of_whatever_is_packed_makes_another_package() -> None:
+def test_a_change_of_each_packed_file_makes_another_package() -> None:
     known = {str(path.relative_to(ROOT)) for path in package.sources()}
     project = (ROOT / "pyproject.toml").read_text()
     included = re.findall(r'^"([a-z][^"]*\.[a-z0-9]+)" = "nfstuned/', project, re.MULTILINE)
@@ -26,7 +26,7 @@ def test_a_change_of_whatever_is_packed_makes_another_package() -> None:
     assert {"CHANGELOG.md", "LICENSE", "pyproject.toml", "dev/package/vendor.lock"} <= known
 
 
-def test_what_only_runs_leaves_the_package_as_it_is() -> None:
+def test_tests_and_compiled_files_leave_the_package_as_it_is() -> None:
     assert not [path for path in package.sources() if path.suffix == ".pyc" or path.match("tests/*")]
     assert package.key() == package.key()
 

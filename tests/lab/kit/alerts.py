@@ -37,7 +37,7 @@ def dashboard_queries() -> list[str]:
 
 
 def dashboard_lists() -> list[tuple[str, str]]:
-    """Return the series and the label of which each of the dashboard's variables lists the values."""
+    """Return each variable of the dashboard as a series and the label with its values."""
     variables = json.loads(DASHBOARD.read_text())["templating"]["list"]
     asked = [one["query"]["query"] for one in variables if one["type"] == "query"]
     lists = [re.fullmatch(r"label_values\((.*), (\w+)\)", text) for text in asked]

@@ -96,7 +96,7 @@ def storm() -> Iterator[None]:
 def prometheus() -> Iterator[None]:
     """Run Debian's Prometheus and node_exporter, with the project's alert rules as `shortened` makes them.
 
-    Prometheus scrapes ADDRESS as the job "nfstuned", and as "node" what node_exporter shows of TEXTFILE.
+    Prometheus scrapes ADDRESS as the job "nfstuned", and as "node" the TEXTFILE by node_exporter.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-prometheus-")))
@@ -146,7 +146,7 @@ def fires(alert: str) -> Iterator[None]:
 
 
 def query(expression: str) -> list[Mapping[str, Any]]:
-    """Return what Prometheus answers to an instant query."""
+    """Return the answer of Prometheus to an instant query."""
     where = f"http://{_PROMETHEUS}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
     with urllib.request.urlopen(where, timeout=_TIMEOUT_S) as answer:
         document = json.load(answer)

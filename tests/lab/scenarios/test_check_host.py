@@ -58,7 +58,7 @@ DEFECTS = {
 
 @pytest.mark.usefixtures("stopped_daemon", "quiet_udev")
 @pytest.mark.parametrize("defect", DEFECTS)
-def test_a_broken_rule_does_what_the_finding_says(defect: str, mount: Mounts) -> None:
+def test_a_broken_rule_does_as_its_finding_reports(defect: str, mount: Mounts) -> None:
     text, tunes, spills = DEFECTS[defect]
     path = rivals.add_rule("99-vendor.rules", text)
     try:

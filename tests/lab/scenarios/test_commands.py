@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped
 OUTCOMES = ("kind", "target", "old", "new", "outcome", "reason")
 
 
-def test_status_holds_what_the_kernel_has(mount: Mounts) -> None:
+def test_status_shows_the_kernels_values(mount: Mounts) -> None:
     # The first mount of a server decides: the second asks for 8 connections and gets the first one's 4.
     first = mount("a", "vers=4.1,nconnect=4")
     second = mount("b", "vers=4.1,nconnect=8")
@@ -81,7 +81,7 @@ def test_every_user_gets_a_status_and_only_root_may_apply(mount: Mounts) -> None
     assert mounted.read_ahead_kb == 128
 
 
-def test_apply_and_undo_do_what_they_say(mount: Mounts) -> None:
+def test_apply_and_undo_make_the_changes_that_they_report(mount: Mounts) -> None:
     mounted = mount("a")
     others = _others(mounted)
     planned = nfstuned_json("apply", "--dry-run")
@@ -219,7 +219,7 @@ def _carrying(mounted: Mounted) -> int:
     return sum(now.sends > then.sends for then, now in zip(before, after, strict=True))
 
 
-def test_mounts_of_the_edited_fstab_have_what_their_profile_asks_for(mount: Mounts, fstab: Path) -> None:
+def test_mounts_of_the_edited_fstab_have_the_connections_of_their_profile(mount: Mounts, fstab: Path) -> None:
     points = [mount.new_point() for _ in range(3)]
     before = fstab.read_text() + (
         "# shares\n"
@@ -339,7 +339,7 @@ def test_units_and_automounts_are_systemds_and_their_dependents_run_on(mount: Mo
 
 
 def _remount(mounts: str, path: Path | None = None) -> Ended:
-    """Run the command with --yes; `path` is a folder whose programs come before those of the guest."""
+    """Run the command with --yes; `path` is a folder with programs that come before the guest's."""
     front = f"{path}:" if path else ""
     argv = ("env", f"PATH={front}{os.environ['PATH']}", "nfstuned", "apply", "--remount", mounts, "--yes")
     done = attempt(*argv, "--format", "json", timeout=COMMAND_S)

@@ -70,7 +70,7 @@ def test_a_silent_server_stops_nothing_else(watched_daemon: Daemon, mount: Mount
         _stops(watched_daemon)
 
 
-def test_it_starts_beside_a_silent_server(stopped_daemon: Daemon, mount: Mounts) -> None:
+def test_it_starts_next_to_a_silent_server(stopped_daemon: Daemon, mount: Mounts) -> None:
     """Nothing that its sandbox is made of may ask the server."""
     mounts = [mount("a", "vers=4.1,actimeo=0"), mount("b", "vers=3,nolock,actimeo=0")]
     with silent(ADDRESS), _hanging(mounts[0]), _hanging(mounts[1]):

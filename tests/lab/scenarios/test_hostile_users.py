@@ -180,7 +180,7 @@ def forged(victim: Mounted) -> bytes:
 
 
 @pytest.mark.release
-def test_no_name_of_a_server_says_anything_of_another_mount(stopped_daemon: Daemon, mount: Mounts) -> None:
+def test_a_servers_name_changes_no_figure_of_another_mount(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(CONFIGURATION)
     stopped_daemon.start()
     victim = mount("a", "vers=4.1")

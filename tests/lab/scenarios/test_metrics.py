@@ -142,7 +142,7 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
 
 
 def _files() -> None:
-    """Put the files to read on the server: sparse ones, of which it sends zeros."""
+    """Put the files to read on the server: they are sparse, and it sends zeros."""
     heads = [Path(f"/srv/b/head{number}") for number in range(HEADS)]
     for path in (Path("/srv/c/large"), Path("/srv/d/large"), *heads):
         path.touch()

@@ -60,7 +60,7 @@ def test_a_mount_that_failed_is_found_with_its_reason_and_a_condition_excuses_on
 
 
 @pytest.mark.release
-def test_what_is_mounted_by_hand_at_its_first_use_a_service_or_elsewhere_is_not_missing() -> None:
+def test_a_mount_by_hand_at_its_first_use_by_a_service_or_elsewhere_is_not_missing() -> None:
     with lines(
         ("noauto", f"{AZURE}:/srv/a", f"{OPTIONS},noauto"),
         ("auto", f"{AZURE}:/srv/b", f"{OPTIONS},x-systemd.automount,x-systemd.idle-timeout=1"),

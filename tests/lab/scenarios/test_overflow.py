@@ -37,7 +37,7 @@ def _small_queue(stopped_daemon: Daemon) -> Iterator[None]:
 def test_nothing_is_missed_when_more_events_came_than_the_queue_holds(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
-    # Before the service starts, whose own mount namespace takes numbers: this one's is used again at once.
+    # Before the service starts: its own mount namespace takes numbers, and this number is used again at once.
     daemon, going = stopped_daemon, mount("b", V3)
     daemon.start()
     kept = mount("a")
@@ -62,7 +62,7 @@ def test_nothing_is_missed_when_more_events_came_than_the_queue_holds(
     assert daemon.active
     failed = daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)
     assert not failed, f"{len(failed)} failed cycles: {failed[0]['MESSAGE']}"
-    # It still hears udev, whose queue was full, too.
+    # It still hears udev, after a full queue there, too.
     set_read_ahead_kb(kept.device, 256)
     announce(1, kept.device)
     tuned(15360, kept)

@@ -154,7 +154,7 @@ def test_it_goes_on_without_its_records(ticking_daemon: Daemon, mount: Mounts) -
     before = mount("a")
     tuned(15360, before)
     for file in (STATE / "read-ahead").iterdir():
-        file.unlink(missing_ok=True)  # the service drops that of a pseudo-root by itself
+        file.unlink(missing_ok=True)  # the service itself drops the record of a pseudo-root
     let_tick(ticking_daemon)
     after = mount("b")
     tuned(15360, before, after)

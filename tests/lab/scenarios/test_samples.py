@@ -41,7 +41,7 @@ JOBS = (
 FEW = (JOBS[1], JOBS[2], JOBS[4], JOBS[7])
 """Both ways, sizes and patterns, direct and buffered: for more than one connection."""
 HEADERS = 1000
-"""Bytes of TCP payload that a request and its reply have beside their data, at the most."""
+"""Bytes of TCP payload that a request and its reply have next to their data, at the most."""
 
 
 def seen() -> Look:
@@ -133,7 +133,7 @@ def folder() -> Iterator[None]:
 
 @pytest.mark.release
 @pytest.mark.usefixtures("folder")
-def test_the_file_and_the_journal_have_the_same_samples_and_show_what_fio_wrote(
+def test_the_file_and_the_journal_have_the_same_samples_and_the_bytes_of_fio(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
     stopped_daemon.configure(OFTEN)
@@ -166,7 +166,7 @@ def test_the_file_and_the_journal_have_the_same_samples_and_show_what_fio_wrote(
 
 @pytest.mark.system
 @pytest.mark.usefixtures("folder")
-def test_without_a_drop_in_the_sandbox_refuses_and_the_journal_says_it_once(
+def test_without_a_drop_in_the_sandbox_refuses_and_the_journal_reports_it_once(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
     FOLDER.mkdir()
@@ -185,7 +185,7 @@ def test_without_a_drop_in_the_sandbox_refuses_and_the_journal_says_it_once(
 
 
 @pytest.mark.system
-def test_top_shows_what_is_read_beside_it_and_needs_no_service(mount: Mounts) -> None:
+def test_top_shows_the_reads_of_another_program_and_needs_no_service(mount: Mounts) -> None:
     Path("/srv/a/load").write_bytes(os.urandom(SIZE))
     used = mount("a", "vers=4.1,nconnect=2")
     command = ["nfstuned", "top", "--interval", "10", "--count", "1"]
@@ -216,7 +216,7 @@ def test_a_path_on_an_nfs_mount_is_refused(stopped_daemon: Daemon, mount: Mounts
 
 
 @pytest.mark.system
-def test_who_may_not_read_the_journal_is_told_so(daemon: Daemon) -> None:
+def test_a_user_who_may_not_read_the_journal_gets_the_reason(daemon: Daemon) -> None:
     """The command of a user without groups, and of one in systemd-journal."""
     assert daemon.active
     refused = attempt("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "nfstuned", "samples")

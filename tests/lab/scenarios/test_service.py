@@ -246,7 +246,7 @@ def test_another_mount_with_the_same_number_is_not_undone(stopped_daemon: Daemon
     mount.umount(first)
     second = mount("b", V3)
     assert second.device == first.device, "this test needs the number to be used again"
-    # The very value that the record of the first one names: only the identity tells them apart.
+    # The very value that the record of the first one names: only the identity differs.
     set_read_ahead_kb(second.device, 15360)
     record = (RECORDS / second.device).read_text()
     done = nfstuned("undo")

@@ -161,7 +161,7 @@ def test_a_silent_server_is_reported_where_requests_cannot_be_seen(sampling: Dae
 
 @pytest.mark.release
 def test_of_four_connections_one_is_enough(sampling: Daemon, lab: Lab) -> None:
-    """The client avoids a connection whose queue is longer: a request here and there waits."""
+    """The client avoids a connection with a longer queue: a request here and there waits."""
     mounts, made = [], []
     for version in VERSIONS:
         known = set(client_ports(ADDRESS))
@@ -267,7 +267,7 @@ def demand_samples_and_no_stall(answering: Daemon, mounts: Sequence[Mounted]) ->
 @pytest.mark.release
 @pytest.mark.timeout(2700)
 @pytest.mark.parametrize("case", ["slow", "loaded", "rebooted", "suspended"])
-def test_it_is_never_called_stalled_nor_is_an_idle_mount_beside_it(
+def test_neither_it_nor_an_idle_mount_is_ever_called_stalled(
     answering: Daemon, server: Server, mounts: list[Mounted], wait: Callable[[float], None], case: str
 ) -> None:
     with contextlib.ExitStack() as stack:

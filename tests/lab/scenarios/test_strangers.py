@@ -28,7 +28,7 @@ SERVERS = (
     (GENERIC, GENERIC_KB, "vers=4.1,nconnect=2"),
 )
 CYCLE_FAILED = "4e73fad58dcc543bb45d3c7816196295"
-# Alone on two processors it takes 80 s; beside another guest, or on one, four times as long.
+# Alone on two processors it takes 80 s; next to another guest, or on one, four times as long.
 
 
 def test_every_other_device_keeps_its_value_through_the_daemons_whole_life(
@@ -70,7 +70,7 @@ def test_a_fuse_mount_that_gets_an_nfs_mounts_number_keeps_the_kernels_value(
 ) -> None:
     shared = 0
     for _ in range(5):
-        # Version 3 makes no pseudo-root, whose lower number would be the next mount's.
+        # Version 3 makes no pseudo-root, and so no lower number for the next mount.
         mounted = mount("a", "vers=3,nolock")
         tuned(AZURE_KB, mounted)
         mount.umount(mounted)

@@ -28,7 +28,7 @@ VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 
 @pytest.fixture
 def rule() -> Iterator[Path]:
-    """The rule as an administrator installs it, beside nfs-utils' own."""
+    """The rule as an administrator installs it, next to nfs-utils' own."""
     path = rivals.add_rule(SHIPPED.name, SHIPPED.read_text())
     yield path
     path.unlink()
@@ -57,9 +57,9 @@ def test_the_rule_touches_nothing_else(mount: Mounts, request: pytest.FixtureReq
         kernels = without.values()
     request.getfixturevalue("rule")
     mounted = [mount(share) for share in SHARES]
-    with strangers() as beside:
+    with strangers() as later:
         rivals.settle()
-        assert beside.values() == kernels, f"of {beside.bdis}"
+        assert later.values() == kernels, f"of {later.bdis}"
     assert {one.read_ahead_kb for one in mounted} == {RULE_KB}
     after = all_read_ahead_kb()
     assert {name: after.get(name) for name in before} == before

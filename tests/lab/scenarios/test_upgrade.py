@@ -65,7 +65,7 @@ def line_of(mounted: Mounted) -> str:
     return found
 
 
-def test_an_upgrade_a_removal_and_an_installation_beside_a_mount(
+def test_an_upgrade_a_removal_and_an_installation_leave_a_mount_as_it_is(
     stopped_daemon: Daemon, package: Package, mount: Mounts
 ) -> None:
     mounted = mount("a", "vers=4.1,nconnect=4")
