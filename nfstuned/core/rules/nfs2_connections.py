@@ -275,8 +275,8 @@ def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
             "nconnect without a word and keeps the old one, and refuses the others",
             observed="remount," + ",".join(fixed),
             expected="umount and mount",
-            remedy=f"take remount out of {request.file}:{request.line}, umount {quote(request.point)} and "
-            "mount it",
+            remedy=f"take remount out of {request.file}:{request.line}"
+            + (f", umount {quote(request.point)} and mount it" if facts.running else ""),
         )
 
 

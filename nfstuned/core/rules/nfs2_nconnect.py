@@ -479,7 +479,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             f"server answers by dropping requests{name_others(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
-            remedy=_then(_without(mounts, facts), "" if facts.image else again),
+            remedy=_then(_without(mounts, facts), again if facts.running else ""),
         )
 
 
