@@ -243,91 +243,77 @@ def test_of_aznfs_the_last_number_counts_and_comments_do_not(
     assert parse_aznfs(text, "/f", "aznfs") == setting
 
 
-class Host(Tree):
-    def writers(self, *mounted: str) -> list[tuple[str, str, str, str]]:
-        return [
-            (one.section, one.name, one.value, f"{one.file}:{one.line}")
-            for one in read_writers(self.root, mounted)
-        ]
+BDI = "/sys/class/bdi/0:*/read_ahead_kb"
+COMMON = "opt/microsoft/aznfs/common.sh"
+HELPER = {"sbin/mount.aznfs": "", COMMON: AZNFS}
+WRITERS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "no such program": ({}, []),
+    "the order of nfs-utils": (
+        {
+            "usr/etc/nfs.conf": "[nfsrahead]\nnfs=1\n",
+            "etc/nfs.conf": "[general]\nnfs=0\n[NFSrahead]\nnfs=2\n",
+            "etc/nfs.conf.d/9.conf": "[nfsrahead]\nnfs4=3\n",
+            "etc/nfs.conf.d/10.conf": '[nfsrahead "x"]\nnfs=0\n[nfsrahead]\nnfs4=4\n',
+        },
+        [
+            "nfsrahead nfs=2 /etc/nfs.conf:4",
+            "nfsrahead nfs4=3 /etc/nfs.conf.d/9.conf:2",
+            "nfsrahead nfs4=4 /etc/nfs.conf.d/10.conf:4",
+        ],
+    ),
+    "the vendor's nfs.conf where there is no other": (
+        {"usr/etc/nfs.conf": "[nfsrahead]\nnfs=1\n", "usr/etc/nfs.conf.d/a.conf": "[nfsrahead]\nnfs=2\n"},
+        ["nfsrahead nfs=1 /usr/etc/nfs.conf:2", "nfsrahead nfs=2 /usr/etc/nfs.conf.d/a.conf:2"],
+    ),
+    "an include": (
+        {"etc/nfs.conf": "[nfsrahead]\ninclude=-/srv/nfs.conf\n", "srv/nfs.conf": "nfs=5\n"},
+        ["nfsrahead nfs=5 /srv/nfs.conf:1"],
+    ),
+    "an include below a mount": (
+        {"etc/nfs.conf": "[nfsrahead]\ninclude=-/mnt/nfs.conf\n", "mnt/nfs.conf": "nfs=5\n"},
+        [],
+    ),
+    "aznfs without its helper": ({COMMON: AZNFS}, []),
+    "aznfs": (HELPER, [f"aznfs {NAME}=16384 /{COMMON}:2"]),
+    "aznfs with an environment": (
+        HELPER | {"etc/environment": f"A=b\n#{NAME}=1\nexport {NAME}='20480'\n"},
+        [f"aznfs {NAME}=20480 /etc/environment:3"],
+    ),
+    "an aznfs that knows no read-ahead": (
+        {"usr/sbin/mount.aznfs": "", COMMON: 'APPNAME="aznfs"\n', "etc/environment": f"{NAME}=20480\n"},
+        [],
+    ),
+    "efs-utils": (
+        {"etc/amazon/efs/efs-utils.conf": "[DEFAULT]\n[mount]\n# Linux 5.4+\noptimize_readahead = true\n"},
+        ["efs-utils optimize_readahead=true /etc/amazon/efs/efs-utils.conf:4"],
+    ),
+    "tuned's active profile with its includes": (
+        {
+            "etc/tuned/active_profile": "mine\n",
+            "usr/lib/tuned/profiles/a/tuned.conf": f"[sysfs]\n{BDI}=1\n/sys/class/bdi//*/read_ahead_kb=2\n",
+            "usr/lib/tuned/other/tuned.conf": f"[sysfs]\n{BDI}=9\n",
+            "usr/lib/tuned/mine/tuned.conf": f"[sysfs]\n{BDI}=9\n",
+            "etc/tuned/mine/tuned.conf": f"[main]\ninclude = a, absent, mine\n[sysfs]\n{BDI}=3 # KiB\n",
+        },
+        [
+            f"tuned {BDI}=3 /etc/tuned/mine/tuned.conf:4",
+            "tuned /sys/class/bdi/*/read_ahead_kb=2 /usr/lib/tuned/profiles/a/tuned.conf:3",
+        ],
+    ),
+    "sections of tuned's other plugins": (
+        {
+            "etc/tuned/active_profile": "mine ../../x\n",
+            "etc/tuned/mine/tuned.conf": f"[a]\ntype=x\n{BDI}=1\n[sysfs]\n/sys/block/a/read_ahead_kb=2\n",
+        },
+        [],
+    ),
+}
 
 
-@pytest.fixture
-def host(tmp_path: Path) -> Host:
-    return Host(tmp_path)
-
-
-def test_a_host_without_such_programs_has_no_writers(host: Host) -> None:
-    assert host.writers() == []
-
-
-def test_nfs_conf_is_read_in_the_order_of_nfs_utils(host: Host) -> None:
-    host.write("usr/etc/nfs.conf", "[nfsrahead]\nnfs=1\n")
-    host.write("etc/nfs.conf", "[general]\nnfs=0\n[NFSrahead]\nnfs=2\n")
-    host.write("etc/nfs.conf.d/9.conf", "[nfsrahead]\nnfs4=3\n")
-    host.write("etc/nfs.conf.d/10.conf", '[nfsrahead "x"]\nnfs=0\n[nfsrahead]\nnfs4=4\n')
-    assert host.writers() == [
-        ("nfsrahead", "nfs", "2", "/etc/nfs.conf:4"),
-        ("nfsrahead", "nfs4", "3", "/etc/nfs.conf.d/9.conf:2"),
-        ("nfsrahead", "nfs4", "4", "/etc/nfs.conf.d/10.conf:4"),
-    ]
-
-
-def test_the_vendors_nfs_conf_counts_where_there_is_no_other(host: Host) -> None:
-    host.write("usr/etc/nfs.conf", "[nfsrahead]\nnfs=1\n")
-    host.write("usr/etc/nfs.conf.d/a.conf", "[nfsrahead]\nnfs=2\n")
-    assert [writer[3] for writer in host.writers()] == ["/usr/etc/nfs.conf:2", "/usr/etc/nfs.conf.d/a.conf:2"]
-
-
-def test_an_include_is_followed_but_never_below_a_mount(host: Host) -> None:
-    host.write("etc/nfs.conf", "[nfsrahead]\ninclude=-/srv/nfs.conf\n")
-    host.write("srv/nfs.conf", "nfs=5\n")
-    assert host.writers() == [("nfsrahead", "nfs", "5", "/srv/nfs.conf:1")]
-    assert host.writers("/srv") == []
-
-
-def test_aznfs_counts_where_its_helper_and_its_value_are(host: Host) -> None:
-    host.write("opt/microsoft/aznfs/common.sh", '#\nAZNFS_READ_AHEAD_KB="${AZNFS_READ_AHEAD_KB:-16384}"\n')
-    assert host.writers() == []
-    host.write("sbin/mount.aznfs", "", 0o755)
-    place = "/opt/microsoft/aznfs/common.sh:2"
-    assert host.writers() == [("aznfs", "AZNFS_READ_AHEAD_KB", "16384", place)]
-    host.write("etc/environment", "A=b\n#AZNFS_READ_AHEAD_KB=1\nexport AZNFS_READ_AHEAD_KB='20480'\n")
-    assert host.writers() == [("aznfs", "AZNFS_READ_AHEAD_KB", "20480", "/etc/environment:3")]
-
-
-def test_an_aznfs_that_knows_no_read_ahead_writes_none(host: Host) -> None:
-    host.write("usr/sbin/mount.aznfs", "", 0o755)
-    host.write("opt/microsoft/aznfs/common.sh", 'APPNAME="aznfs"\n')
-    host.write("etc/environment", "AZNFS_READ_AHEAD_KB=20480\n")
-    assert host.writers() == []
-
-
-def test_efs_utils_setting_is_found(host: Host) -> None:
-    host.write(
-        "etc/amazon/efs/efs-utils.conf", "[DEFAULT]\n[mount]\n# Linux 5.4+\noptimize_readahead = true\n"
-    )
-    assert host.writers() == [("efs-utils", "optimize_readahead", "true", "/etc/amazon/efs/efs-utils.conf:4")]
-
-
-def test_of_tuned_the_active_profile_counts_with_what_it_includes(host: Host) -> None:
-    bdi = "/sys/class/bdi/0:*/read_ahead_kb"
-    host.write("etc/tuned/active_profile", "mine\n")
-    host.write(
-        "usr/lib/tuned/profiles/base/tuned.conf", f"[sysfs]\n{bdi}=1\n/sys/class/bdi//*/read_ahead_kb=2\n"
-    )
-    host.write("usr/lib/tuned/other/tuned.conf", f"[sysfs]\n{bdi}=9\n")
-    host.write("usr/lib/tuned/mine/tuned.conf", f"[sysfs]\n{bdi}=9\n")
-    host.write("etc/tuned/mine/tuned.conf", f"[main]\ninclude = base, absent, mine\n[sysfs]\n{bdi}=3 # KiB\n")
-    assert sorted(host.writers()) == [
-        ("tuned", "/sys/class/bdi/*/read_ahead_kb", "2", "/usr/lib/tuned/profiles/base/tuned.conf:3"),
-        ("tuned", bdi, "3", "/etc/tuned/mine/tuned.conf:4"),
-    ]
-
-
-def test_tuned_sections_of_other_plugins_do_not_count(host: Host) -> None:
-    host.write("etc/tuned/active_profile", "mine ../../x\n")
-    host.write(
-        "etc/tuned/mine/tuned.conf",
-        "[a]\ntype=script\n/sys/class/bdi/0:1/read_ahead_kb=1\n[sysfs]\n/sys/block/sda/queue/read_ahead_kb=2\n",
-    )
-    assert host.writers() == []
+@pytest.mark.parametrize("case", WRITERS)
+def test_the_settings_of_programs_that_write_read_aheads_have_their_places(tree: Tree, case: str) -> None:
+    files, expected = WRITERS[case]
+    for name, text in files.items():
+        tree.write(name, text, 0o755 if "sbin" in name else None)
+    found = read_writers(tree.root, ("/mnt",))
+    assert [f"{one.section} {one.name}={one.value} {one.file}:{one.line}" for one in found] == expected

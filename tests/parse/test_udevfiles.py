@@ -10,46 +10,13 @@ from tests.tree import put
 from tests.users import NOBODY, rights_of
 
 
-def test_a_file_hides_those_of_its_name_in_weaker_folders(tmp_path: Path) -> None:
-    for folder in ("etc", "run", "usr/lib"):
-        put(tmp_path / f"{folder}/udev/rules.d/99-nfs.rules", folder)
-    put(tmp_path / "usr/lib/udev/rules.d/50-a.rules", "a")
-    assert read_rule_files(Root(str(tmp_path))) == (
-        UdevFile("/usr/lib/udev/rules.d/50-a.rules", "a"),
-        UdevFile(
-            "/etc/udev/rules.d/99-nfs.rules",
-            "etc",
-            ("/run/udev/rules.d/99-nfs.rules", "/usr/lib/udev/rules.d/99-nfs.rules"),
-        ),
-    )
-
-
-def test_what_masks_is_there_without_a_text_and_what_masks_nothing_is_not(tmp_path: Path) -> None:
-    for name in "abcd":
-        put(tmp_path / f"usr/lib/udev/rules.d/{name}.rules", "x")
-    folder = tmp_path / "etc/udev/rules.d"
-    put(tmp_path / "etc/udev/rules.d/a.rules", "")
-    put(tmp_path / "etc/udev/rules.d/z.rules", "")
-    (folder / "b.rules").symlink_to("/dev/null")
-    os.mkfifo(folder / "c.rules")
-    (folder / "d.rules").mkdir()
-    assert read_rule_files(Root(str(tmp_path))) == tuple(
-        UdevFile(f"/etc/udev/rules.d/{name}.rules", "", (f"/usr/lib/udev/rules.d/{name}.rules",))
-        for name in "abcd"
-    )
-
-
-def test_lib_that_is_usr_lib_hides_nothing_and_lib_of_its_own_is_the_weakest(tmp_path: Path) -> None:
-    folder = tmp_path / "usr/lib/udev/rules.d"
-    put(folder / "a.rules", "x")
-    put(folder / "a.rule", "y")
+def test_lib_that_is_usr_lib_hides_nothing_and_is_not_hidden(tmp_path: Path) -> None:
+    root = rules(tmp_path, "usr/lib/udev/rules.d/a.rules", "usr/lib/udev/rules.d/a.rule")
     (tmp_path / "lib").symlink_to("usr/lib")
-    assert read_rule_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rules", "x"),)
-    assert read_ignored_files(Root(str(tmp_path))) == (UdevFile("/usr/lib/udev/rules.d/a.rule", "y"),)
-    (tmp_path / "lib").unlink()
-    put(tmp_path / "lib/udev/rules.d/a.rules", "y")
-    (file,) = read_rule_files(Root(str(tmp_path)))
-    assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ("/lib/udev/rules.d/a.rules",))
+    (file,) = read_rule_files(root)
+    (ignored,) = read_ignored_files(root)
+    assert (file.path, file.hides) == ("/usr/lib/udev/rules.d/a.rules", ())
+    assert (ignored.path, ignored.hides) == ("/usr/lib/udev/rules.d/a.rule", ())
 
 
 def test_what_this_user_may_not_read_is_no_mask(readable: Path) -> None:
@@ -83,32 +50,38 @@ def paths(root: Root) -> list[str]:
 
 
 def test_files_are_sorted_by_name_whatever_their_folder(tmp_path: Path) -> None:
-    root = rules(tmp_path, "usr/lib/udev/rules.d/60-b.rules", "etc/udev/rules.d/99-a.rules")
-    rules(tmp_path, "run/udev/rules.d/60-B.rules", "usr/local/lib/udev/rules.d/60-a.rules")
-    assert paths(root) == [
-        "/run/udev/rules.d/60-B.rules",
-        "/usr/local/lib/udev/rules.d/60-a.rules",
-        "/usr/lib/udev/rules.d/60-b.rules",
-        "/etc/udev/rules.d/99-a.rules",
-    ]
+    names = ["run/udev/rules.d/60-B.rules", "usr/local/lib/udev/rules.d/60-a.rules"]
+    names += ["usr/lib/udev/rules.d/60-b.rules", "etc/udev/rules.d/99-a.rules"]
+    root = rules(tmp_path, *reversed(names))
+    assert paths(root) == [file.path for file in read_rule_files(root)] == [f"/{name}" for name in names]
 
 
 def test_the_first_folders_file_of_a_name_hides_the_others(tmp_path: Path) -> None:
-    names = [f"{folder}/udev/rules.d/a.rules" for folder in ("lib", "usr/lib", "usr/local/lib", "run", "etc")]
+    folders = ("etc", "run", "usr/local/lib", "usr/lib", "lib")
+    names = [f"{folder}/udev/rules.d/a.rules" for folder in folders]
     root = rules(tmp_path, *names)
-    for name in reversed(names):
+    for number, name in enumerate(names):
+        hidden = tuple(f"/{other}" for other in names[number + 1 :])
         assert rule_texts(root) == ((f"/{name}", name),)
+        assert read_rule_files(root) == (UdevFile(f"/{name}", name, hidden),)
         (tmp_path / name).unlink()
 
 
 def test_what_is_empty_leads_nowhere_or_is_no_file_masks_and_is_never_opened(tmp_path: Path) -> None:
-    root = rules(tmp_path, *(f"usr/lib/udev/rules.d/{name}.rules" for name in "abcde"))
+    root = rules(tmp_path, *(f"usr/lib/udev/rules.d/{name}.rules" for name in "abcd"))
     folder = tmp_path / "etc/udev/rules.d"
     put(folder / "a.rules")
+    put(folder / "z.rules")  # which masks nothing, and so counts for nothing
     (folder / "b.rules").symlink_to("/dev/null")
-    (folder / "c.rules").symlink_to("nowhere")
-    (folder / "d.rules").mkdir()
-    os.mkfifo(folder / "e.rules")
+    (folder / "c.rules").mkdir()
+    os.mkfifo(folder / "d.rules")
+    assert paths(root) == []
+    assert read_rule_files(root) == tuple(
+        UdevFile(f"/etc/udev/rules.d/{name}.rules", "", (f"/usr/lib/udev/rules.d/{name}.rules",))
+        for name in "abcd"
+    )
+    (folder / "a.rules").unlink()
+    (folder / "a.rules").symlink_to("nowhere")
     assert paths(root) == []
 
 
