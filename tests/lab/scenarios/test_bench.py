@@ -232,7 +232,6 @@ def test_a_disk_that_fills_up_under_it_ends_it_with_the_reason(server: Server, m
 
 RTT_20_MS = ("netem", "delay", "10ms", "limit", "100000")
 SHARE = "d"
-"""No other scenario of its boot leaves anything on it."""
 TURNS = 3
 PER_FLOW = ("fq", "maxrate", "40mbit")
 """As a cloud holds each connection by itself: 4.7 MB/s of data a connection."""
@@ -242,6 +241,7 @@ PER_FLOW = ("fq", "maxrate", "40mbit")
 def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
     server: Server, tmp_path: Path, say: Callable[[object], None]
 ) -> None:
+    files = set(left(server.path(SHARE)))
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped(far, *RTT_20_MS):
         far.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", "vers=4.1,nconnect=4")
         found = outcomes(measured(far.enter("nfstuned", "bench", HERE, *SHORT, "--compare", timeout=600)))
@@ -250,7 +250,7 @@ def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_noth
     assert found["sequential-read"][0] == "faster"
     assert found["sequential-read"][1] >= 3
     assert found["random-read-4k"][0] == "no difference"
-    assert left(server.path(SHARE)) == []
+    assert set(left(server.path(SHARE))) <= files
 
 
 @pytest.mark.release
@@ -259,6 +259,7 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
     server: Server, tmp_path: Path, say: Callable[[object], None], version: str
 ) -> None:
     jobs = ("read-64k", "write-1024k")
+    files = set(left(server.path(SHARE)))
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped(held, *PER_FLOW):
         held.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", f"vers={version},nconnect=4")
         before = held.enter("cat", "/proc/self/mounts")
@@ -272,7 +273,7 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
     assert found.keys() == set(jobs)
     for outcome, ratio in found.values():
         assert (outcome, ratio >= 3.3) == ("faster", True)
-    assert left(server.path(SHARE)) == []
+    assert set(left(server.path(SHARE))) <= files
 
 
 @pytest.mark.release
