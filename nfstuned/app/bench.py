@@ -19,7 +19,7 @@ from nfstuned.core.bench.connections import (
 )
 from nfstuned.core.bench.plan import Step
 from nfstuned.core.policy.decision import classify, decide, wanted_connections
-from nfstuned.core.readahead.evidence import KERNEL_KB
+from nfstuned.core.samples.evidence import KERNEL_KB
 from nfstuned.core.samples.rates import make_look
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from nfstuned.app.change import Dialog, Ended, Host, Plan, Way
-from nfstuned.core.readahead.plan import forget_undo, name_targets, plan_read_aheads
+from nfstuned.core.policy.plan import forget_undo, name_targets, plan_read_aheads
 from nfstuned.host.observe import observe_host
 from nfstuned.host.read_ahead import State, apply_action, undo
 from nfstuned.host.root import Root

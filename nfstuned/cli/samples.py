@@ -27,7 +27,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import from_files, from_journal
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import clean_path, count
-from nfstuned.parse.moment import parse_since
+from nfstuned.parse.samples import parse_since
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, csv_row, history_lines
 from nfstuned.view.words import TIME_FORM, printable, without_secrets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nfstuned.core.readahead.plan import superblock_name
+from nfstuned.core.policy.plan import superblock_name
 from nfstuned.core.samples.stalls import group_server
 from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ConfigError, ParseError

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
-from nfstuned.core.readahead.plan import WINDOW_S, Contest, changed_by_another, plan_superblock
+from nfstuned.core.policy.plan import WINDOW_S, Contest, changed_by_another, plan_superblock
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.core.readahead.plan import Contest, changed_by_another, plan_superblock, superblock_name
+from nfstuned.core.policy.plan import Contest, changed_by_another, plan_superblock, superblock_name
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Decision, Outcome, Record, Result, Superblock
 

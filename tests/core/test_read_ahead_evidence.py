@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.readahead.evidence import MOST_VALUES, Reads, Tally, Use, read_ahead_use, reads_of
+from nfstuned.core.samples.evidence import MOST_VALUES, Reads, Tally, Use, read_ahead_use, reads_of
 from nfstuned.model.samples import OpRate, Sample
 from tests.parse.test_samples import SAMPLE, SAMPLES
 

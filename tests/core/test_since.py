@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.parse.moment import parse_since
+from nfstuned.parse.samples import parse_since
 
 NOW = datetime(2026, 7, 29, 15, 0, 30, tzinfo=timezone(timedelta(hours=2)))
 

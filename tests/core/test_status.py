@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from nfstuned.core.mounts.status import hidden, status
-from nfstuned.core.readahead.plan import forget_undo, name_targets
+from nfstuned.core.policy.plan import forget_undo, name_targets
 from nfstuned.model.kernel import Mount, MountStats, Transport, parse_options
 from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Setting, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nfstuned.core.readahead.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of
-from nfstuned.core.readahead.writers import fits_policy, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules.nfs1_udev import SERVICE, contested_values, has_lost, lost_kbs, overtaken_rules
+from nfstuned.core.rules.rivals import fits_policy, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -23,6 +22,7 @@ from nfstuned.core.rules.rule import (
     source_of,
     unmask,
 )
+from nfstuned.core.samples.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nfstuned.core.readahead.writers import (
+from nfstuned.core.rules.rivals import (
     Rival,
     agrees,
     fits_policy,

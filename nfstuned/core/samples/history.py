@@ -18,7 +18,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.readahead.evidence import ReadAheadVerdict, Tally
+from nfstuned.core.samples.evidence import ReadAheadVerdict, Tally
 from nfstuned.core.samples.sample import ALL_KINDS, combine, kinds, label, rtt_ms, stalled_percent
 from nfstuned.model.samples import OpRate, Sample
 

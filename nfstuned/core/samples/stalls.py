@@ -210,12 +210,20 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Evidence) -> Wait:
     since_s = known.since_s if known else seen.look.monotonic_s
     clients = seen.requests.clients
     if clients is not None:
-        of_client = (one for one in seen.look.superblocks if request.client in clients.get(one.device, ()))
-        return Wait(since_s, {one.key: one.stats for one in of_client})
-    of_server = {one.key: one for one in seen.look.superblocks if group_peer(one.group) == request.peer}
+        of_client = (
+            counted for counted in seen.look.superblocks if request.client in clients.get(counted.device, ())
+        )
+        return Wait(since_s, {counted.key: counted.stats for counted in of_client})
+    of_server = {
+        counted.key: counted for counted in seen.look.superblocks if group_peer(counted.group) == request.peer
+    }
     if request.operation in GROUP_OPS:
-        open_ = (one for one in of_server.values() if _has_open_request(seen.connections.get(one.group, ())))
-        return Wait(since_s, {one.key: one.stats for one in open_})
+        open_ = (
+            counted
+            for counted in of_server.values()
+            if _has_open_request(seen.connections.get(counted.group, ()))
+        )
+        return Wait(since_s, {counted.key: counted.stats for counted in open_})
     # It may also be of a mount that is not complete, or of a superblock that nobody sees (`umount -l`).
     if len(of_server) == 1 and request.operation not in _KERNEL_OPS and request.peer not in seen.look.hidden:
         ((key, only),) = of_server.items()
@@ -225,11 +233,11 @@ def _wait(known: Wait | None, request: RpcRequest, seen: _Evidence) -> Wait:
         # As a rule a superblock waits for no other request of a kind than the one that ended.
         if before is not None and request.operation not in (_ops(before, only.stats) or {}):
             return Wait(since_s, {key: before})
-    of_group = Counter(one.group for one in seen.look.superblocks)
+    of_group = Counter(counted.group for counted in seen.look.superblocks)
     by_number = {
-        key: one.stats
-        for key, one in of_server.items()
-        if _waits_by_number(one, request.peer, seen, alone=of_group[one.group] == 1)
+        key: counted.stats
+        for key, counted in of_server.items()
+        if _waits_by_number(counted, request.peer, seen, alone=of_group[counted.group] == 1)
     }
     if known is None:
         return Wait(since_s, _active(seen.earlier, of_server) | by_number)
@@ -260,20 +268,20 @@ def _ops(before: Stanza, now: Stanza) -> Mapping[str, OpDelta] | None:
 
 def _active(earlier: Look | None, now: Mapping[SuperblockKey, Counted]) -> dict[SuperblockKey, Stanza]:
     """Return the superblocks in use since the look before: an operation ended, or a call began."""
-    before = {one.key: one.stats for one in earlier.superblocks} if earlier is not None else {}
+    before = {counted.key: counted.stats for counted in earlier.superblocks} if earlier is not None else {}
     return {
-        key: one.stats
-        for key, one in now.items()
+        key: counted.stats
+        for key, counted in now.items()
         if key in before
         and (
-            (before[key].totals, before[key].events) != (one.stats.totals, one.stats.events)
-            or has_completed(before[key], one.stats)
+            (before[key].totals, before[key].events) != (counted.stats.totals, counted.stats.events)
+            or has_completed(before[key], counted.stats)
         )
     }
 
 
 def has_completed(before: Stanza, now: Stanza) -> bool:
-    """Return whether an operation of the superblock itself ended, or damaged counters may hide one."""
+    """Return whether an operation of the superblock itself ended, or damaged counters may hide it."""
     ops = _ops(before, now)
     return ops is None or not ops.keys() <= GROUP_OPS
 
@@ -290,9 +298,9 @@ def stalls(watch: RequestWatch) -> dict[SuperblockKey, Stall]:
         now_s = watch.look.monotonic_s
         since = {group: _silent_since(group, known, now_s) for group, known in watch.connections.items()}
         return {
-            one.key: Stall(since_s)
-            for one in watch.look.superblocks
-            if (since_s := since.get(one.group)) is not None
+            counted.key: Stall(since_s)
+            for counted in watch.look.superblocks
+            if (since_s := since.get(counted.group)) is not None
         }
     late: defaultdict[SuperblockKey, list[tuple[float, str]]] = defaultdict(list)
     for request, wait in watch.waits.items():
@@ -312,7 +320,7 @@ def _silent_since(group: str, connections: Sequence[Connection], now_s: float) -
         answered_s = max((connection.answered_s for connection in connections), default=now_s)
         waited = _has_open_request(connections) and now_s - answered_s >= LEASE_S
         return answered_s if waited else None
-    asked = [one.asked_s for one in connections if one.silent_s(now_s) >= STALLED_S]
+    asked = [waiting.asked_s for waiting in connections if waiting.silent_s(now_s) >= STALLED_S]
     return min(asked, default=None)
 
 
@@ -375,10 +383,10 @@ def is_pending(watch: RequestWatch) -> bool:
         return bool(watch.waits)
     now_s = watch.look.monotonic_s
     return any(
-        one.asked_s <= now_s < one.asked_s + STALLED_S + FOLLOW_S
+        connection.asked_s <= now_s < connection.asked_s + STALLED_S + FOLLOW_S
         for group, connections in watch.connections.items()
         if not group.startswith(_WITH_CALLBACKS)
-        for one in connections
+        for connection in connections
     )
 
 
@@ -394,11 +402,11 @@ def active_samples(samples: Iterable[Sample], stalled_s: Mapping[str, float]) ->
 def has_answered(group: str, before: RequestWatch, look: Look) -> bool:
     """Return whether a group's server has sent an answer between the watch's look and `look`."""
     was, now = before.connections.get(group, ()), connections_by_group(look).get(group, ())
-    return sum(one.receives for one in now) > sum(one.counters.receives for one in was)
+    return sum(line.receives for line in now) > sum(connection.counters.receives for connection in was)
 
 
 def has_succeeded(before: Stanza, now: Stanza) -> bool:
-    """Return whether an operation of the superblock itself succeeded, or damaged counters may hide one."""
+    """Return whether an operation of the superblock itself succeeded, or damaged counters may hide it."""
     ops = _ops(before, now)
     return ops is None or any(name not in GROUP_OPS and op.ops > (op.errors or 0) for name, op in ops.items())
 

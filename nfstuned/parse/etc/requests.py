@@ -198,14 +198,14 @@ class Intent:
                 self.refuse(ParseError(item.file, item.line, _TOO_MANY_REQUESTS))
 
     def refuse(self, problem: ParseError) -> None:
-        """Keep an error, and of very many say once that there are more."""
+        """Keep an error, and of very many report once that there are more."""
         if len(self.problems) == MOST_PROBLEMS:
             self.problems.append(ParseError(problem.file, problem.line, _TOO_MANY_PROBLEMS))
         elif len(self.problems) < MOST_PROBLEMS:
             self.problems.append(problem)
 
     def name(self, item: UnreadMap) -> None:
-        """Keep a map that is not read, each once, and of very many say once that there are more."""
+        """Keep a map that is not read, each once, and of very many report once that there are more."""
         if item in self.maps or len(self.maps) > MOST_MAPS:
             return
         self.maps[item] = None
@@ -213,7 +213,7 @@ class Intent:
             self.refuse(ParseError(item.file, item.line, _TOO_MANY_MAPS))
 
     def set(self, setting: Setting) -> None:
-        """Keep a setting; that there are too many, in a section or of all, is said once."""
+        """Keep a setting; that there are too many, in a section or of all, is reported once."""
         named = setting.section in SECTIONS_WITH_NAMES and setting.argument is not None
         section = (setting.section, setting.argument.lower() if named and setting.argument else "")
         self.of_section[section] += 1

@@ -102,13 +102,13 @@ def parse_refusal(text: str) -> Refusal | None:
         match = _LOGGED.match(line)
         if match is None:
             continue
-        time, thread, said = match.groups()
-        if said.startswith(_GOOD_NEWS):
+        time, thread, message = match.groups()
+        if message.startswith(_GOOD_NEWS):
             refusal = None
-        elif said.startswith(_REASONS):
-            reasons[thread] = said.removeprefix("CERT: ").removeprefix("Pre-verification error: ").strip()
-        elif said.startswith(_REJECTED):
-            refusal = Refusal(time, reasons.get(thread, ""), said.partition(": ")[2].strip())
+        elif message.startswith(_REASONS):
+            reasons[thread] = message.removeprefix("CERT: ").removeprefix("Pre-verification error: ").strip()
+        elif message.startswith(_REJECTED):
+            refusal = Refusal(time, reasons.get(thread, ""), message.partition(": ")[2].strip())
     return refusal
 
 

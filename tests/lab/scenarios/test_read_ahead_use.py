@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.core.readahead.evidence import Reads, Use, read_ahead_use, reads_of
+from nfstuned.core.samples.evidence import Reads, Use, read_ahead_use, reads_of
 from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
