@@ -91,11 +91,14 @@ print(daemon._tuner.must_look)
 """
 
 
+def in_ascii(code: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a program where the locale can show ASCII alone."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=os.environ | ASCII, capture_output=True, check=False, cwd=ROOT)
+
+
 def test_names_that_the_locale_cannot_show_do_not_end_the_loop() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", GUARD], env=os.environ | ASCII, capture_output=True, check=False, cwd=ROOT
-    )
-    text = "RuntimeError: /srv/é \\udcff \\ud800"
+    done, text = in_ascii(GUARD), "RuntimeError: /srv/é \\udcff \\ud800"
     assert (done.returncode, done.stdout, done.stderr.decode()) == (0, b"True\n", f"<3>{text}\n")
 
 
@@ -104,10 +107,7 @@ def test_a_path_arrives_byte_for_byte_whatever_the_locale_is() -> None:
         "from nfstuned.host.telemetry.journal import *\n"
         "Journal(lambda *entry: print(entry)).send(Message.SAMPLE, 'x', 6, mount_point='/\\xe9\\udcff')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | ASCII, capture_output=True, check=False, cwd=ROOT
-    )
-    assert b"NFSTUNED_MOUNT_POINT=/\\xc3\\xa9\\xff" in done.stdout
+    assert b"NFSTUNED_MOUNT_POINT=/\\xc3\\xa9\\xff" in in_ascii(code).stdout
 
 
 def test_a_journal_that_refuses_is_no_reason_to_stop(capfd: pytest.CaptureFixture[str]) -> None:

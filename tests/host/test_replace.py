@@ -22,6 +22,7 @@ from nfstuned.host.files.write import NEW as TEMPORARY
 from nfstuned.host.files.write import exchange, opened_folder
 from nfstuned.host.root import UnusableError
 from tests.host.replacing import command, lock
+from tests.tree import put
 
 OLD, NEW = b"old text\n", b"new text, which is longer\n"
 
@@ -193,19 +194,14 @@ def test_without_a_lock_nothing_is_changed(file: Path) -> None:
     assert state(file) == before
 
 
-def _edited_at_the_last_moment(file: Path) -> Callable[..., bool]:
+def test_an_edit_at_the_last_moment_is_not_lost(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def late(place: int, one: str, other: str) -> bool:
         if not file.with_name("edited").exists():
             file.with_name("edited").write_bytes(b"")
-            file.with_name("other").write_bytes(b"somebody else\n")
-            file.with_name("other").rename(file)
+            put(file.with_name("other"), b"somebody else\n").rename(file)
         return exchange(place, one, other)
 
-    return late
-
-
-def test_an_edit_at_the_last_moment_is_not_lost(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacing, "exchange", _edited_at_the_last_moment(file))
+    monkeypatch.setattr(replacing, "exchange", late)
     done = replace(file, NEW)
     assert "changed meanwhile" in done.problem
     assert file.read_bytes() == b"somebody else\n"
@@ -320,12 +316,13 @@ def test_a_folder_that_is_there_stays_as_it_is(made: Path) -> None:
     assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
 
 
-def test_the_folder_above_is_not_made(made: Path) -> None:
+def test_the_folder_above_is_not_made_and_one_that_leads_nowhere_is_reported(made: Path) -> None:
     far = made.parent / "more" / "x.conf"
-    assert create(str(far), NEW, f"{made.parent.parent}/lock") == (
-        f"{far}: No such file or directory, so that it is as it was"
-    )
+    absent = "No such file or directory"
+    assert create(str(far), NEW, f"{made.parent.parent}/lock") == f"{far}: {absent}, so that it is as it was"
     assert not made.parent.exists()
+    made.parent.symlink_to("/nowhere/at/all")
+    assert absent in create(str(made), NEW, lock(made))
 
 
 @pytest.mark.parametrize("other", ["file", "link", "folder"])
@@ -341,8 +338,3 @@ def test_a_file_that_somebody_else_made_meanwhile_stays(made: Path, other: str) 
     assert create(str(made), NEW, lock(made)) == f"{made} was made meanwhile: look again"
     assert made.lstat() == before
     assert os.listdir(made.parent) == ["50-x.conf"]
-
-
-def test_a_folder_that_leads_nowhere_is_reported(made: Path) -> None:
-    made.parent.symlink_to("/nowhere/at/all")
-    assert "No such file or directory" in create(str(made), NEW, lock(made))

@@ -44,6 +44,7 @@ def test_a_running_helper_is_seen_whole(helped: Host) -> None:
 
 def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(helped: Host) -> None:
     helped.write("proc/cmdline", f"systemd.setenv={OVERRIDE}=windows.net")
+    assert trusting(helped, "/etc/gone.pem").services
     assert helped.tls(image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, ())
 
 
@@ -218,11 +219,6 @@ def test_the_files_of_cas_that_tunnels_name_are_read_once_each(host: Host) -> No
         "/etc/ca.pem/x": CaFile(missing=True),
     }
     assert tls.problems == ()
-
-
-def test_of_an_image_no_tunnel_is_read(host: Host) -> None:
-    trusting(host, "/etc/gone.pem")
-    assert (host.tls(image=True).services, host.tls(image=True).ca_files) == ((), {})
 
 
 def test_what_cannot_be_read_or_understood_is_no_file_of_cas(host: Host) -> None:
