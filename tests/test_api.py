@@ -35,6 +35,7 @@ from nfstuned.api import (
     rates,
 )
 from tests.check import hosts
+from tests.tree import put
 from tests.users import NOBODY, rights_of
 
 PROJECT = Path(__file__).parents[1]
@@ -109,8 +110,7 @@ def _classes(hint: object) -> set[type]:
 
 
 def test_a_snapshot_knows_its_root_so_that_its_own_configuration_counts(host: Path) -> None:
-    (host / "etc/nfstuned").mkdir()
-    (host / "etc/nfstuned/nfstuned.toml").write_text("[profile.azure-files]\nread_ahead_kb = 2048\n")
+    put(host / "etc/nfstuned/nfstuned.toml", "[profile.azure-files]\nread_ahead_kb = 2048\n")
     assert [outcome.action.new_kb for outcome in plan(observe(host))] == [2048]
 
 
@@ -199,8 +199,7 @@ def test_a_folder_that_is_no_host_is_an_error(tmp_path: Path) -> None:
 
 
 def test_an_invalid_configuration_is_an_error_with_all_problems(host: Path) -> None:
-    (host / "etc/nfstuned").mkdir()
-    (host / "etc/nfstuned/nfstuned.toml").write_text("[daemon]\nsleep = 1\nsample_interval = 'often'\n")
+    put(host / "etc/nfstuned/nfstuned.toml", "[daemon]\nsleep = 1\nsample_interval = 'often'\n")
     snapshot = observe(host)
     for use in (lambda: configuration(host), lambda: plan(snapshot), lambda: diagnose(host)):
         with pytest.raises(ConfigError) as caught:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tree import put
+
 SCRIPT = Path(__file__).parents[1] / "dev/test"
 WORKERS = len(os.sched_getaffinity(0)) + 1
 """As nproc(1) counts processors, and one more."""
@@ -29,14 +31,10 @@ exit "$WITHOUT"
 
 def run(tree: Path, *arguments: str, without: int = 0, lab: int = 0) -> tuple[int, list[str]]:
     """Return its exit status, and the arguments of each pytest, which end with these statuses."""
-    (tree / "dev").mkdir()
+    put(tree / "dev/setup.sh", SETUP)
     shutil.copy(SCRIPT, tree / "dev/test")
-    (tree / "dev/setup.sh").write_text(SETUP)
-    (tree / ".venv/bin").mkdir(parents=True)
-    (tree / ".venv/bin/python").write_text(PYTEST)
-    (tree / ".venv/bin/python").chmod(0o755)
-    (tree / "unshare").write_text('#!/bin/sh\n[ "$1" = --mount ] && shift && exec "$@"\n')
-    (tree / "unshare").chmod(0o755)
+    put(tree / ".venv/bin/python", PYTEST, 0o755)
+    put(tree / "unshare", '#!/bin/sh\n[ "$1" = --mount ] && shift && exec "$@"\n', 0o755)
     more = {"PATH": f"{tree}:{os.environ['PATH']}", "WITHOUT": str(without), "LAB": str(lab)}
     command = ["sh", "dev/test", *arguments]
     done = subprocess.run(

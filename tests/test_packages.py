@@ -24,6 +24,7 @@ from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
 from dev.package.wheels import libraries, unpack
 from nfstuned.model.change import FILES, IDENTITY, RULE
+from tests.tree import put
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "dev/package"
@@ -229,9 +230,7 @@ class Machine:
         text = text.replace("/usr/bin", str(self.bin)).replace("/usr/lib/nfstuned", str(self.lib))
         for old in ("/run/", "/etc/nfstuned", "/etc/systemd", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
             text = text.replace(old, f"{self.top}{old}")
-        target.write_text(text)
-        target.chmod(0o755)
-        return target
+        return put(target, text, 0o755)
 
     def command(self, name: str, text: str = "") -> None:
         """Make a command that notes how it was called."""

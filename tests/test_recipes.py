@@ -17,6 +17,7 @@ import yaml
 
 from nfstuned.cli.app import app, children
 from nfstuned.parse.policy import parse_config
+from tests.tree import put
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"
@@ -188,8 +189,7 @@ def checkout(tmp_path: Path) -> Path:
         f"echo '{tmp_path}/dist/nfstuned.whl: 2 bytes'\necho '{deb}: 6 bytes'\n"
     )
     engine = tmp_path / "engine"
-    engine.write_text('#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n')
-    engine.chmod(0o755)
+    put(engine, '#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n', 0o755)
     return tmp_path
 
 

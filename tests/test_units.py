@@ -18,6 +18,7 @@ from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.sinks import REQUEST
 from nfstuned.parse.etc.settings import PERSISTED
 from tests.lab.kit.unit import allowed
+from tests.tree import put
 
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "systemd/nfstuned.service"
@@ -105,8 +106,7 @@ def test_units_that_read_all_of_etc_may_read_other_users_files(unit: Path) -> No
 def test_only_a_completed_check_replaces_the_earlier_findings(check: str, left: str, tmp_path: Path) -> None:
     (command,) = re.findall(r"^ExecStart=/bin/sh -c '(.*?)'$", CHECK.read_text(), re.MULTILINE | re.DOTALL)
     program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\n{check}\n")
-    program.chmod(0o755)
+    put(program, f"#!/bin/sh\n{check}\n", 0o755)
     found = tmp_path / "findings.prom"
     found.write_text("old\n")
     script = command.replace("\\\n", " ").replace("$$", "$")

@@ -23,6 +23,7 @@ from nfstuned.model.kernel import Mount, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Look, Sample
 from nfstuned.parse.proc.mountstats import parse_stanzas
+from tests.tree import put
 
 DATA = Path(__file__).parent.parent / "parse" / "data" / "6.12"
 ROUNDS, SECONDS = 12, 60
@@ -102,8 +103,7 @@ def placed(stanzas: list[str]) -> str:
 def written(folder: Path, stanzas: list[str]) -> Path:
     """Write a tree with the file of these mounts."""
     file = folder / "proc/1/mountstats"
-    file.parent.mkdir(parents=True)
-    file.write_text(placed(stanzas))
+    put(file, placed(stanzas))
     return file
 
 

@@ -14,6 +14,7 @@ from nfstuned.host.policy import image_policy, load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Severity
 from tests.check import hosts
+from tests.tree import put
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,8 +103,7 @@ TEXTS = {
 def test_no_number_is_too_long_for_a_check(name: str, tmp_path: Path) -> None:
     case = hosts.load("clean")
     folder = case.build(tmp_path / "host")
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(TEXTS[name])
+    put(folder / name, TEXTS[name])
     root = Root(str(folder))
     facts = examine(root, load_policy(root), Scope(), hosts.World(case.network))
     assert "NFS000" not in {one.rule for one in run_rules(facts, RULES).findings}

@@ -18,6 +18,7 @@ from nfstuned.host.config import FILE, builtin_policy, find_files, start_load
 from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
 from nfstuned.parse.policy import parse_config
+from tests.tree import put
 
 TIMEOUT_S = 60.0
 BROKEN = "[daemon]\nrestore_on_stop = 1\nx = 2\n"
@@ -151,8 +152,7 @@ def test_each_failure_of_the_child_is_a_configuration_error(
 ) -> None:
     python = tmp_path / "python"
     if program is not None:
-        python.write_text(program)
-        python.chmod(0o755)
+        put(python, program, 0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     before = children()
     with pytest.raises(ConfigError, match=message):

@@ -210,13 +210,10 @@ class TestSystemd:
     @pytest.fixture
     def systemctl(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """A systemctl that writes down how it is called, and prints a file."""
-        folder = tmp_path / "bin"
-        folder.mkdir()
         said = tmp_path / "said"
-        script = folder / "systemctl"
-        script.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n[ "$1" = show ] && cat {said}\nexit 0\n')
-        script.chmod(0o755)
-        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        text = f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n[ "$1" = show ] && cat {said}\nexit 0\n'
+        put(tmp_path / "bin/systemctl", text, 0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin", prepend=":")
         return said
 
     def unit(self, tree: Path) -> Part:

@@ -15,6 +15,7 @@ import pytest
 from nfstuned.host import tools
 from nfstuned.host.tools import Done, new_errors, run_tool
 from nfstuned.model.mounts import UnitState
+from tests.tree import put
 
 
 @pytest.mark.parametrize(
@@ -218,6 +219,5 @@ def test_a_child_that_does_not_end_is_not_waited_for(tmp_path: Path, monkeypatch
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Put another findmnt before that of the system."""
     fake = folder / "findmnt"
-    fake.write_text(f"#!/bin/sh\n{script}\n")
-    fake.chmod(0o755)
+    put(fake, f"#!/bin/sh\n{script}\n", 0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
