@@ -294,21 +294,6 @@ def test_of_nfs_conf_the_last_line_for_the_version_counts(
     assert subjects(udev.contested.judge(host)) == found
 
 
-@pytest.mark.parametrize(
-    ("condition", "found"),
-    [
-        ("", []),  # NFS105 tells of it
-        ('PROGRAM="/bin/grep -q %k /proc/fs/nfsfs/volumes", ', ["/r:1"]),
-        ('PROGRAM="/usr/local/bin/ask %k", ', []),
-        ('ENV{X}=="1", ', []),
-    ],
-)
-def test_a_foreign_rule_counts_where_it_surely_reaches_nfs(condition: str, found: list[str]) -> None:
-    text = f'SUBSYSTEM=="bdi", {condition}ATTR{{read_ahead_kb}}="1024"\n'
-    host = replace(facts(superblock(15360, AZURE)), udev=(UdevFile("/r", text),))
-    assert subjects(udev.contested.judge(host)) == found
-
-
 def guarded(jump: str, text: str, path: str = "/r") -> UdevFile:
     """Return a file that passes over its rules where a jump is taken."""
     return UdevFile(path, f'{jump}, GOTO="end"\n{text}LABEL="end"\n')
@@ -379,9 +364,7 @@ def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found
     ("path", "value", "found"),
     [
         ("/sys/class/bdi/*/read_ahead_kb", "128", ["/f:1"]),
-        ("/sys/devices/virtual/bdi/0:4[0-9]/read_ahead_kb", "128", ["/f:1"]),
         ("/sys/class/bdi/8:*/read_ahead_kb", "128", []),
-        ("/sys/class/bdi/*/read_ahead_kb", "15360", []),
         ("/sys/class/bdi/*/read_ahead_kb", "${mine}", []),
         ("/sys/class/bdi/*/read_ahead_kb", "9" * 5000, []),
     ],
@@ -526,21 +509,6 @@ def sample(ratio: float | None, mib: int, kb: int) -> Sample:
         transport=transport,
         read_ahead_kb=kb,
     )
-
-
-@pytest.mark.parametrize(
-    ("ratio", "mib", "kb", "found"),
-    [
-        (2.0, 256, 15360, ["/0"]),
-        (1.99, 256, 15360, []),
-        (2.0, 255, 15360, []),
-        (9.0, 999, 128, []),
-        (None, 999, 15360, []),
-    ],
-)
-def test_waste_needs_a_ratio_and_an_amount(ratio: float | None, mib: int, kb: int, found: list[str]) -> None:
-    host = replace(facts(superblock(kb, AZURE, AZURE)), measured=Measured(8.0, (sample(ratio, mib, kb),)))
-    assert subjects(nfs1.wasted.judge(host)) == found
 
 
 def test_a_right_value_that_nothing_sets_is_named() -> None:

@@ -253,23 +253,6 @@ def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: in
 
 
 @pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        (asked(f"{LINK}:/sa1/s"), True),
-        (live(f"{LINK}:/sa1/s", PRIVATE), True),
-        (live(f"{PRIVATE}:/sa1/s", PRIVATE, host=SA1), True),
-        (replace(asked(f"{PRIVATE}:/sa1/s"), profile=Profile("azure-files")), True),
-        (live(f"{SA1}:/sa1/s", PRIVATE), False),
-        (asked(f"{PRIVATE}:/export"), False),
-        (asked("nas.privatelink.example.net:/export"), False),
-        (tunnelled(PRIVATE), False),
-    ],
-)
-def test_azure_files_is_mounted_by_its_ordinary_name(target: Target, *, expected: bool) -> None:
-    assert found([target]) == ([f"NFS403 {target.subject}"] if expected else [])
-
-
-@pytest.mark.parametrize(
     ("answer", "expected"),
     [
         (Answer(SA1, ("10.10.10.11",)), True),
@@ -358,20 +341,6 @@ def test_only_the_mounts_own_tcp_port_counts(options: str) -> None:
     assert found([target], reaches=[dead, replace(dead, port=20049)]) == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (Answer("nas", error="NXDOMAIN"), True),
-        (Answer("nas", chain=("nas.example.net",), error="NXDOMAIN"), True),
-        (Answer("nas", error="SERVFAIL", final=False), False),
-        (Answer("nas", (PRIVATE,)), False),
-    ],
-)
-def test_only_the_resolvers_verdict_makes_a_name_unresolved(answer: Answer, *, expected: bool) -> None:
-    assert found([asked("nas:/e")], [answer]) == (["NFS408 /etc/fstab:4"] if expected else [])
-    assert found([live("nas:/e", PRIVATE)], [answer]) == (["NFS408 /mnt/a"] if expected else [])
-
-
 def test_a_mount_by_address_needs_no_name() -> None:
     gone = [Answer(SA1, error="NXDOMAIN")]
     assert found([live(f"{PRIVATE}:/sa1/s", PRIVATE, host=SA1)], gone) == ["NFS403 /mnt/a"]
@@ -421,23 +390,6 @@ def test_a_tunnel_without_a_configuration_is_the_helpers_where_that_is_installed
     assert found([nas], tls=Tls(WATCHED, none)) == []
 
 
-@pytest.mark.parametrize(
-    ("fstype", "options", "expected"),
-    [
-        ("aznfs", "vers=4,minorversion=1", True),
-        ("aznfs", "vers=4.1", True),
-        ("aznfs", "vers=4.1,notls", False),
-        ("aznfs", "vers=3", False),
-        ("aznfs", "nfsvers=3", False),
-        ("aznfs", "v3", False),
-        ("nfs", "vers=4.1", False),
-    ],
-)
-def test_the_helper_does_not_mount_without_its_watchdog(fstype: str, options: str, *, expected: bool) -> None:
-    target = asked(f"{SA1}:/sa1/s", options, fstype=fstype)
-    assert found([target], tls=Tls(STOPPED)) == (["NFS406 /etc/fstab:4"] if expected else [])
-
-
 def test_lines_that_are_not_mounted_are_mixed_by_the_addresses_of_their_names() -> None:
     clear, tls = asked(f"{SA1}:/sa1/t"), asked(f"{SA1}:/sa1/s", line=5, fstype="aznfs")
     assert found([clear, tls]) == ["NFS407 /etc/fstab:4"]
@@ -456,6 +408,12 @@ def test_lines_that_are_not_mounted_are_mixed_by_the_addresses_of_their_names() 
 def test_a_line_that_the_helper_refuses_is_mixed_with_nothing(options: str, *, mixed: bool) -> None:
     tls, line = asked(f"{SA1}:/sa1/s", fstype="aznfs"), asked(f"{SA1}:/sa1/t", options, 5, "aznfs")
     assert found([tls, line]) == (["NFS407 /etc/fstab:5"] if mixed else [])
+
+
+def test_two_ways_to_mount_one_place_are_no_mix() -> None:
+    assert (
+        found([tunnelled(PRIVATE, point="/mnt/4"), asked(f"{SA1}:/sa1/s")], [Answer(SA1, (PRIVATE,))]) == []
+    )
 
 
 @pytest.mark.parametrize(

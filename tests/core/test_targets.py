@@ -41,6 +41,12 @@ def test_what_is_no_address_is_not_taken_for_the_servers(line: Request) -> None:
     assert target.endpoint.address is None
 
 
+def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
+    (target,) = targets(Snapshot(requests=(TLS,)), POLICY)
+    assert (target.endpoint.host, target.endpoint.port) == ("sa1.file.core.windows.net", 2049)
+    assert (target.profile.name, target.is_nfs) == ("azure-files", True)
+
+
 @pytest.mark.parametrize(
     ("text", "name", "base", "channels"),
     [

@@ -89,13 +89,6 @@ class TestSuperblock:
         assert totals.superblocks[PLACE].kinds == {"read": OpTotals(9, 2, 0, 0, 0, 70, 70)}
         assert totals.superblocks[PLACE].since == 1e9 + 1.0
 
-    def test_operations_are_taken_together_by_kind(self) -> None:
-        ops = {"READ": op(1), "READ_PLUS": op(2), "WRITE": op(4), "GETATTR": op(8), "OPEN": op(16)}
-        shown = replace(stats(), ops=MappingProxyType(ops))
-        kinds = counts(look(-1000.0), look(0.0, superblock(shown))).superblocks[PLACE].kinds
-        together = {kind: total.ops for kind, total in kinds.items()}
-        assert together == {"read": 3, "write": 4, "metadata": 8, "other": 16}
-
     @pytest.mark.parametrize(("seen", "read_bytes", "read"), GROWTH.values(), ids=GROWTH)
     def test_only_growth_that_a_machine_can_make_is_counted(
         self, seen: tuple[MountStats, ...], read_bytes: int, read: OpTotals | None

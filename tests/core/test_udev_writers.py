@@ -90,6 +90,7 @@ HOLDS = [
     'KERNEL=="[!z-a]:43"',
     'KERNEL!="0:[[:none:]]3"',
     'KERNEL!="0:43["',
+    'KERNEL!="0\\:43"',
     'KERNEL=="0:[4-]3"',
     'ACTION==i"ADD"',
     'DEVPATH=="/devices/virtual/bdi/*"',
