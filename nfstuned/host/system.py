@@ -109,11 +109,17 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
     `cmdline` is its kernel's.
     """
     name = root.read_or_empty(_NAME_OF_IMAGE if image else _NAME)
-    renamed = False
+    renamed, machine_ids = False, list[str]()
     if image:
         from nfstuned.parse.etc.cloud import names_clones  # noqa: PLC0415 - the YAML loader is slow to load
 
         renamed = any(map(root.exists, _NAMERS)) or names_clones(root, cmdline)
+        # D-Bus's file counts where the other has no id; no link to it is followed (systemd,
+        # src/shared/machine-id-setup.c).
+        if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:
+            machine_ids.append(f"/{_MACHINE_ID}")
+        if root.link(_MACHINE_ID_OF_DBUS) is None and _ID.fullmatch(root.read_or_empty(_MACHINE_ID_OF_DBUS)):
+            machine_ids.append(f"/{_MACHINE_ID_OF_DBUS}")
     # hostname(5): comments are ignored.
     lines = (line.strip() for line in name.splitlines())
     known = next((line for line in lines if line and not line.startswith("#")), None)
@@ -123,20 +129,8 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
         "" if identifier == _NONE else identifier,
         renamed=renamed,
         given=read_unit(root, IDENTITY_UNIT, image=image).enabled,
-        machine_ids=tuple(f"/{file}" for file in _machine_ids(root)) if image else (),
+        machine_ids=tuple(machine_ids),
     )
-
-
-def _machine_ids(root: Root) -> Iterator[str]:
-    """Yield the files from which systemd takes a machine id at boot.
-
-    D-Bus's file counts where the other has no id; no link to it is followed (systemd,
-    src/shared/machine-id-setup.c).
-    """
-    if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:
-        yield _MACHINE_ID
-    if root.link(_MACHINE_ID_OF_DBUS) is None and _ID.fullmatch(root.read_or_empty(_MACHINE_ID_OF_DBUS)):
-        yield _MACHINE_ID_OF_DBUS
 
 
 SERVICE = "nfstuned.service"

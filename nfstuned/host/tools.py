@@ -117,14 +117,19 @@ def observe_states(names: Sequence[str]) -> dict[str, UnitState]:
 def with_failure_reasons(states: Mapping[str, UnitState]) -> dict[str, UnitState]:
     """Return the states with the last messages of failed units, where the journal can be read.
 
-    All of them together may take _REASONS_S: units after that have no message.
+    A message is of the unit's last start, or of this boot where the start is not known. All of them together
+    may take _REASONS_S: units after that have no message.
     """
     end, failed = time.monotonic() + _REASONS_S, {}
     for name, state in states.items():
-        if state.active == "failed" and (left := end - time.monotonic()) > 0:
-            failed[name] = replace(
-                state, failure=_last_message(name, state.invocation, min(left, _JOURNAL_S))
-            )
+        if state.active != "failed" or (left := end - time.monotonic()) <= 0:
+            continue
+        when = f"_SYSTEMD_INVOCATION_ID={state.invocation}" if state.invocation else "--boot"
+        of = f"_SYSTEMD_UNIT={name}"
+        argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]
+        lines = run_tool(argv, min(left, _JOURNAL_S)).output.splitlines()
+        messages = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
+        failed[name] = replace(state, failure=next(messages, "")[:_MOST_CHARACTERS])
     return {**states, **failed}
 
 
@@ -135,16 +140,6 @@ def kernel_message() -> str:
     """
     argv = ["journalctl", "--dmesg", "--quiet", "--no-pager", "--output=cat", "--lines=1", _OF_SERVERS]
     return run_tool(argv, _JOURNAL_S).output.strip().rpartition("\n")[2][:_MOST_CHARACTERS]
-
-
-def _last_message(name: str, invocation: str, seconds: float) -> str:
-    """Return a unit's last message of its last start, or of this boot where the start is not known."""
-    when = f"_SYSTEMD_INVOCATION_ID={invocation}" if invocation else "--boot"
-    of = f"_SYSTEMD_UNIT={name}"
-    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]
-    lines = run_tool(argv, seconds).output.splitlines()
-    messages = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
-    return next(messages, "")[:_MOST_CHARACTERS]
 
 
 VERIFY_S = 10.0

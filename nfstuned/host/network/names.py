@@ -211,7 +211,13 @@ def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
             tried.append(_query_both(resolver, candidate, end, late))
             if tried[-1].addresses:
                 return tried[-1]
-    return _verdict(tried, written_first=candidates[0] == as_written)
+    # No candidate has an address: the reason is glibc's, and a doubt about any of them is a doubt.
+    chain = max((names.chain for names in tried), key=len)
+    doubt = next((names for names in tried if not names.final), None)
+    if doubt is not None:
+        return replace(doubt, chain=chain)
+    empty = next((names for names in tried if names.error == _NO_ADDRESS), tried[-1])
+    return replace(tried[0] if candidates[0] == as_written else empty, chain=chain)
 
 
 def _candidates(resolver: Resolver, written: Name) -> list[Name]:
@@ -248,16 +254,6 @@ def _query_both(resolver: Resolver, name: Name, end: float, late: _Names) -> _Na
         return _Names((), chain, next((error for error in verdicts if error != _NO_ADDRESS), _NO_ADDRESS))
     error = next(names.error for names in said if not names.final)
     return _Names((), chain, error or late.error, final=False)
-
-
-def _verdict(tried: Sequence[_Names], *, written_first: bool) -> _Names:
-    """Return why no candidate has an address, as glibc does; a doubt about any of them is a doubt."""
-    chain = max((names.chain for names in tried), key=len)
-    doubt = next((names for names in tried if not names.final), None)
-    if doubt is not None:
-        return replace(doubt, chain=chain)
-    empty = next((names for names in tried if names.error == _NO_ADDRESS), tried[-1])
-    return replace(tried[0] if written_first else empty, chain=chain)
 
 
 def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:

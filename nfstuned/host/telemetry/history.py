@@ -67,7 +67,7 @@ def from_files(path: str, since_s: float | None) -> Samples:
             files, odd = _opened(path, opened)
         for name, file in files:
             _demand_samples(name, file)
-        return chain(odd, _once(_samples_of_files(files, opened.pop_all(), since_s)))
+        return chain(odd, _samples_of_files(files, opened.pop_all(), since_s))
 
 
 def _opened(path: str, opened: ExitStack) -> tuple[list[tuple[str, BinaryIO]], list[ParseError]]:
@@ -142,11 +142,16 @@ def _with_older(path: str) -> list[str]:
 
 
 def _samples_of_files(files: list[tuple[str, BinaryIO]], opened: ExitStack, since_s: float | None) -> Samples:
-    """Yield the samples since a Unix time, and the faults of others; `opened` is closed at the end."""
+    """Yield each sample since a Unix time once, and the faults of others; `opened` is closed at the end."""
+    times: defaultdict[tuple[str, str], _Times] = defaultdict(_Times)
     with opened:
         for name, file in files:
             for sample in _samples_of_file(name, file):
-                if since_s is None or isinstance(sample, ParseError) or sample.time >= since_s:
+                if isinstance(sample, ParseError):
+                    yield sample
+                elif since_s is not None and sample.time < since_s:
+                    continue
+                elif times[sample.device, sample.source].add(sample.time):
                     yield sample
 
 
@@ -167,13 +172,6 @@ class _Times:
         new = time not in self._all
         self._all.add(time)
         return new
-
-
-def _once(samples: Samples) -> Samples:
-    times: defaultdict[tuple[str, str], _Times] = defaultdict(_Times)
-    for sample in samples:
-        if isinstance(sample, ParseError) or times[sample.device, sample.source].add(sample.time):
-            yield sample
 
 
 def _samples_of_file(name: str, file: BinaryIO) -> Samples:
