@@ -133,6 +133,7 @@ def test_commas_in_quotes_and_further_equals_signs_belong_to_the_value(
 def test_an_escaped_comma_does_not_split_and_an_option_without_value_keeps_none() -> None:
     options = parse_kernel_options(r"rw,context=a\054b,x=")
     assert options.pairs == (("rw", None), ("context", "a,b"), ("x", ""))
+    assert parse_kernel_options("rw").pairs == (("rw", None),)
 
 
 @given(any_text)
