@@ -15,8 +15,8 @@ NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 NFSRAHEAD, AZNFS, EFS_UTILS, TUNED = "nfsrahead", "aznfs", "efs-utils", "tuned"
 """The programs that write read-aheads, as the sections of their settings in Facts.writers."""
-NFS_TYPES, SMB_TYPES = ("nfs", "nfs4", "aznfs"), ("cifs", "smb3")
-"""The types of lines that ask for mounts; aznfs is NFS through the helper of Azure Files."""
+NFS_TYPES, SMB_TYPES = ("nfs", "nfs4", AZNFS), ("cifs", "smb3")
+"""The types of lines that ask for mounts; AZNFS is NFS through the helper of Azure Files."""
 AZURE_FILES, AZURE_BLOB, NETAPP, EFS = "azure-files", "azure-blob", "azure-netapp-files", "aws-efs"
 """Providers with rules of their own, and their built-in profiles."""
 GENERIC = "generic"

@@ -209,16 +209,14 @@ def policy_to_json(policy: Policy) -> str:
 def policy_from_json(text: str) -> Policy:
     """Return the policy that `policy_to_json` wrote; raises ValueError for anything else."""
     try:
-        values = json.loads(text, object_hook=_with_tuples)
+        values = json.loads(text, object_hook=_values)
         tables = {
-            "profiles": tuple(map(_profile, values["profiles"])),
+            "profiles": tuple(Profile(**profile) for profile in values["profiles"]),
             "assignments": tuple(
                 Assignment(**{**entry, "match": Match(**entry["match"])}) for entry in values["assignments"]
             ),
             "prometheus": Prometheus(**values["prometheus"]),
-            "workloads": tuple(
-                Workload(**{**workload, "sources": _sources(workload)}) for workload in values["workloads"]
-            ),
+            "workloads": tuple(Workload(**workload) for workload in values["workloads"]),
             "providers": tuple(Provider(**provider) for provider in values["providers"]),
         }
         return Policy(**{**values, **tables})
@@ -226,16 +224,13 @@ def policy_from_json(text: str) -> Policy:
         raise ValueError(f"not a policy: {error!r}") from None
 
 
-def _with_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-
-
-def _profile(values: dict[str, Any]) -> Profile:
-    wanted = values["read_ahead"]
-    return Profile(
-        **{**values, "read_ahead": ReadAhead(**wanted) if wanted else None, "sources": _sources(values)}
-    )
-
-
-def _sources(values: dict[str, Any]) -> tuple[Source, ...]:
-    return tuple(Source(**source) for source in values["sources"])
+def _values(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a JSON object with tuples for lists, and sources and a read-ahead as values."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        values[key] = tuple(value) if isinstance(value, list) else value
+    if "sources" in values:
+        values["sources"] = tuple(Source(**source) for source in values["sources"])
+    if isinstance(values.get("read_ahead"), dict):
+        values["read_ahead"] = ReadAhead(**values["read_ahead"])
+    return values

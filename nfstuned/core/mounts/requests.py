@@ -17,11 +17,10 @@ from types import MappingProxyType
 
 from nfstuned.core.mounts.options import aznfs_version
 from nfstuned.model.kernel import Mount, Options, parse_options
-from nfstuned.model.mounts import SMB_TYPES, UTAB, Asked, Request, Setting, Snapshot, Tunnel
+from nfstuned.model.mounts import AZNFS, SMB_TYPES, UTAB, Asked, Request, Setting, Snapshot, Tunnel
 from nfstuned.parse.fields import clean_path
 
 GLOBAL = "nfsmount_global_options"
-AZNFS = "aznfs"
 NO_STAND_INS: Mapping[str, str] = MappingProxyType({})
 ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
 _VERSIONS = ("v3", "v4", "vers", "nfsvers", "minorversion")

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Container, Iterator, Mapping
 
 from nfstuned.core.mounts.options import aznfs_version, last_of
-from nfstuned.core.mounts.requests import AZNFS, wants_tunnel
+from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.nconnect.transport import replaced
 from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import TUNNEL_PORTS, as_address, is_loopback, plain, split_source
@@ -29,7 +29,7 @@ from nfstuned.core.rules.rule import (
 from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.kernel import nfs_version, parse_options
-from nfstuned.model.mounts import AZURE_FILES, Maker, Request
+from nfstuned.model.mounts import AZNFS, AZURE_FILES, Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
 

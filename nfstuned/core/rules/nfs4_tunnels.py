@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from nfstuned.core.mounts.requests import AZNFS
 from nfstuned.core.nconnect.server import servers
 from nfstuned.core.nconnect.transport import busy_connections
 from nfstuned.core.policy.endpoint import is_loopback, split_source
@@ -18,6 +17,7 @@ from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, WATCH
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import Mount, bracketed
+from nfstuned.model.mounts import AZNFS
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
 from nfstuned.parse.fields import count, quoted, some
 
