@@ -243,6 +243,7 @@ def test_noresvport_is_needed_before_5_18(release: str, wrong: list[str]) -> Non
         ("nas:/a /a auto nofail", True),
         ("nas:/a /a auto nofail,_netdev", False),
         ("nas:/a /a nfs noauto", False),
+        ("nas:/a /a nfs noauto,auto", True),
         ("nas:/a /a nfs x-systemd.automount", False),
         ("nas:/a /a nfs bg", False),
         ("nas:/a /a nfs bg,fg", True),

@@ -285,15 +285,6 @@ def test_a_superblock_is_found_again_under_any_of_its_mount_points() -> None:
     assert entry.sample.read_bytes_per_s == MIB
 
 
-def test_a_mount_that_was_made_again_between_the_copies_has_no_rates() -> None:
-    pair = (placed("/a", USED), placed("/b", replace(USED, age_s=90)), placed("/c", replace(USED, age_s=91)))
-    made_again = placed("/a", replace(USED, age_s=3))
-    later = [replace(mount, age_s=mount.age_s + 60) for mount in pair[1:] if mount.age_s is not None]
-    shown = frame_between(saved(*pair), saved(made_again, *later))
-    assert shown.seconds == 60.0
-    assert [entry.sample is None for entry in shown.entries] == [True, False, False]
-
-
 def test_the_time_between_copies_is_that_of_mounts_that_lasted_where_as_many_were_made_again() -> None:
     """As autofs does with what nobody uses for a while."""
     lasts, made_again = placed("/a", USED), placed("/b", replace(USED, age_s=5))
