@@ -69,7 +69,8 @@ class TestCommand:
     def test_one_block_of_the_host_it_runs_on(self, host: MakeHost, case: str, mounts: int) -> None:
         run = host(case).run("top", "--interval", "0.1", "--count", "1")
         assert (run.status, run.err) == (0, "")
-        assert f", {mounts} NFS superblocks, 0 in use, mean of 0.1" in run.out
+        # How long the interval really was depends on the machine's load.
+        assert f", {mounts} NFS superblocks, 0 in use, mean of " in run.out
 
     @pytest.mark.parametrize(
         "args",
