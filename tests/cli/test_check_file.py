@@ -139,6 +139,8 @@ def test_the_hosts_own_fstab_is_judged_with_the_host(
         (PERFECT, OLD, ["NFS203", "NFS505"]),
         (PERFECT, ("--kernel", "5.11.0-16-generic"), ["NFS501"]),
         (PERFECT, ("--kernel", "6.12.1"), []),
+        ("nas:/x /mnt nfs vers=4.1,nconnect=16,_netdev 0 0\n", ("--kernel", "5.2.0"), ["NFS203"]),
+        ("nas:/x /mnt nfs vers=4.1,xprtsec=tls,_netdev 0 0\n", ("--kernel", "6.4.16"), ["NFS309"]),
         (PERFECT.replace("noresvport,", ""), ("--kernel", "5.14.0-427.el9"), ["NFS305"]),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), (), []),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), ("--nfs-utils", "2.5.2"), []),
@@ -164,6 +166,7 @@ def test_the_kernel_and_nfs_utils_are_those_that_are_given(
         (PERFECT.replace("noresvport,", ""), "NFS203,NFS305", {"NFS203": ["kernel"], "NFS305": ["kernel"]}),
         (f"{PASTED}sec=ntlm 0 0\n", "NFS309,NFS501", {"NFS309": ["kernel"]}),
         (f"{PASTED}vers=3.1.1 0 0\n", "NFS309,NFS501,NFS505", {}),
+        (PERFECT.replace("vers=4.1", "vers=4.1,softreval"), "NFS309", {"NFS309": ["kernel"]}),
     ],
 )
 def test_a_rule_that_needs_a_version_for_a_line_names_the_option(

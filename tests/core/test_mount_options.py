@@ -8,6 +8,7 @@ from nfstuned.core.mounts.options import (
     has_nconnect,
     knows_nconnect,
     last_of,
+    newer_options,
     read_ahead_is_small,
 )
 from nfstuned.model.kernel import Distribution, Version, nfs_version, parse_options, version_text
@@ -104,18 +105,48 @@ def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos(text: str, fo
         ("4.12.14-197.99-default", "sles_sap 15.1", "3", True),
         ("5.3.18-24.96-default", "sles 15.2", "4.1", True),
         ("4.14.355-276.amzn2.x86_64", "amzn 2", "4.1", False),
+        ("5.2.0", None, "4.1", False),
+        ("4.19.0-27-amd64", None, "4.1", False),
+        ("5.2.0-0.bpo.3-amd64", None, "4.1", False),
+        ("4.19.112+", None, "4.1", False),
+        ("4.19.112-nas", None, "4.1", True),
+        ("4.15.0-213-generic", None, "4.1", True),
+        ("5.0.0-1036-azure", None, "4.1", True),
+        ("4.14.355-276.amzn2.x86_64", None, "4.1", True),
+        ("4.18.0-193.el8.x86_64", None, "4.1", False),
     ],
 )
 def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(
-    *, release: str, distribution: str, version: str | None, known: bool
+    *, release: str, distribution: str | None, version: str | None, known: bool
 ) -> None:
-    name, number = distribution.split()
-    told = Distribution(name, number, distribution)
-    assert knows_nconnect(parse_release(release), told, version) is known
+    name, _, number = (distribution or "").partition(" ")
+    named = Distribution(name, number, name) if distribution else None
+    assert knows_nconnect(parse_release(release), named, version) is known
 
 
-def test_an_old_kernel_of_nobody_knows_may_have_it() -> None:
-    assert knows_nconnect(parse_release("4.19.0"), None, "4.1")
+@pytest.mark.parametrize(
+    ("release", "text", "newer"),
+    [
+        ("5.15.0-100-generic", "xprtsec=tls,noalignwrite,max_connect=4", "xprtsec noalignwrite"),
+        ("5.4.0-1103-azure", "max_connect=4,trunkdiscovery,softerr", "max_connect trunkdiscovery"),
+        ("5.4.0-1103-azure", "write=eager,softreval", "write softreval"),
+        ("5.15.0-100-generic", "trunkdiscovery,write=eager,softreval,nconnect=4", ""),
+        ("5.2.0", "nconnect=16", ""),
+        ("6.1.0-40-amd64", "rdirplus=force,rdirplus", "rdirplus"),
+        ("6.12.48+deb13-amd64", "rdirplus,nordirplus,alignwrite,xprtsec=mtls", ""),
+        ("6.12.48+deb13-amd64", "cert_serial=1,fatal_neterrors=none", "cert_serial fatal_neterrors"),
+        ("6.17.0", "cert_serial=1,fatal_neterrors=none,rdirplus=none", ""),
+        ("5.14.0-570.17.1.el9_6.x86_64", "xprtsec=tls", ""),
+        ("5.14.21-150500.55.83-default", "xprtsec=tls", ""),
+        ("6.1.148-173.267.amzn2023.x86_64", "xprtsec=tls", ""),
+        ("5.4.17-2136.el8uek.x86_64", "max_connect=4", ""),
+        ("5.3.0-1041-azure", "softreval", ""),
+    ],
+)  # fmt: skip
+def test_options_of_later_kernels_are_named_unless_the_kernel_may_have_them(
+    release: str, text: str, newer: str
+) -> None:
+    assert list(newer_options(parse_options(text), parse_release(release))) == newer.split()
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,17 @@ NCONNECT_SINCE = (5, 3, 0)
 NCONNECT_V4_0_SINCE = (5, 8, 0)
 """Earlier kernels take the option with NFS 4.0, and ignore it (dbc4fec6b6dd)."""
 
+_MAINLINE = re.compile(
+    r"[0-9.]+(?:-rc[0-9]+)?\+?(?:"
+    # Debian's; Arch's; Alpine's; Ubuntu's, which has features of later kernels in its 4.15 to 5.3 alone.
+    r"(?:\+deb[0-9]+)?(?:-[0-9]+|-0\.(?:bpo|deb[0-9]+)\.[0-9]+)?(?:-cloud|-rt)?-(?:amd64|arm64|armmp|686|686-pae)"
+    r"|[.-]arch[0-9][0-9.-]*|-[0-9]+-(?:lts|virt)"
+    r"|-[0-9]+-(?:generic|generic-64k|generic-hwe|lowlatency|kvm|virtual|azure|azure-fde|aws|gcp|oracle|raspi)"
+    r")?"
+)
+"""The releases of kernels with the options of the mainline kernel of their version, and no later ones."""
+_OLDEST = KernelRelease((0, 0, 0), "0")
+
 _EL8 = re.compile(r"4\.18\.0-([0-9]{1,6})\b.*\.el8")
 RHEL_8_3 = 240
 """The build of RHEL 8.3's kernel."""
@@ -233,6 +244,37 @@ def el8_build(release: KernelRelease) -> int | None:
     return int(match[1]) if match else None
 
 
+def newer_options(options: Options, release: KernelRelease) -> dict[str, str]:
+    """Return the options of NFS that a kernel refuses, each with the first kernel that takes it.
+
+    nconnect is `knows_nconnect`'s. A kernel that may have features of later ones is not judged.
+    """
+    if _has_backports(release):
+        return {}
+    nfs = _nfs()
+    newer = dict[str, str]()
+    for name, value in options.pairs:
+        key = name if value is None or name in nfs["since"] else f"{name}="
+        since = nfs["since"].get(key) if name != "nconnect" else None
+        if since and release.version < _numbers(nfs["perhaps_since"].get(key, since)):
+            newer[name] = since
+    return newer
+
+
+def is_dated(options: Options) -> bool:
+    """Whether a kernel's version decides if it takes one of the options; nconnect is not asked about."""
+    return bool(newer_options(options, _OLDEST))
+
+
+def _has_backports(release: KernelRelease) -> bool:
+    """Whether a kernel may have options of later kernels than its version has."""
+    return not _MAINLINE.fullmatch(release.text) or bool(_PATCHED.match(release.text))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
 def knows_nconnect(release: KernelRelease, distribution: Distribution | None, version: str | None) -> bool:
     """Return whether a mount of that NFS version can have several connections; True where it may."""
     if release.version >= NCONNECT_SINCE:
@@ -241,7 +283,7 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
     if build is not None:
         return build >= RHEL_8_3
     if distribution is None:
-        return True
+        return _has_backports(release)
     if distribution.id in _SUSE and distribution.version_id in _SUSE_V3:
         return version is None or version == "3"
     numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", distribution.version_id))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 
 from nfstuned.core.mounts.options import (
@@ -13,7 +13,9 @@ from nfstuned.core.mounts.options import (
     NO_VALUE,
     WITHOUT_NTLM,
     WITHOUT_OLD_SMB,
+    is_dated,
     last_of,
+    newer_options,
     option_names,
     wanted,
     wanted_by_smb,
@@ -93,12 +95,11 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
     The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
     that it cannot read.
     """
+    shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
     for _, request in _requests(facts.targets):
         if facts.snapshot.kernel is None and _depends_on_kernel(request):
             yield from facts.lacks(KERNEL)
-        strange, misused = _wrong(request, facts)
-        versions: tuple[str, ...] = ()
-        stale: tuple[str, ...] = ()
+        refused = _Refused(*_wrong(request, facts))
         if request.fstype not in SMB_TYPES:
             options = parse_options(request.options)
             versions = _versions(options, facts.system.nfs_utils)
@@ -106,19 +107,40 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
                 yield NFS_UTILS
                 versions = ()
             asked = nfs_version(request.fstype, options)
+            stale: tuple[str, ...] = ()
             if asked is not None and asked[0] == 4:  # noqa: PLR2004 - nfs_do_mount_v4
                 stale = tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
-        if strange or misused or versions or stale:
-            yield _refused(request, strange, misused, versions, stale)
+            newer = _newer(request, options, facts.snapshot.kernel, shown)
+            refused = replace(refused, versions=versions, stale=stale, newer=newer)
+        if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
+            yield _refusal(request, refused)
 
 
 def _depends_on_kernel(request: Request) -> bool:
-    """Whether an option of SMB is refused by some kernels."""
+    """Whether some kernels refuse an option of a line, and others take it."""
+    options = parse_options(request.options)
     if request.fstype not in SMB_TYPES:
-        return False
+        return is_dated(options) and not _is_sloppy(request, options)
     renamed = option_names().renamed_smb
-    pairs = parse_options(request.options).pairs
-    return any(name in renamed or (name == "sec" and value in DROPPED_FLAVOURS) for name, value in pairs)
+    return any(
+        name in renamed or (name == "sec" and value in DROPPED_FLAVOURS) for name, value in options.pairs
+    )
+
+
+def _newer(
+    request: Request, options: Options, kernel: KernelRelease | None, shown: Container[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the options that are newer than the kernel, with the first that takes each.
+
+    `shown` are the options of live mounts: the kernel has them, whatever its version is.
+    """
+    if kernel is None or _is_sloppy(request, options):
+        return ()
+    return tuple(pair for pair in newer_options(options, kernel).items() if pair[0] not in shown)
+
+
+def _is_sloppy(request: Request, options: Options) -> bool:
+    return request.maker is Maker.AUTOFS or "sloppy" in options
 
 
 def is_refused_line(request: Request, facts: Facts) -> bool:
@@ -129,7 +151,7 @@ def is_refused_line(request: Request, facts: Facts) -> bool:
 def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misused, ...]]:
     """Return the unknown options, and the options with refused values."""
     options, kernel = parse_options(request.options), facts.snapshot.kernel
-    sloppy = request.maker is Maker.AUTOFS or "sloppy" in options
+    sloppy = _is_sloppy(request, options)
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
@@ -155,13 +177,24 @@ def _versions(options: Options, utils: NfsUtils | None) -> tuple[str, ...]:
     return texts if len(texts) > 1 else ()
 
 
-def _refused(
-    request: Request,
-    strange: tuple[str, ...],
-    misused: tuple[_Misused, ...],
-    versions: tuple[str, ...],
-    stale: tuple[str, ...],
-) -> Fault:
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The options of a line for which the kernel or mount(8) refuses the mount."""
+
+    strange: tuple[str, ...]
+    """Unknown names, and names of another file system."""
+    misused: tuple[_Misused, ...]
+    versions: tuple[str, ...] = ()
+    """Several options that name a version."""
+    stale: tuple[str, ...] = ()
+    """Options of version 3 in a mount of version 4."""
+    newer: tuple[tuple[str, str], ...] = ()
+    """Options that came with a later kernel, and that kernel."""
+
+
+def _refusal(request: Request, refused: _Refused) -> Fault:
+    strange, misused, versions, stale = refused.strange, refused.misused, refused.versions, refused.stale
+    newer = dict(refused.newer)
     place = f"{request.file}:{request.line}"
     smb = request.fstype in SMB_TYPES
     known = option_names()
@@ -179,16 +212,19 @@ def _refused(
     ]
     why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
     why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
+    later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
+    why += [f"the kernel is older than {', '.join(later)}"] if newer else []
     out = (*strange, *stale)
     gone = [name for name in out if name not in renamed]
     steps = [f"take {_listed(gone)} out of the options in {place}"] if gone else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     steps += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
+    steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*out, *(option.text for option in misused), *versions)).strip(),
+        observed=",".join((*out, *(option.text for option in misused), *versions, *newer)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(steps),
     )

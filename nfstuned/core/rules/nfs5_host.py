@@ -41,6 +41,7 @@ _MANY_INODES = 1_000_000
 _PACKAGES = {
     "mount.nfs": "nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE)",
     "mount.aznfs": "aznfs from packages.microsoft.com",
+    "tlshd": "ktls-utils, and enable tlshd.service",
 }
 _IDMAPPING_FILE = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
@@ -69,14 +70,16 @@ def readdir_hang(facts: Facts) -> Iterator[Fault | Need]:
 def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
-    Mounts of other namespaces may have been made with helpers of their own.
+    The kernel hands the TLS handshakes of xprtsec to tlshd, and the mount fails without it. Mounts of other
+    namespaces may have been made with helpers of their own.
     """
     needed: dict[str, str] = {}
     for target in facts.nfs:
         if target.elsewhere:
             continue
         helper = "mount.aznfs" if target.request and target.request.fstype == "aznfs" else "mount.nfs"
-        for name in dict.fromkeys((helper, "mount.nfs")):
+        tls = ("tlshd",) if target.options.get("xprtsec") in {"tls", "mtls"} else ()
+        for name in dict.fromkeys((helper, "mount.nfs", *tls)):
             needed.setdefault(name, target.subject if target.live else target.origin)
     for helper, place in needed.items():
         if helper not in facts.system.helpers:
@@ -84,7 +87,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
                 helper,
                 f"there is no {helper}, and {place} cannot be mounted without it",
                 observed="missing",
-                expected=f"/sbin/{helper}",
+                expected=f"{'/usr' if helper == 'tlshd' else ''}/sbin/{helper}",
                 remedy=f"install the package {_PACKAGES[helper]}",
             )
 
