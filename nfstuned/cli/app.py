@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
 from nfstuned import __version__
-from nfstuned.cli.terminal import note, unreadable_lines
+from nfstuned.cli.terminal import Commands, note, unreadable_lines
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 
@@ -58,7 +58,7 @@ def load_command(name: str) -> click.Command:
     return command
 
 
-class _Commands(click.Group):
+class _LazyCommands(Commands):
     """The commands, each loaded by itself: most import libraries that are slow to load."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
@@ -76,7 +76,7 @@ class _Commands(click.Group):
 
 
 @click.group(
-    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:

@@ -81,13 +81,17 @@ def _judge(
         kernel=order.kernel,
         nfs_utils=order.nfs_utils,
     )
-    facts = examine(root, policy, scope, OutsideWithProgress(outside or live_outside(root)))
+    world = OutsideWithProgress(outside or live_outside(root))
+    began_s = world.now()
+    facts = examine(root, policy, scope, world)
     report = Report(
         root=order.image or root.prefix,
         facts=facts,
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
         diagnosis=run_rules(facts, rules),
         fail_on=Severity(order.fail_on),
+        host=os.uname().nodename or "localhost",
+        time_s=began_s,
     )
     for doubt in report.doubts:
         note(doubt)
@@ -155,18 +159,13 @@ def _print(report: Report, form: str) -> None:
     elif form == "json":
         sys.stdout.write(to_json(check_document(report)) + "\n")
     elif form == "prometheus":
-        from time import time  # noqa: PLC0415 - as above
-
         from nfstuned.view.metrics import exposition, findings_families  # noqa: PLC0415 - as above
 
-        sys.stdout.write(exposition(findings_families(findings_counts(report), time())))
+        sys.stdout.write(exposition(findings_families(findings_counts(report), report.time_s)))
     elif form == "junit":
-        from datetime import datetime, timezone  # noqa: PLC0415 - as above
+        from nfstuned.view.ci import junit  # noqa: PLC0415 - as above
 
-        from nfstuned.view.ci import Stamp, junit  # noqa: PLC0415 - as above
-
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-        sys.stdout.write(junit(report, Stamp(now, os.uname().nodename or "localhost")))
+        sys.stdout.write(junit(report))
     else:
         from nfstuned.host.installed import page  # noqa: PLC0415 - as above
         from nfstuned.view.ci import sarif_document  # noqa: PLC0415 - as above

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nfstuned.cli.terminal import format_option, usable_policy
+from nfstuned.cli.terminal import Commands, format_option, usable_policy
 from nfstuned.host.root import Root
 from nfstuned.view.policy import policy_document, policy_text
 from nfstuned.view.words import to_json
@@ -14,7 +14,7 @@ from nfstuned.view.words import to_json
 VALID, INVALID = 0, 2
 
 
-@click.group()
+@click.group(cls=Commands)
 def config() -> None:
     """Show, check or describe the configuration."""
 

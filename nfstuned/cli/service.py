@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nfstuned.cli.terminal import note
+from nfstuned.cli.terminal import Commands, note
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.sinks import EXPORTED
 
@@ -49,7 +49,7 @@ def daemon(context: click.Context) -> int:
     return _only_alone(context)
 
 
-@click.group()
+@click.group(cls=Commands)
 def udev() -> None:
     """Mask udev's default read-ahead rules, or unmask them.
 

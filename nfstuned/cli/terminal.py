@@ -181,6 +181,25 @@ class Terminal:
             sys.stdout.writelines(line + "\n" for line in lines)
 
 
+class Commands(click.Group):
+    """Commands that suggest the nearest name for an unknown one, with every version of click."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of the first word. Raises click.UsageError with the nearest names."""
+        word = args[0]
+        if self.get_command(ctx, word) is None and not (word.startswith("-") or ctx.resilient_parsing):
+            from difflib import get_close_matches  # noqa: PLC0415 - hardly ever needed
+
+            close = get_close_matches(word, self.list_commands(ctx))
+            hint = (
+                f"; did you mean {', '.join(close)}?" if close else f"; {ctx.command_path} --help lists them"
+            )
+            raise click.UsageError(f"no command is called {word!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

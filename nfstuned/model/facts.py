@@ -375,6 +375,10 @@ class Report:
     """The rules that were chosen, also those that were skipped."""
     diagnosis: Diagnosis
     fail_on: Severity = Severity.WARNING
+    host: str = "localhost"
+    """The host on which the check ran, also the check of an image or a file."""
+    time_s: float = 0.0
+    """When it began, in Unix time."""
 
     @property
     def exit_code(self) -> int:

@@ -10,7 +10,7 @@ from itertools import groupby
 from nfstuned import __version__
 from nfstuned.model.facts import Need, Report, Rule, Severity
 from nfstuned.parse.fields import count
-from nfstuned.view.words import Document, printable
+from nfstuned.view.words import Document, printable, utc
 
 FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "expected", "remedy", "source")
 
@@ -21,6 +21,8 @@ def check_document(report: Report) -> Document:
     return {
         "schema": "nfstuned.check/1",
         "version": __version__,
+        "time": utc(report.time_s),
+        "host": report.host,
         "root": report.root,
         "kernel": {
             "release": snapshot.kernel.text if snapshot.kernel else None,

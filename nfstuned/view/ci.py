@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from nfstuned import __version__
 from nfstuned.core.rules.catalogue import CATALOGUE, CRASHED
 from nfstuned.model.facts import BROKEN, Finding, Report, Rule, Severity
-from nfstuned.view.words import Document, printable
+from nfstuned.view.words import Document, printable, utc
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)
 
@@ -48,6 +47,8 @@ def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Documen
             {
                 "executionSuccessful": report.exit_code != BROKEN,
                 "exitCode": report.exit_code,
+                "machine": printable(report.host),
+                "startTimeUtc": utc(report.time_s),
                 "toolExecutionNotifications": [
                     {"level": "note", "message": {"text": printable(doubt)}} for doubt in report.doubts
                 ],
@@ -110,16 +111,7 @@ _NAME = "nfstuned check"
 _NO_TIME = "0"
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The time and the host of a check."""
-
-    time: str
-    """2026-11-20T13:00:00, UTC."""
-    host: str
-
-
-def junit(report: Report, stamp: Stamp) -> str:
+def junit(report: Report) -> str:
     """Return the report as an XML document.
 
     A finding that fails the check is a failed test; a crashed rule and an unjudged part of fstab are errors.
@@ -137,7 +129,8 @@ def junit(report: Report, stamp: Stamp) -> str:
     top = Element("testsuites")
     suite = SubElement(top, "testsuite", name=_NAME, package="nfstuned", id="0")
     suite.attrib.update({key: str(number) for key, number in counts.items()})
-    suite.attrib.update(time=_NO_TIME, timestamp=stamp.time, hostname=stamp.host)
+    began = utc(report.time_s).removesuffix("Z")
+    suite.attrib.update(time=_NO_TIME, timestamp=began, hostname=printable(report.host))
     properties = SubElement(suite, "properties")
     SubElement(properties, "property", name="root", value=printable(report.root))
     suite.extend(cases)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone, tzinfo
+from datetime import datetime, tzinfo
 from textwrap import wrap
 
 from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
 from nfstuned.core.samples.sample import ALL_KINDS, combine, figure, kinds, ratio, speed
 from nfstuned.model.samples import Csv, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import count
-from nfstuned.view.words import TIME_FORM, duration, printable, shorten
+from nfstuned.view.words import TIME_FORM, duration, printable, shorten, utc
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII = "_.-:=+*#"
@@ -49,7 +49,7 @@ def csv_row(sample: Sample) -> list[object]:
     every = combine(list(sample.ops.values()))
     row: list[object] = [
         sample.time,
-        datetime.fromtimestamp(sample.time, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        utc(sample.time),
         *(point if key == "mount_points" else getattr(sample, key) for key in _PLAIN),
         *(getattr(rates[kind], key) if kind in rates else None for kind in ALL_KINDS for key in _OF_KIND),
         *(getattr(every, key) if sample.ops else 0 for key in _TOGETHER),

@@ -56,6 +56,13 @@ def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
+def utc(seconds: float) -> str:
+    """Return Unix time for programs: "2026-11-20T13:00:00Z"."""
+    from datetime import datetime, timezone  # noqa: PLC0415 - few commands need it
+
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def shorten(name: str, width: int) -> str:
     """Return a name cut in its middle to `width` characters: server and export both stay recognisable."""
     if len(name) <= width:

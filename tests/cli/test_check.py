@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from nfstuned.cli import check as checking
 from nfstuned.cli.terminal import OutsideWithProgress
 from nfstuned.core.rules import catalogue
 from nfstuned.core.rules.catalogue import CRASHED
+from nfstuned.host.network.outside import LiveOutside
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity
 from nfstuned.model.system import Network
@@ -378,6 +380,22 @@ def test_sarif_names_a_relative_root_and_a_proposal_as_the_user_does(
     base = {"ROOT": {"description": {"text": "clean"}}}
     assert json.loads(run.out)["runs"][0]["originalUriBaseIds"] == base
     assert {"uri": f"file://{tmp_path}/a%3Ab%20c"} in uris(run)
+
+
+def test_every_format_for_programs_has_the_host_and_the_time(
+    host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules.are(ADVICE)
+    name, began = socket.gethostname(), "2026-11-25T12:00:00Z"
+    monkeypatch.setattr(LiveOutside, "now", lambda _: hosts.MOMENT.timestamp())
+    here = host("clean")
+    for where in ((), ("--root", str(here.tree))):
+        runs = {form: check(here, *where, "--format", form) for form in ("json", "sarif", "junit")}
+        (invocation,) = json.loads(runs["sarif"].out)["runs"][0]["invocations"]
+        document, suite = runs["json"].document, junit(runs["junit"])
+        assert (document["host"], document["time"]) == (name, began)
+        assert (invocation["machine"], invocation["startTimeUtc"]) == (name, began)
+        assert (suite.get("hostname"), suite.get("timestamp")) == (name, began.removesuffix("Z"))
 
 
 def physical(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -66,6 +66,22 @@ def test_wrong_usage_is_2_and_says_so_on_stderr(args: str, host: MakeHost) -> No
     assert "Usage: nfstuned" in run.err
 
 
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        ("chekc", "did you mean check?"),
+        ("config chek", "did you mean check, schema?"),
+        ("udev masc", "did you mean mask, unmask?"),
+        ("xyzzy", "nfstuned --help lists them"),
+        ("check --ofline", "'--offline'"),
+    ],
+)
+def test_an_unknown_word_leads_to_the_nearest_ones(args: str, hint: str, host: MakeHost) -> None:
+    run = host("no-nfs").run(*args.split())
+    assert (run.status, run.out) == (2, "")
+    assert hint in run.err.splitlines()[-1]
+
+
 def test_python_m_is_the_same_command() -> None:
     run = python("-m", "nfstuned", "--version")
     assert (run.returncode, run.stdout) == (0, f"nfstuned {__version__}\n")
