@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
-from tests.lab.kit.race import Race, race
+from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.server import SHARES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from tests.lab.kit.mounts import Mounts
+from tests.lab.kit.watch import Race, race
 
 WANTED_KB = 15360
 MOUNTS = 30
@@ -33,15 +30,9 @@ _VENDORS_RULE = """SUBSYSTEM=="bdi" \\
 """As Microsoft's page about NFS performance of Azure Files has it; its name hides nfs-utils' rule."""
 
 
-@contextlib.contextmanager
-def vendors_rule() -> Iterator[None]:
+def vendors_rule() -> AbstractContextManager[Path]:
     """The rule that the vendor's page recommends."""
-    path = rivals.add_rule("99-nfs.rules", _VENDORS_RULE)
-    try:
-        yield
-    finally:
-        path.unlink()
-        rivals.reload_rules()
+    return rivals.rule("99-nfs.rules", _VENDORS_RULE)
 
 
 @contextlib.contextmanager
@@ -57,7 +48,7 @@ def nfstuned() -> Iterator[None]:
         rivals.unmask_nfsrahead()
 
 
-CONTENDERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+CONTENDERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "the vendor's awk rule": vendors_rule,
     "nfstuned": nfstuned,
 }

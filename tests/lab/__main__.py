@@ -9,11 +9,12 @@ from pathlib import Path
 
 from dev.package.run import BuildError
 from tests.bench import pictures
-from tests.lab import guest, image, recipe, runs
+from tests.lab import demo, guest, image, recipe, runs
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
+       sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
 Without a scenario: those marked `kernel`. -k and other options are pytest's."""
@@ -21,7 +22,7 @@ Without a scenario: those marked `kernel`. -k and other options are pytest's."""
 
 def main(arguments: list[str]) -> int:
     """Run scenarios; return the exit status: 0 all passed, 1 some failed, 2 could not run."""
-    if arguments in ([], ["-h"], ["--help"]):
+    if not arguments or arguments[0] in {"-h", "--help"}:
         _overview()
         return 0
     try:
@@ -38,10 +39,9 @@ def _run(kernel: str, *words: str) -> int:
     if (kernel, *words) == ("build",):
         return 0
     release = image.release(kernel)
-    if words == ("shell",):
-        return _shell(release)
-    if words == ("pictures",):
-        return _pictures(release)
+    modes = {"shell": _shell, "pictures": _pictures, "demo": demo.demonstrate}
+    if len(words) == 1 and words[0] in modes:
+        return modes[words[0]](release)
     target = runs.folder() / release
     run = runs.run(release, _arguments(words), target, guest.stdout_line)
     _say(run.boot.explain())
@@ -91,11 +91,8 @@ def _overview() -> None:
         print(f"  {series.name:8} {image.release(series.name) if built else 'not built yet'}")
     print("\nscenarios:")
     for file in sorted(runs.SCENARIOS.glob("test_*.py")):
-        print(f"  {file.stem.removeprefix('test_'):20} {_promise(file)}")
-
-
-def _promise(file: Path) -> str:
-    return file.read_text().partition("\n")[0].strip('"')
+        promise = file.read_text().partition("\n")[0].strip('"')
+        print(f"  {file.stem.removeprefix('test_'):20} {promise}")
 
 
 def _say(line: str) -> None:

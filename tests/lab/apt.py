@@ -16,7 +16,7 @@ _FORMAT = "$(RELEASE) $(COMPONENT) $(REPO_URI)"
 
 
 class AptError(Exception):
-    """A package tool failed, or this machine's configuration lacks something that the lab needs."""
+    """A tool failed, or this machine's configuration lacks something that the lab needs."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,13 @@ def host() -> str:
 
 
 def run(*argv: str, cwd: Path | None = None) -> str:
-    """Run a package tool and return its output; raise AptError with its last words when it fails."""
+    """Run a tool and return its standard output; raise AptError with the end of its output when it fails."""
     if shutil.which(argv[0]) is None:
         raise AptError(f"{argv[0]} is not installed")
     done = subprocess.run(
         argv, check=False, capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL
     )
     if done.returncode:
-        raise AptError(f"{' '.join(argv[:1])} failed with {done.returncode}:\n{done.stderr[-2000:]}")
+        output = (done.stdout + done.stderr)[-4000:]
+        raise AptError(f"{' '.join(argv[:4])} failed with {done.returncode}:\n{output}")
     return done.stdout

@@ -27,18 +27,14 @@ class Lab:
     """
 
     def __init__(
-        self,
-        boots: tuple[Boot, ...],
-        folder: Path,
-        say: Callable[[str], None],
-        guests: ThreadPoolExecutor,
+        self, boots: tuple[Boot, ...], folder: Path, say: Callable[[str], None], guests: ThreadPoolExecutor
     ) -> None:
         self._boots = boots
         self._folder = folder
         self._say = say
         self._guests = guests
-        self._temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
-        self._disk = Path(self._temporary.name) / "installed.img"
+        self.temporary = tempfile.TemporaryDirectory(prefix="nfstuned-lab-", dir="/var/tmp")
+        self._disk = Path(self.temporary.name) / "installed.img"
         self._installed = guests.submit(
             runs.install, self._disk, folder / "installed", self._teller("install")
         )
@@ -57,10 +53,6 @@ class Lab:
         for boot in self._boots:
             if not boot.alone:
                 self._start(boot)
-
-    def close(self) -> None:
-        """Remove the disk."""
-        self._temporary.cleanup()
 
     def _start(self, boot: Boot) -> None:
         if boot not in self._runs:
@@ -106,15 +98,12 @@ def guests() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture(scope="session")
 def lab(
-    request: pytest.FixtureRequest,
-    say: Callable[[str], None],
-    lab_folder: Path,
-    guests: ThreadPoolExecutor,
+    request: pytest.FixtureRequest, say: Callable[[str], None], lab_folder: Path, guests: ThreadPoolExecutor
 ) -> Iterator[Lab]:
     boots = tuple(filter(None, map(_boot, request.session.items)))
     lab = Lab(boots, lab_folder, say, guests)
     yield lab
-    lab.close()
+    lab.temporary.cleanup()
 
 
 @pytest.fixture

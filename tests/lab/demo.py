@@ -1,4 +1,4 @@
-"""`python -m tests.lab.demo [KERNEL]`: the work of nfstuned on one mount, on a real kernel; see `dev/demo`.
+"""The demonstration of `dev/demo`: the work of nfstuned on one mount, on a real kernel.
 
 The demonstration goes to stdout, progress to stderr.
 """
@@ -12,10 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dev.package.run import BuildError
-from tests.lab import guest, image, runs
+from tests.lab import guest, runs
 
-USAGE = "usage: sh dev/demo [KERNEL]   (5.10, 6.1, 6.12, last-6 or newest, the default)"
 _TAIL = 20
 LIMITS = guest.Limits(total_s=900, first_s=240, quiet_s=240, retries=2)
 """These end a hang; a busy machine takes minutes for seconds of work."""
@@ -52,38 +50,18 @@ class Printer:
         return f"{style}{text}{_PLAIN}" if self.colour else text
 
 
-def main(arguments: list[str]) -> int:
-    """Show it; return 0 when all happened as promised, 1 when not, 2 when it could not be tried."""
-    if len(arguments) > 1 or arguments in (["-h"], ["--help"]):
-        print(USAGE)
-        return 0 if len(arguments) == 1 else 2
-    image.ensure(_progress)
-    try:
-        release = image.release(arguments[0] if arguments else "newest")
-    except image.NoKernelError as error:
-        _progress(str(error))
-        return 2
+def demonstrate(release: str) -> int:
+    """Show it on a kernel; return 0 when all happened as promised, 1 when not. Raises BuildError."""
     started = time.monotonic()
-    try:
-        status = _demonstrate(release)
-    except BuildError as error:
-        _progress(f"nfstuned's package does not build: {error}")
-        return 2
-    if status == 0:
-        _progress(f"done in {time.monotonic() - started:.0f} s")
-        _own_mounts()
-    return status
-
-
-def _demonstrate(release: str) -> int:
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     printer = Printer(colour, guest.stdout_line, _progress)
     printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
     target = runs.folder() / f"demo-{release}"
-    _progress("building the package, unless it is there: some seconds")
-    _progress("then the guest boots in emulation: about 15 s")
+    _progress("building the package, unless it is there, and booting the guest in emulation: about 20 s")
     boot = runs.run_module("tests.lab.kit.demo", release, target, printer, LIMITS)
     if boot.passed:
+        _progress(f"done in {time.monotonic() - started:.0f} s")
+        _own_mounts()
         return 0
     red, plain = (_RED, _PLAIN) if colour else ("", "")
     for failure in printer.failures or [boot.explain(), *boot.output.splitlines()[-_TAIL:]]:
@@ -109,7 +87,3 @@ def nfs_mounts(mountinfo: str) -> int:
 
 def _progress(line: str) -> None:
     print(f"demo: {line}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tests.lab import image
 
@@ -128,16 +129,12 @@ def _boot_once(
         packed = _pack(payload, Path(folder) / "payload.tar", word)
         with results.open("wb") as file:
             file.truncate(int(_RESULT_DISK.rstrip("M")) << 20)
-        machine = _machine(system.release, limits.processors)
-        argv = [*machine, *_disks(system, packed, results), "-serial", f"file:{console}", *_terminal()]
+        argv = _command(system, limits.processors, packed, results, console)
         errors = target / "qemu.txt"
         with errors.open("w") as stderr:
-            follower = _Follower(argv, stderr.fileno(), limits, say)
-            output, in_time = follower.run()
+            output, in_time = _follow(argv, stderr, limits, say)
     (target / "output.txt").write_text(output)
-    kernel = (
-        console.read_text(errors="replace") + errors.read_text() if console.exists() else errors.read_text()
-    )
+    kernel = "".join(path.read_text(errors="replace") for path in (console, errors) if path.exists())
     status = end_status(output, word)
     files = unpack(results, target / "files") if status is not None else None
     results.unlink()
@@ -151,13 +148,7 @@ def shell(release: str, payload: Path) -> int:
         packed = _pack(payload, Path(folder) / "payload.tar", "shell")
         results = Path(folder) / "results"
         results.write_bytes(bytes(1 << 20))
-        argv = [
-            *_machine(release, Limits().processors),
-            *_disks(System(release), packed, results),
-            "-serial",
-            f"file:{folder}/console",
-            *_terminal(),
-        ]
+        argv = _command(System(release), Limits().processors, packed, results, Path(folder, "console"))
         return subprocess.run(argv, check=False).returncode
 
 
@@ -218,18 +209,11 @@ def _machine(release: str, processors: int) -> list[str]:
     """
     kernel = image.folder() / "boot"
     options = "rw console=ttyS0 loglevel=4 systemd.show_status=0 mitigations=off audit=0 oops=panic panic=-1"
+    off = ("cx16", "la57", "avx", "avx2", "fma", "f16c", "erms", "fsrm", "smap", "smep")
     return [
-        *(
-            *image.emulator(),
-            "-accel",
-            "tcg,thread=multi,tb-size=1024",
-            "-cpu",
-            "max,cx16=off,la57=off,avx=off,avx2=off,fma=off,f16c=off,erms=off,fsrm=off,smap=off,smep=off",
-            "-smp",
-            str(processors),
-            "-m",
-            "2048",
-        ),
+        *(*image.emulator(), "-accel", "tcg,thread=multi,tb-size=1024"),
+        *("-cpu", ",".join(["max", *(f"{name}=off" for name in off)])),
+        *("-smp", str(processors), "-m", "2048"),
         *("-kernel", str(kernel / f"vmlinuz-{release}"), "-initrd", str(kernel / f"initrd-{release}")),
         *("-append", options, "-no-reboot", "-nodefaults", "-display", "none"),
     ]
@@ -245,56 +229,40 @@ def _disks(system: System, payload: Path, results: Path) -> list[str]:
     ]
 
 
-def _terminal() -> list[str]:
-    return ["-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal"]
+def _command(system: System, processors: int, payload: Path, results: Path, console: Path) -> list[str]:
+    """Return QEMU's command: the console goes to a file, the payload's terminal to its own streams."""
+    terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")
+    machine, disks = _machine(system.release, processors), _disks(system, payload, results)
+    return [*machine, *disks, "-serial", f"file:{console}", *terminal]
 
 
-class _Follower:
-    """Run QEMU and pass on each line of the guest's terminal, within the limits."""
-
-    def __init__(self, argv: list[str], stderr: int, limits: Limits, say: Callable[[str], None]) -> None:
-        self._argv = argv
-        self._stderr = stderr
-        self._limits = limits
-        self._say = say
-        self._text = ""
-        self._line = ""
-
-    def run(self) -> tuple[str, bool]:
-        """Return all of its output, and whether QEMU ended by itself."""
-        argv = self._argv
-        with subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._stderr, bufsize=0
-        ) as qemu:
-            try:
-                in_time = self._follow(qemu)
-            finally:
-                qemu.kill()
-        self._take("\n" if self._line else "")
-        return self._text, in_time
-
-    def _follow(self, qemu: subprocess.Popen[bytes]) -> bool:
-        if qemu.stdout is None:
-            raise AssertionError
-        end = time.monotonic() + self._limits.total_s
-        with selectors.DefaultSelector() as selector:
-            selector.register(qemu.stdout, selectors.EVENT_READ)
-            while (left := min(end - time.monotonic(), self._patience())) > 0 and selector.select(left):
+def _follow(argv: list[str], errors: IO[str], limits: Limits, say: Callable[[str], None]) -> tuple[str, bool]:
+    """Run QEMU and pass on each line of the guest; return its output, and whether QEMU ended by itself."""
+    text = line = ""
+    end = time.monotonic() + limits.total_s
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=errors, bufsize=0) as qemu,
+        selectors.DefaultSelector() as selector,
+    ):
+        assert qemu.stdout is not None
+        selector.register(qemu.stdout, selectors.EVENT_READ)
+        data = b"-"
+        try:
+            while data:
+                left = min(end - time.monotonic(), limits.quiet_s if text else limits.first_s)
+                if left <= 0 or not selector.select(left):
+                    break
                 data = qemu.stdout.read(65536)
-                if not data:
-                    return True
-                self._take(data.decode(errors="replace").replace("\r", ""))
-        return False
-
-    def _patience(self) -> float:
-        return self._limits.quiet_s if self._text else self._limits.first_s
-
-    def _take(self, text: str) -> None:
-        self._text += text
-        *lines, self._line = (self._line + text).split("\n")
-        for line in lines:
-            if not line.startswith("@@lab-end "):
-                self._say(line)
+                new = data.decode(errors="replace").replace("\r", "") if data else "\n" if line else ""
+                text += new
+                *lines, line = (line + new).split("\n")
+                for whole in lines:
+                    if not whole.startswith("@@lab-end "):
+                        say(whole)
+        finally:
+            qemu.kill()
+    return text, not data
 
 
 def stdout_line(line: str) -> None:

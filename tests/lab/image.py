@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import lzma
 import os
 import re
@@ -141,8 +142,8 @@ def _build(say: Say) -> None:
     _furnish(root)
     step("writing the disk")
     image = work / "lab.img"
-    _quiet("truncate", "-s", recipe.IMAGE_SIZE, str(image))
-    _quiet("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(image))
+    apt.run("truncate", "-s", recipe.IMAGE_SIZE, str(image))
+    apt.run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(image))
     shutil.rmtree(root)
     shutil.rmtree(folder(), ignore_errors=True)
     owner = recipe.cache().stat()
@@ -163,7 +164,7 @@ def _add_kernel(index: apt.Index, kernel: apt.Kernel, work: Path) -> None:
     (work / "boot" / vmlinuz.name).rename(work / f"boot/vmlinuz-{kernel.release}")
     root = work / "root"
     shutil.copytree(modules, root / "usr/lib/modules" / kernel.release, symlinks=True)
-    _quiet("depmod", "-b", str(root), kernel.release)
+    apt.run("depmod", "-b", str(root), kernel.release)
     _write_initrd(root, kernel.release, work / f"boot/initrd-{kernel.release}")
     shutil.rmtree(unpacked)
 
@@ -236,15 +237,5 @@ def _forget_unused() -> None:
             shutil.rmtree(image.parent)
 
 
-def _quiet(*argv: str) -> None:
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{argv[0]} failed with {done.returncode}:\n{done.stderr[-2000:]}")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
 if __name__ == "__main__":
-    ensure(_say)
+    ensure(functools.partial(print, flush=True))

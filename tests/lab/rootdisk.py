@@ -12,14 +12,13 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.lab import image, package, recipe, roots
+from tests.lab import apt, image, package, recipe, roots
 
 _PROJECT = Path(__file__).parents[2]
 _LOOK = _PROJECT / "tests/lab/kit/look.sh"
@@ -108,7 +107,7 @@ _UNITS = {"lab-address": _ADDRESS_UNIT, "lab-look": _LOOK_UNIT, "lab": recipe.SE
 
 
 def make(disk: Disk, folder: Path) -> Report:
-    """Make `folder`/root.img; return bake's report. Raises RuntimeError, AptError, BuildError."""
+    """Make `folder`/root.img; return bake's report. Raises AptError, BuildError."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = roots.archive(disk.suite, roots.BOOTED)
     deb = "" if disk.way is Way.DAEMONLESS else str(package.deb())
@@ -168,18 +167,14 @@ def _make(disk: Disk, archive: str, deb: str, folder: Path) -> None:
         if deb:
             _install(Path(deb), root)
         report = Report() if disk.way is Way.PERSIST else _bake(disk.way, root)
-        _write_disk(root, folder / IMAGE)
+        size = int(_run("du", "-s", "-B1", str(root)).split()[0]) + _ROOM
+        _run("truncate", "-s", str(size), str(folder / IMAGE))
+        _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(folder / IMAGE))
     finally:
         shutil.rmtree(root)
     written.write_text(json.dumps(asdict(report)))
     for path in (folder / IMAGE, written):
         os.chown(path, owner.st_uid, owner.st_gid)
-
-
-def _write_disk(root: Path, target: Path) -> None:
-    size = int(_run("du", "-s", "-B1", str(root)).split()[0]) + _ROOM
-    _run("truncate", "-s", str(size), str(target))
-    _run("mke2fs", "-q", "-t", "ext4", "-d", str(root), "-F", str(target))
 
 
 def _add_modules(release: str, root: Path) -> None:
@@ -208,7 +203,7 @@ def _furnish(disk: Disk, root: Path) -> None:
         _put(root, name, text)
     for name, text in _UNITS.items():
         _put(root, f"etc/systemd/system/{name}.service", text)
-    _systemctl(root, "enable", *_UNITS)
+    _run("systemctl", f"--root={root}", "enable", *_UNITS)
 
 
 def _put(root: Path, name: str, text: str) -> None:
@@ -216,10 +211,6 @@ def _put(root: Path, name: str, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o644)
-
-
-def _systemctl(root: Path, *words: str) -> None:
-    _run("systemctl", f"--root={root}", *words)
 
 
 def _install(deb: Path, root: Path) -> None:
@@ -236,7 +227,7 @@ def _bake(way: Way, root: Path) -> Report:
     """Prepare the image, take that back, and prepare it again."""
     if way is Way.SERVICE:
         # As it is where packages enable nothing, by a preset of the distribution's.
-        _systemctl(root, "disable", "nfstuned.service")
+        _run("systemctl", f"--root={root}", "disable", "nfstuned.service")
     before = fingerprints(root)
     words = ("bake", "--root", str(root), *(["--daemonless"] if way is Way.DAEMONLESS else []))
     baked = _nfstuned(sys.executable, "-m", "nfstuned", *words)
@@ -255,13 +246,7 @@ def _nfstuned(*command: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=_PROJECT, stdin=subprocess.DEVNULL
-    )
-    if done.returncode:
-        output = (done.stdout + done.stderr)[-4000:]
-        raise RuntimeError(f"{' '.join(command[:4])} ended with {done.returncode}:\n{output}")
-    return done.stdout
+    return apt.run(*command, cwd=_PROJECT)
 
 
 if __name__ == "__main__":

@@ -173,10 +173,15 @@ def booted(boots: dict[Disk, Future[Booted]], disk: Disk) -> Booted:
     return boots[disk].result()
 
 
-def test_all_that_bake_prepared_is_in_effect_after_the_first_boot(disk: Disk, booted: Booted) -> None:
+@pytest.fixture
+def prepared(disk: Disk, booted: Booted) -> Booted:
     if disk.way is Way.PERSIST:
-        pytest.skip("nothing prepared it")
-    (seen,) = booted.boots
+        pytest.skip("bake did not prepare it")
+    return booted
+
+
+def test_all_that_bake_prepared_is_in_effect_after_the_first_boot(disk: Disk, prepared: Booted) -> None:
+    (seen,) = prepared.boots
     expected = read_ahead_kb(disk.way)
     # Of the service alone everything waits for each mount's value; a rule of udev may still be at work.
     for moment in (IDLE, LOADED) if disk.way is Way.DAEMONLESS else (BEFORE_LOGINS, IDLE, LOADED):
@@ -189,10 +194,8 @@ def test_all_that_bake_prepared_is_in_effect_after_the_first_boot(disk: Disk, bo
         assert (len(carried), all(carried)) == (number, True), f"{point}: {carried}"
 
 
-def test_the_nfsv4_client_has_an_identifier_made_of_the_machine_id(disk: Disk, booted: Booted) -> None:
-    if disk.way is Way.PERSIST:
-        pytest.skip("nothing prepared it")
-    (seen,) = booted.boots
+def test_the_nfsv4_client_has_an_identifier_made_of_the_machine_id(prepared: Booted) -> None:
+    (seen,) = prepared.boots
     expected = hashlib.sha256(f"{seen.text('machine-id').strip()} nfs client\n".encode()).hexdigest()
     assert seen.text("identifier") == f"{expected}\n"
     active = int(seen.shown("nfstuned-identity.service", "ActiveEnterTimestampMonotonic"))
@@ -228,10 +231,8 @@ def test_the_service_is_there_before_the_first_mount(disk: Disk, booted: Booted)
     assert (row["read_ahead_kb"], row["read_ahead_target_kb"]) == (15360, 15360)
 
 
-def test_bake_reports_its_changes_makes_them_once_and_takes_them_back(disk: Disk, booted: Booted) -> None:
-    if disk.way is Way.PERSIST:
-        pytest.skip("nothing prepared it")
-    report = booted.report
+def test_bake_reports_its_changes_makes_them_once_and_takes_them_back(disk: Disk, prepared: Booted) -> None:
+    report = prepared.report
     start = "udev-rule" if disk.way is Way.DAEMONLESS else "service"
     assert next(one["kind"] for one in report.baked if one["outcome"] == "done") == start
     assert {one["kind"] for one in report.baked} == {start, "nconnect", "parameter", "identity"}

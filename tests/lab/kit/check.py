@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.lab.kit.daemon import nfstuned_json
 from tests.lab.kit.server import SHARES, Server
+from tests.lab.kit.shell import restored
 
 GOOD = "vers=4.1,nconnect=4,noresvport,actimeo=30"
 WITHOUT = "vers=4.1,noresvport,actimeo=30"
@@ -28,14 +29,10 @@ def vendors_host(server: Server) -> Iterator[None]:
     before = _BLOCK.read_text()
     _large_blocks(server, "1048576")
     server.export(*SHARES, options="insecure")
-    AGREED.parent.mkdir(exist_ok=True)
-    AGREED.write_text("[nfsrahead]\nnfs=15360\nnfs4=15360\n")
-    try:
+    with restored(AGREED, "[nfsrahead]\nnfs=15360\nnfs4=15360\n"):
         yield
-    finally:
-        AGREED.unlink()
-        _large_blocks(server, before)
-        server.export(*SHARES)
+    _large_blocks(server, before)
+    server.export(*SHARES)
 
 
 def _large_blocks(server: Server, size: str) -> None:

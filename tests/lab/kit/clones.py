@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab.kit.faults import shaped
 from tests.lab.kit.namespaces import network
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import attempt, program, run, wait_for
 
 _UNIT = Path("/usr/lib/systemd/system/nfstuned-identity.service")
 _IDENTIFIER = "/sys/fs/nfs/net/nfs_client/identifier"
@@ -71,25 +72,19 @@ def clone(number: int, machine_id: str, folder: Path) -> Iterator[Clone]:
         argv = ["ip", "netns", "exec", name, "unshare", "--mount", "--uts", "--propagation", "private"]
         argv += ["--pid", "--fork", "--kill-child", "--mount-proc"]
         argv += ["sh", "-c", f"{_NAMED} && {_READY}", "sh", str(own)]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-            try:
-                assert process.stdout is not None
-                assert process.stdout.readline() == b"ready\n"
-                first = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-                yield Clone(name, int(first))
-            finally:
-                process.kill()
+        with program(*argv, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            first = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+            yield Clone(name, int(first))
 
 
 @contextlib.contextmanager
-def shaped(clone: Clone, *words: str) -> Iterator[None]:
+def shaped_link(clone: Clone, *words: str) -> Iterator[None]:
     """Shape the traffic of a client and its server while the block runs, with these words of tc(8)."""
-    ends = ((), ("ip", "netns", "exec", clone.name))
-    devices = (f"veth-{clone.name}", "inside")
-    for prefix, device in zip(ends, devices, strict=True):
-        run(*prefix, "tc", "qdisc", "replace", "dev", device, "root", *words)
-    try:
+    there = ("ip", "netns", "exec", clone.name)
+    with (
+        shaped(*words, device=f"veth-{clone.name}"),
+        shaped(*words, device="inside", prefix=there),
+    ):
         yield
-    finally:
-        for prefix, device in zip(ends, devices, strict=True):
-            run(*prefix, "tc", "qdisc", "del", "dev", device, "root")

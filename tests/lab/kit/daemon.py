@@ -9,12 +9,46 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.lab.kit.journal import Entry, Journal
+from nfstuned.host.telemetry.journal import Message
+from tests.lab.kit.mounts import Mounted
 from tests.lab.kit.shell import COMMAND_S, PATIENCE_S, attempt, run, wait_for
 
 UNIT = "nfstuned.service"
 ETC = Path("/etc/nfstuned")
 STATE = Path("/run/nfstuned")
+Entry = dict[str, str]
+
+
+@dataclass
+class Journal:
+    """Entries after the mark, which is where the journal stood when this was made."""
+
+    cursor: str = field(default_factory=lambda: _cursor())
+
+    def mark(self) -> None:
+        """Forget the entries until now."""
+        self.cursor = _cursor()
+
+    def entries(self, *matches: str) -> list[Entry]:
+        """Return the entries since the mark that fit journalctl's matches (`_PID=1`), oldest first."""
+        run("journalctl", "--sync")
+        text = run("journalctl", "-o", "json", "--all", "--after-cursor", self.cursor, *matches)
+        return [_entry(json.loads(line)) for line in text.splitlines()]
+
+    def messages(self, *matches: str) -> list[str]:
+        """Return only the entries' messages."""
+        return [entry.get("MESSAGE", "") for entry in self.entries("--output-fields=MESSAGE", *matches)]
+
+
+def _entry(raw: dict[str, object]) -> Entry:
+    """Journalctl prints bytes that are no text, and repeated fields, as lists."""
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in raw.items()}
+
+
+def _cursor() -> str:
+    run("journalctl", "--sync")
+    text = run("journalctl", "-n", "1", "--show-cursor", "-q", "-o", "cat")
+    return text.rpartition("-- cursor: ")[2].strip()
 
 
 @dataclass
@@ -30,7 +64,10 @@ class Daemon:
         path.write_text(text)
         return path
 
-    def start(self) -> None:
+    def start(self, configuration: str = "") -> None:
+        """Start it, with this text as the administrator's file."""
+        if configuration:
+            self.configure(configuration)
         run("systemctl", "start", UNIT)
 
     def restart(self) -> None:
@@ -48,7 +85,7 @@ class Daemon:
 
     def show(self, name: str) -> str:
         """Return one property of the unit, as systemctl prints it (`ActiveState`, `StatusText`)."""
-        return run("systemctl", "show", "--property", name, "--value", UNIT).strip()
+        return unit_property(UNIT, name)
 
     @property
     def active(self) -> bool:
@@ -83,12 +120,26 @@ class Daemon:
         wait_for(f"a journal entry with {fields}", lambda: bool(self.entries(**fields)), seconds)
         return self.entries(**fields)[0]
 
+    def about(self, message: Message, mounted: Mounted) -> list[Entry]:
+        """Return the entries with a message about a mount's superblock."""
+        return self.entries(MESSAGE_ID=message.id, NFSTUNED_DEVICE=mounted.device)
+
+    @property
+    def failed_cycles(self) -> list[str]:
+        """The messages about cycles that failed since the test began."""
+        return [entry["MESSAGE"] for entry in self.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)]
+
     def clean(self) -> None:
         """Stop it and take away its configuration and its state, as if it had never run."""
         attempt("systemctl", "stop", UNIT)
         attempt("systemctl", "reset-failed", UNIT)
         for folder in (ETC, STATE):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def unit_property(unit: str, name: str) -> str:
+    """Return a property of a unit, as systemctl prints it."""
+    return run("systemctl", "show", "--property", name, "--value", unit).strip()
 
 
 def nfstuned(*argv: str, timeout: float = COMMAND_S, stdin: str = "") -> subprocess.CompletedProcess[str]:

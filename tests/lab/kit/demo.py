@@ -11,17 +11,16 @@ import pty
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import mounts, rivals
-from tests.lab.kit.daemon import Daemon
-from tests.lab.kit.journal import Entry
+from tests.lab.kit.daemon import Daemon, Entry
+from tests.lab.kit.faults import shaped
 from tests.lab.kit.server import ADDRESS, AZURE, Server
 from tests.lab.kit.shell import CommandError, run
+from tests.lab.kit.watch import WATCH_S, Watched, mount_and_look
 
 KERNELS_KB, AZURES_KB = 128, 15360
 RSS_LIMIT_KB = 30_000
@@ -32,9 +31,10 @@ FILE_MIB = 64
 ROUND_TRIP_MS = 20
 SAMPLE_INTERVAL_S = 2
 CONFIGURATION = f'[daemon]\nsample_interval = "{SAMPLE_INTERVAL_S}s"\n'
-WATCH_S = 2.0
 SAMPLE_S = 20.0
 WIDTH = 80
+DISTANCE = ("netem", "delay", f"{ROUND_TRIP_MS // 2}ms", "limit", "100000")
+"""The server is as far away as another region: each packet of the loopback waits half a round trip."""
 
 
 class BrokenPromiseError(Exception):
@@ -43,41 +43,12 @@ class BrokenPromiseError(Exception):
 
 @dataclass(frozen=True)
 class Mounting:
-    """One mount(8), and the kernel's read-ahead of it afterwards.
-
-    `wall` is when it was called, by time(2). `took_s` is how long it ran. `values` holds each change of the
-    value as seconds after its return and KiB; the first is that at the first look.
-    """
+    """One mount(8): its start by time(2), its duration, the values after it, and the share's file, open."""
 
     wall: float
     took_s: float
-    device: str
-    values: tuple[tuple[float, int], ...]
+    watched: Watched
     opened: int
-    """The share's file, opened right after the first look."""
-
-    @property
-    def without_s(self) -> float:
-        """How long it was without the value of Azure Files since mount(8) returned."""
-        ends = [*(after for after, _ in self.values[1:]), WATCH_S]
-        begins = [0.0, *(after for after, _ in self.values[1:])]
-        spans = zip(begins, ends, self.values, strict=True)
-        return sum(end - begin for begin, end, (_, kb) in spans if kb != AZURES_KB)
-
-    @property
-    def last_kb(self) -> int:
-        """The value that stayed."""
-        return self.values[-1][1]
-
-    @property
-    def story(self) -> str:
-        """When it was right: at the first look, and after another writer for good."""
-        (first, kb), (last, stayed) = self.values[0], self.values[-1]
-        if len(self.values) == 1:
-            return f"at the first look, {_time(first)} after mount(8) returned"
-        if kb == stayed:
-            return f"{_time(first)} after mount(8) returned, and again when another writer had changed it"
-        return f"{_time(last)} after mount(8) returned"
 
 
 def main() -> int:
@@ -98,12 +69,20 @@ def _demonstrate() -> None:
     slow = _without()
     _start(daemon)
     mounting = _with()
-    _status()
+    _say("command", "nfstuned status")
+    shown = _on_terminal("nfstuned", "status")
+    _say("output", shown)
+    _promise(f"{AZURES_KB}/{AZURES_KB} ok" in shown, "status does not call the read-ahead ok")
     _journal(daemon, mounting)
     fast = _sample(daemon, mounting, slow)
-    _memory(daemon)
+    _say("heading", "The cost of the service")
+    rss = daemon.rss_kb
+    _say("text", f"{rss / 1000:.1f} MB of memory (RSS); it says: {daemon.status_text}")
+    _promise(rss <= RSS_LIMIT_KB, f"the daemon's RSS is {rss} kB, above {RSS_LIMIT_KB}")
     _say("heading", "In short")
-    _say("text", f"read-ahead {KERNELS_KB} -> {mounting.last_kb} KiB, {mounting.story}, and for good")
+    ((first, kb),) = mounting.watched.values
+    after = f"at the first look, {_time(first)} after mount(8) returned, and for good"
+    _say("text", f"read-ahead {KERNELS_KB} -> {kb} KiB, {after}")
     _say("text", f"a sequential read {slow:.0f} -> {fast:.0f} MB/s, {ROUND_TRIP_MS} ms away from the server")
 
 
@@ -121,10 +100,10 @@ def _without() -> float:
     os.close(mounting.opened)
     rivals.settle()
     _say("text", f"{AZURE} is {ADDRESS}, an address of this guest")
-    now = mounts.read_ahead_kb(mounting.device)
+    now = mounts.read_ahead_kb(mounting.watched.device)
     _show_value(mounting)
     _promise(now == KERNELS_KB, f"without the service the read-ahead is {now} KiB, not {KERNELS_KB}")
-    with _distance():
+    with shaped(*DISTANCE):
         speed = _read()
     _say("text", f"reading {FILE_MIB} MiB with a round trip of {ROUND_TRIP_MS} ms: {speed:.1f} MB/s")
     run("umount", str(POINT))
@@ -135,7 +114,7 @@ def _start(daemon: Daemon) -> None:
     _say("heading", "The service")
     file = daemon.configure(CONFIGURATION)
     _say("command", f"cat {file}")
-    _outputs(CONFIGURATION)
+    _say("output", CONFIGURATION)
     _say("command", "systemctl start nfstuned")
     started = time.monotonic()
     daemon.start()
@@ -147,23 +126,14 @@ def _with() -> Mounting:
     _say("heading", "After: the same mount")
     mounting = _mount()
     _show_value(mounting)
-    seen = ", ".join(f"{kb} KiB after {_time(after)}" for after, kb in mounting.values)
-    _promise(mounting.last_kb == AZURES_KB, f"the read-ahead is not {AZURES_KB} KiB; seen: {seen}")
-    for after, kb in mounting.values:
-        _say("text", f"{_time(after)} after mount(8) returned: {kb} KiB")
-    _say("text", f"without this value for {_time(mounting.without_s)} of its first {WATCH_S:.0f} s")
-    _promise(mounting.without_s == 0, f"it did not keep its value: {seen}")
-    with _distance():
+    values = mounting.watched.values
+    seen = ", ".join(f"{_time(after)} after mount(8) returned: {kb} KiB" for after, kb in values)
+    _promise([kb for _, kb in values] == [AZURES_KB], f"not {AZURES_KB} KiB at once and for good: {seen}")
+    _say("text", f"{seen}\nwithout this value for 0.0 ms of its first {WATCH_S:.0f} s")
+    with shaped(*DISTANCE):
         speed = _read_opened(mounting.opened)
     _say("text", f"a file that was opened at once, read {ROUND_TRIP_MS} ms away: {speed:.1f} MB/s")
     return mounting
-
-
-def _status() -> None:
-    _say("command", "nfstuned status")
-    shown = _on_terminal("nfstuned", "status")
-    _outputs(shown)
-    _promise(f"{AZURES_KB}/{AZURES_KB} ok" in shown, "status does not call the read-ahead ok")
 
 
 def _journal(daemon: Daemon, mounting: Mounting) -> None:
@@ -185,17 +155,14 @@ def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
     """Read until the daemon has sampled it; return the speed of the first read in MB/s."""
     _say("heading", "One sample of throughput that the service took while the file was read")
     daemon.journal.mark()
-    began = time.time()
-    speeds: list[float] = []
-
-    def sampled() -> Entry | None:
-        """Return a sample of an interval that was spent with reading from its start to its end."""
-        found = daemon.entries(MESSAGE_ID=Message.SAMPLE.id, NFSTUNED_DEVICE=mounting.device)
-        whole = (one for one in found if _wall(one) - float(one["NFSTUNED_INTERVAL_S"]) > began)
-        return next((one for one in whole if float(one["NFSTUNED_READ_BYTES_PER_S"]) > 0), None)
-
-    with _distance():
-        entry = _until(sampled, lambda: speeds.append(_read()))
+    began, started = time.time(), time.monotonic()
+    speeds, entry = [], None
+    with shaped(*DISTANCE):
+        # No sample is whole before two intervals are over, and looking takes time from the work.
+        while entry is None and (spent := time.monotonic() - started) < SAMPLE_S:
+            speeds.append(_read())
+            if spent > 2 * SAMPLE_INTERVAL_S:
+                entry = _sampled(daemon, mounting.watched.device, began)
     if entry is None:
         raise BrokenPromiseError(f"no sample of {POINT} within {SAMPLE_S:.0f} s of reading")
     _say("output", entry["MESSAGE"])
@@ -205,59 +172,31 @@ def _sample(daemon: Daemon, mounting: Mounting, slow: float) -> float:
     return speeds[0]
 
 
-def _memory(daemon: Daemon) -> None:
-    _say("heading", "The cost of the service")
-    rss = daemon.rss_kb
-    _say("text", f"{rss / 1000:.1f} MB of memory (RSS); it says: {daemon.status_text}")
-    _promise(rss <= RSS_LIMIT_KB, f"the daemon's RSS is {rss} kB, above {RSS_LIMIT_KB}")
+def _sampled(daemon: Daemon, device: str, began: float) -> Entry | None:
+    """Return a sample of an interval that was spent with reading from its start to its end."""
+    found = daemon.entries(MESSAGE_ID=Message.SAMPLE.id, NFSTUNED_DEVICE=device)
+    whole = (one for one in found if _wall(one) - float(one["NFSTUNED_INTERVAL_S"]) > began)
+    return next((one for one in whole if float(one["NFSTUNED_READ_BYTES_PER_S"]) > 0), None)
 
 
 def _mount() -> Mounting:
     """Mount the share and watch its value for a while."""
-    argv = ("mount", "-t", "nfs", "-o", OPTIONS, SOURCE, str(POINT))
-    _say("command", " ".join(argv))
-    wall, started = time.time(), time.monotonic()
-    # Without a timeout: with one, subprocess polls for the end of its child in steps.
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    returned = time.monotonic()
-    if done.returncode:
-        raise CommandError(f"mount: {done.stderr.strip()}")
-    device = _device()
-    values: list[tuple[float, int]] = [(time.monotonic() - returned, mounts.read_ahead_kb(device))]
+    _say("command", f"mount -t nfs -o {OPTIONS} {SOURCE} {POINT}")
+    wall, started = time.time(), time.perf_counter()
+    watched = mount_and_look(OPTIONS, SOURCE, POINT)
     opened = os.open(POINT / "file", os.O_RDONLY)
-    while (after := time.monotonic() - returned) < WATCH_S:
-        now = mounts.read_ahead_kb(device)
-        if values[-1][1] != now:
-            values.append((after, now))
+    while watched.look() < WATCH_S:
         time.sleep(0.0005)
-    return Mounting(wall, returned - started, device, tuple(values), opened)
-
-
-def _device() -> str:
-    """Return the share's device number; mountinfo has it without a request to the server."""
-    rows = [row.split(" ") for row in Path("/proc/self/mountinfo").read_text().splitlines()]
-    return next(row[2] for row in rows if row[4] == str(POINT))
-
-
-@contextmanager
-def _distance() -> Iterator[None]:
-    """Put the server as far away as another region: each packet of the loopback waits half a round trip."""
-    delay = f"{ROUND_TRIP_MS // 2}ms"
-    run("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", delay, "limit", "100000")
-    yield
-    run("tc", "qdisc", "delete", "dev", "lo", "root")
+    return Mounting(wall, watched.returned - started, watched, opened)
 
 
 def _read() -> float:
-    """Read the file, which no cache holds; return MB/s."""
-    Path("/proc/sys/vm/drop_caches").write_text("3\n")
-    started = time.monotonic()
-    run("cp", str(POINT / "file"), "/dev/null")
-    return FILE_MIB * 1.048576 / (time.monotonic() - started)
+    """Open the file and read it; return MB/s."""
+    return _read_opened(os.open(POINT / "file", os.O_RDONLY))
 
 
 def _read_opened(file: int) -> float:
-    """Read an open file to its end, which no cache holds, and close it; return MB/s."""
+    """Read an open file to its end, without a cache of it, and close it; return MB/s."""
     Path("/proc/sys/vm/drop_caches").write_text("3\n")
     started = time.monotonic()
     try:
@@ -266,19 +205,6 @@ def _read_opened(file: int) -> float:
     finally:
         os.close(file)
     return FILE_MIB * 1.048576 / (time.monotonic() - started)
-
-
-def _until(found: Callable[[], Entry | None], work: Callable[[], None]) -> Entry | None:
-    """Do the work until something is found; None when time runs out.
-
-    Nothing can be found before two intervals are over, and looking takes time from the work.
-    """
-    started = time.monotonic()
-    while (spent := time.monotonic() - started) < SAMPLE_S:
-        work()
-        if spent > 2 * SAMPLE_INTERVAL_S and (entry := found()) is not None:
-            return entry
-    return None
 
 
 def _on_terminal(*argv: str) -> str:
@@ -299,8 +225,8 @@ def _wall(entry: Entry) -> float:
 
 
 def _show_value(mounting: Mounting) -> None:
-    _say("command", f"cat /sys/class/bdi/{mounting.device}/read_ahead_kb")
-    _say("output", str(mounts.read_ahead_kb(mounting.device)))
+    _say("command", f"cat /sys/class/bdi/{mounting.watched.device}/read_ahead_kb")
+    _say("output", str(mounts.read_ahead_kb(mounting.watched.device)))
 
 
 def _time(seconds: float, *, signed: bool = False) -> str:
@@ -314,11 +240,6 @@ def _time(seconds: float, *, signed: bool = False) -> str:
 def _promise(kept: object, otherwise: str) -> None:
     if not kept:
         raise BrokenPromiseError(otherwise)
-
-
-def _outputs(text: str) -> None:
-    for line in text.splitlines():
-        _say("output", line)
 
 
 def _say(kind: str, text: str) -> None:

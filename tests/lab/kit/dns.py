@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.lab.kit.shell import wait_for
+from tests.lab.kit.shell import program, restored, wait_for
 
 ADDRESS = "127.0.0.53"
 _RESOLV, _HOSTS = Path("/etc/resolv.conf"), Path("/etc/hosts")
@@ -23,12 +22,9 @@ def zone(records: Sequence[str]) -> Iterator[None]:
     argv = ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
     argv += [f"--listen-address={ADDRESS}", "--bind-interfaces", "--user=root", "--local=/net/"]
     argv += ["--pid-file=", *(f"--{record}" for record in records)]
-    with _resolver(ADDRESS), tempfile.TemporaryFile() as log, subprocess.Popen(argv, stderr=log) as server:
-        try:
-            wait_for("the name server", _answers)
-            yield
-        finally:
-            server.terminate()
+    with _resolver(ADDRESS), program(*argv, stderr=subprocess.DEVNULL):
+        wait_for("the name server", _answers)
+        yield
 
 
 @contextlib.contextmanager
@@ -40,21 +36,9 @@ def silence() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _resolver(address: str) -> Iterator[None]:
-    link = _RESOLV.readlink() if _RESOLV.is_symlink() else None
-    before = _RESOLV.read_text() if _RESOLV.exists() else ""
-    hosts = _HOSTS.read_text()
-    _RESOLV.unlink(missing_ok=True)
-    _RESOLV.write_text(f"nameserver {address}\n")
-    _HOSTS.write_text("127.0.0.1 localhost lab\n")
-    try:
+    # A resolver of systemd's would be behind a link; the guest has none.
+    with restored(_RESOLV, f"nameserver {address}\n"), restored(_HOSTS, "127.0.0.1 localhost lab\n"):
         yield
-    finally:
-        _HOSTS.write_text(hosts)
-        _RESOLV.unlink()
-        if link is not None:
-            _RESOLV.symlink_to(link)
-        else:
-            _RESOLV.write_text(before)
 
 
 def _answers() -> bool:

@@ -44,9 +44,7 @@ def hanging() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def silent(address: str) -> Iterator[None]:
-    """Drop every packet to and from one address of the guest's server while the block runs."""
-    rules = [("INPUT", "-d", address), ("INPUT", "-s", address), ("OUTPUT", "-d", address)]
+def _dropped(*rules: tuple[str, ...]) -> Iterator[None]:
     for rule in rules:
         run("iptables", "-I", *rule, "-j", "DROP")
     try:
@@ -54,21 +52,30 @@ def silent(address: str) -> Iterator[None]:
     finally:
         for rule in rules:
             run("iptables", "-D", *rule, "-j", "DROP")
+
+
+def silent(address: str) -> contextlib.AbstractContextManager[None]:
+    """Drop every packet to and from one address of the guest's server while the block runs."""
+    return _dropped(("INPUT", "-d", address), ("INPUT", "-s", address), ("OUTPUT", "-d", address))
+
+
+def cut(address: str, ports: Iterable[str]) -> contextlib.AbstractContextManager[None]:
+    """Drop every packet of connections to an address from these ports of the client while the block runs."""
+    tcp = ("OUTPUT", "-p", "tcp")
+    ends = [
+        ((*tcp, "-d", address, "--sport", port), (*tcp, "-s", address, "--dport", port)) for port in ports
+    ]
+    return _dropped(*(rule for both in ends for rule in both))
 
 
 @contextlib.contextmanager
-def cut(address: str, ports: Iterable[str]) -> Iterator[None]:
-    """Drop every packet of connections to an address from these ports of the client while the block runs."""
-    rules = [("OUTPUT", "-p", "tcp", "-d", address, "--sport", port) for port in ports] + [
-        ("OUTPUT", "-p", "tcp", "-s", address, "--dport", port) for port in ports
-    ]
-    for rule in rules:
-        run("iptables", "-I", *rule, "-j", "DROP")
+def shaped(*words: str, device: str = "lo", prefix: tuple[str, ...] = ()) -> Iterator[None]:
+    """Shape the packets that a device sends while the block runs, with these words of tc(8)."""
+    run(*prefix, "tc", "qdisc", "replace", "dev", device, "root", *words)
     try:
         yield
     finally:
-        for rule in rules:
-            run("iptables", "-D", *rule, "-j", "DROP")
+        run(*prefix, "tc", "qdisc", "del", "dev", device, "root")
 
 
 def client_ports(address: str) -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.shell import attempt, restored, run
 
 FSTAB = Path("/etc/fstab")
 POINTS = Path("/mnt/asked")
@@ -22,18 +22,18 @@ def append(text: str) -> None:
 @contextlib.contextmanager
 def lines(*asked: tuple[str, str, str]) -> Iterator[None]:
     """Add lines to fstab, each a name, a source and its options, and have systemd know them."""
-    before = FSTAB.read_text()
     for name, _, _ in asked:
         (POINTS / name).mkdir(parents=True, exist_ok=True)
-    append("".join(f"{source} {POINTS / name} nfs {more} 0 0\n" for name, source, more in asked))
-    try:
-        yield
-    finally:
-        for name, _, _ in asked:
-            attempt("systemctl", "stop", unit(name), unit(name).replace(".mount", ".automount"), timeout=200)
-            attempt("systemctl", "reset-failed", unit(name))
-        FSTAB.write_text(before)
-        run("systemctl", "daemon-reload")
+    with restored(FSTAB):
+        append("".join(f"{source} {POINTS / name} nfs {more} 0 0\n" for name, source, more in asked))
+        try:
+            yield
+        finally:
+            for name, _, _ in asked:
+                units = (unit(name), unit(name).replace(".mount", ".automount"))
+                attempt("systemctl", "stop", *units, timeout=200)
+                attempt("systemctl", "reset-failed", unit(name))
+    run("systemctl", "daemon-reload")
 
 
 def unit(name: str) -> str:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import sub
 from pathlib import Path
+from typing import NamedTuple
 
+from nfstuned.core.samples.rates import make_look
+from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.host.root import Root
+from nfstuned.model.samples import Look
 from tests.lab.kit.mounts import Mounted
-from tests.lab.kit.shell import run, wait_for
+from tests.lab.kit.shell import program, run, wait_for
 
 _NFSD = Path("/proc/net/rpc/nfsd")
 _READS = (("proc3", 6), ("proc4ops", 25), ("proc4ops", 68))
@@ -33,9 +39,8 @@ class Job:
         return f"{self.rw} {self.block} {'direct' if self.direct else 'buffered'}"
 
 
-@dataclass(frozen=True)
-class Moved:
-    """Bytes and requests that somebody counted."""
+class Moved(NamedTuple):
+    """Bytes and requests, counted by a program or the server."""
 
     read_bytes: int
     write_bytes: int
@@ -43,12 +48,7 @@ class Moved:
     writes: int = 0
 
     def __sub__(self, other: Moved) -> Moved:
-        return Moved(
-            self.read_bytes - other.read_bytes,
-            self.write_bytes - other.write_bytes,
-            self.reads - other.reads,
-            self.writes - other.writes,
-        )
+        return Moved(*map(sub, self, other))
 
 
 def fio(mounted: Mounted, job: Job) -> Moved:
@@ -67,23 +67,16 @@ def fio(mounted: Mounted, job: Job) -> Moved:
 
 def nfsd() -> Moved:
     """Return the server's counters since it was loaded (nfsd's /proc/net/rpc/nfsd)."""
-    rows = {name: [int(word) for word in words] for name, *words in map(str.split, _rows())}
-    reads, writes = (sum(_count(rows, *place) for place in places) for places in (_READS, _WRITES))
+    lines = [
+        line for line in _NFSD.read_text().splitlines() if line.startswith(("io ", "proc3 ", "proc4ops "))
+    ]
+    rows = {name: [int(word) for word in words] for name, *words in map(str.split, lines)}
+    # A row begins with the number of its counters; an older kernel has none of a newer operation.
+    reads, writes = (sum(sum(rows[row][at + 1 : at + 2]) for row, at in of) for of in (_READS, _WRITES))
     return Moved(rows["io"][0], rows["io"][1], reads, writes)
 
 
-def _rows() -> list[str]:
-    return [row for row in _NFSD.read_text().splitlines() if row.startswith(("io ", "proc3 ", "proc4ops "))]
-
-
-def _count(rows: dict[str, list[int]], row: str, number: int) -> int:
-    """Return how often the server served a procedure; the row begins with how many it counts."""
-    counts = rows[row][1:]
-    return counts[number] if number < len(counts) else 0
-
-
-@dataclass(frozen=True)
-class Sockets:
+class Sockets(NamedTuple):
     """The client's TCP connections to the server, and the payload that they carried."""
 
     number: int
@@ -91,7 +84,7 @@ class Sockets:
     received: int
 
     def __sub__(self, other: Sockets) -> Sockets:
-        return Sockets(self.number - other.number, self.sent - other.sent, self.received - other.received)
+        return Sockets(*map(sub, self, other))
 
 
 def sockets() -> Sockets:
@@ -102,6 +95,13 @@ def sockets() -> Sockets:
         sum(map(int, re.findall(rf"\b{name}:(\d+)", output))) for name in ("bytes_acked", "bytes_received")
     )
     return Sockets(len(lines), sent, received)
+
+
+def look() -> Look:
+    """Return the counters of all superblocks, as the daemon sees them."""
+    root = Root()
+    superblocks, stanzas = observe_superblocks(root, deep=False), observe_stanzas(root) or ()
+    return make_look(superblocks, stanzas, time.time(), time.monotonic())
 
 
 _PROGRAM = """
@@ -135,9 +135,6 @@ def writing(mounts: Sequence[Mounted], pause_s: float = 0.5) -> Iterator[None]:
     for turn in turns:
         turn.unlink(missing_ok=True)
     points = [str(mounted.point) for mounted in mounts]
-    with subprocess.Popen([sys.executable, "-c", _PROGRAM, str(pause_s), *points]) as process:
-        try:
-            wait_for("a first turn of each writer", lambda: all(turn.exists() for turn in turns), 120)
-            yield
-        finally:
-            process.kill()
+    with program(sys.executable, "-c", _PROGRAM, str(pause_s), *points):
+        wait_for("a first turn of each writer", lambda: all(turn.exists() for turn in turns), 120)
+        yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import tempfile
 import threading
 import urllib.parse
@@ -17,7 +16,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.lab.kit.alerts import RULES, shortened
-from tests.lab.kit.shell import run, wait_for
+from tests.lab.kit.shell import program, run, wait_for
 
 ADDRESS = "127.0.0.1:9814"
 TEXTFILE = Path("/run/nfstuned/node.prom")
@@ -37,7 +36,11 @@ def configured(**keys: str | int) -> str:
 
 def scrape() -> str:
     """Return the exporter's answer to GET /metrics."""
-    with urllib.request.urlopen(f"http://{ADDRESS}/metrics", timeout=_TIMEOUT_S) as answer:
+    return _get(f"{ADDRESS}/metrics")
+
+
+def _get(place: str) -> str:
+    with urllib.request.urlopen(f"http://{place}", timeout=_TIMEOUT_S) as answer:
         return str(answer.read().decode())
 
 
@@ -105,9 +108,9 @@ def prometheus() -> Iterator[None]:
         file.write_text(json.dumps(_configuration(rules)))  # which is YAML
         argv = ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile"]
         argv += [f"--collector.textfile.directory={LINK.parent}"]
-        stack.enter_context(_running(*argv, f"--web.listen-address={_NODE_EXPORTER}", "--log.level=warn"))
+        stack.enter_context(program(*argv, f"--web.listen-address={_NODE_EXPORTER}", "--log.level=warn"))
         argv = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder}/data"]
-        stack.enter_context(_running(*argv, f"--web.listen-address={_PROMETHEUS}", "--log.level=warn"))
+        stack.enter_context(program(*argv, f"--web.listen-address={_PROMETHEUS}", "--log.level=warn"))
         wait_for("Prometheus scrapes both", lambda: _ready() and len(query("up == 1")) == len(_JOBS), 120)
         yield
 
@@ -120,15 +123,6 @@ def _configuration(rules: Path) -> Mapping[str, object]:
     often = {"scrape_interval": "4s", "evaluation_interval": "1s"}
     jobs = [{"job_name": job, "static_configs": [{"targets": [address]}]} for job, address in _JOBS.items()]
     return {"global": often, "scrape_configs": jobs, "rule_files": [str(rules)]}
-
-
-@contextlib.contextmanager
-def _running(*argv: str) -> Iterator[None]:
-    with subprocess.Popen(argv) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
 
 
 def fired() -> set[str]:
@@ -147,9 +141,8 @@ def fires(alert: str) -> Iterator[None]:
 
 def query(expression: str) -> list[Mapping[str, Any]]:
     """Return the answer of Prometheus to an instant query."""
-    where = f"http://{_PROMETHEUS}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-    with urllib.request.urlopen(where, timeout=_TIMEOUT_S) as answer:
-        document = json.load(answer)
+    asked = urllib.parse.urlencode({"query": expression})
+    document = json.loads(_get(f"{_PROMETHEUS}/api/v1/query?{asked}"))
     assert document["status"] == "success", document
     found: list[Mapping[str, Any]] = document["data"]["result"]
     return found
@@ -157,7 +150,6 @@ def query(expression: str) -> list[Mapping[str, Any]]:
 
 def _ready() -> bool:
     try:
-        with urllib.request.urlopen(f"http://{_PROMETHEUS}/-/ready", timeout=_TIMEOUT_S) as answer:
-            return bool(answer.status == 200)
+        return bool(_get(f"{_PROMETHEUS}/-/ready"))
     except OSError:
         return False

@@ -47,6 +47,11 @@ class Mounted:
         """Its counters, as nfstuned reads them."""
         return stats_at(self.point)
 
+    @property
+    def reads(self) -> int:
+        """The number of READs since it was made; NFSv4.2 may count them as READ_PLUS."""
+        return reads_at(self.point)
+
 
 def options_at(point: Path) -> dict[str, str]:
     """Return the options of the NFS or SMB mount at a point; LookupError without one."""
@@ -63,6 +68,18 @@ def stats_at(point: Path) -> MountStats:
     stanzas = parse_mountstats(Path("/proc/self/mountstats").read_bytes())
     (mine,) = [one for one in stanzas if isinstance(one, MountStats) and one.point == str(point)]
     return mine
+
+
+def reads_at(point: Path) -> int:
+    """Return the number of READs of the mount at a point."""
+    ops = stats_at(point).ops
+    return sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)
+
+
+def volumes() -> set[str]:
+    """Return the device numbers of this network namespace's superblocks, from nfsfs."""
+    rows = Path("/proc/fs/nfsfs/volumes").read_text().splitlines()[1:]
+    return {row.split()[3] for row in rows}
 
 
 def read_ahead_kb(device: str) -> int:
@@ -154,10 +171,6 @@ class Mounts:
         return [point for point in points if _POINTS in point.parents or point in self._elsewhere]
 
 
-MOUNT_CYCLE = 4
-"""The events of mounting and unmounting over NFSv4: the superblock and the pseudo-root come and go."""
-
-
 def announce(count: int, device: str, action: str = "change") -> None:
     """Let the kernel announce a device once more, `count` times (Documentation/ABI/testing/sysfs-uevent)."""
     file = BDI / device / "uevent"
@@ -165,10 +178,3 @@ def announce(count: int, device: str, action: str = "change") -> None:
         for _ in range(count):
             opened.write(f"{action}\n")
             opened.flush()
-
-
-def cycle(mounts: Mounts, count: int, options: str = "vers=4.2") -> int:
-    """Mount and unmount `count` times; return the number of bdi events that this made."""
-    for _ in range(count):
-        mounts.umount(mounts("d", options))
-    return count * MOUNT_CYCLE

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.lab.kit.mounts import Mounted, table_device
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import attempt, program, run, wait_for
 
 NETWORK = "elsewhere"
-_PATIENCE_S = 30.0
 
 
 @contextlib.contextmanager
@@ -48,22 +46,12 @@ def hidden_mount(
     script = 'mount -t nfs -o "$1" "$2" "$3" && exec sleep 1000'
     argv = [*prefix, "unshare", "--mount", "--propagation", "private"]
     argv += ["sh", "-c", script, "sh", options, source, str(point)]
-    with subprocess.Popen(argv) as process:
-        try:
-            yield Mounted(source, point, _device(process, point))
-        finally:
-            # The namespace goes with its last process, and the mount with it.
-            process.kill()
-
-
-def _device(process: subprocess.Popen[bytes], point: Path) -> str:
-    end = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError):
-            if (device := table_device(point, process.pid)) is not None:
-                return device
-        time.sleep(0.01)
-    raise AssertionError(f"{point} was not mounted; the process ended with {process.poll()}")
+    # The namespace goes with its last process, and the mount with it.
+    with program(*argv) as process:
+        wait_for(f"a mount at {point}", lambda: table_device(point, process.pid) is not None)
+        device = table_device(point, process.pid)
+        assert device is not None
+        yield Mounted(source, point, device)
 
 
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")

@@ -1,27 +1,24 @@
 """The subject of docs/pictures: three mounts in use for minutes, as `nfstuned top` and `report` show them.
 
-Leaves `top.ansi`, `report.html` and `samples.txt` among the results. Nothing of them is changed afterwards.
+Leaves `top.ansi` and `report.html` among the results. Nothing of them is changed afterwards.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab.kit.daemon import Daemon, nfstuned
 from tests.lab.kit.screen import PAGE, SCREEN, capture
-from tests.lab.kit.server import AZURE, GENERIC, OTHER_ADDRESS, Server
-from tests.lab.kit.shell import CommandError, run
+from tests.lab.kit.server import AZURE, GENERIC, Server
+from tests.lab.kit.shell import CommandError, program, run
 
 RESULTS = Path("/results")
-MIB = 1 << 20
-READ_MIB = 48
+FILE = os.urandom(1 << 20) * 48
 MOUNTS = (
     ("/data", f"{AZURE}:/srv/a", "vers=4.1,nconnect=4"),
     ("/home", f"{AZURE}:/srv/b", "vers=4.1,nconnect=4"),
@@ -45,19 +42,19 @@ def main() -> int:
     try:
         began = time.time()
         _prepare()
-        daemon = Daemon()
-        daemon.configure('[daemon]\nsample_interval = "5s"\n')
-        daemon.start()
+        Daemon().start('[daemon]\nsample_interval = "5s"\n')
         for point, source, options in MOUNTS:
             Path(point).mkdir(exist_ok=True)
             run("mount", "-t", "nfs", "-o", options, source, point)
         for number, (seconds, loads) in enumerate(PHASES, start=1):
             print(f"lab: phase {number} of {len(PHASES)}", flush=True)
-            with _running(loads):
+            with contextlib.ExitStack() as stack:
+                for load in loads:
+                    stack.enter_context(program("sh", "-c", load, stderr=subprocess.DEVNULL))
                 if number == len(PHASES):
                     (RESULTS / SCREEN).write_bytes(capture())
                 time.sleep(seconds)
-        _tell(f"@{began:.0f}")
+        _leave(f"@{began:.0f}")
     except (CommandError, AssertionError, SystemExit) as error:
         print(f"@failed {error}", flush=True)
         return 1
@@ -65,37 +62,16 @@ def main() -> int:
 
 
 def _prepare() -> None:
-    """Start the server with files to read, the other one farther away than the first."""
+    """Start the server with files to read."""
     server = Server()
     server.start()
-    (server.path("a") / "file").write_bytes(os.urandom(MIB) * READ_MIB)
+    (server.path("a") / "file").write_bytes(FILE)
     for number in range(50):
         (server.path("c") / f"small{number}").write_bytes(os.urandom(4096))
-    print(f"lab: {AZURE} and {GENERIC}, {OTHER_ADDRESS}, serve", flush=True)
 
 
-@contextmanager
-def _running(loads: Sequence[str]) -> Iterator[None]:
-    """Run shell loops meanwhile."""
-    quiet = subprocess.DEVNULL
-    jobs = [
-        subprocess.Popen(["sh", "-c", load], stdout=quiet, stderr=quiet, start_new_session=True)
-        for load in loads
-    ]
-    try:
-        yield
-    finally:
-        for job in jobs:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
-
-
-def _tell(since: str) -> None:
-    """Leave the output that a person gets."""
-    output = nfstuned("samples", "--since", since, timeout=120)
-    if output.returncode:
-        raise CommandError(f"nfstuned samples: {output.stderr}")
-    (RESULTS / "samples.txt").write_text(output.stdout)
+def _leave(since: str) -> None:
+    """Leave the report among the results."""
     written = nfstuned("report", "--offline", "--since", since, "--output", str(RESULTS / PAGE), timeout=120)
     if not (RESULTS / PAGE).exists():
         raise CommandError(f"nfstuned report: status {written.returncode}\n{written.stderr}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.lab.kit.shell import attempt, run
@@ -28,13 +30,18 @@ def unmask_nfsrahead() -> None:
         reload_rules()
 
 
-def add_rule(name: str, text: str) -> Path:
-    """Add a rule to /etc/udev/rules.d and make it count."""
+@contextlib.contextmanager
+def rule(name: str, text: str) -> Iterator[Path]:
+    """Have a rule in /etc/udev/rules.d while the block runs."""
     RULES.mkdir(parents=True, exist_ok=True)
     path = RULES / name
     path.write_text(text)
     reload_rules()
-    return path
+    try:
+        yield path
+    finally:
+        path.unlink()
+        reload_rules()
 
 
 def reload_rules() -> None:

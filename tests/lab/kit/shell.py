@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.lab.kit.mounts import Mounted
 
@@ -33,6 +35,34 @@ def run(*argv: str, timeout: float = COMMAND_S) -> str:
 def attempt(*argv: str, timeout: float = COMMAND_S, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run a tool and return however it ended; raise subprocess.TimeoutExpired when it does not."""
     return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=timeout, input=stdin)
+
+
+@contextlib.contextmanager
+def program(
+    *argv: str, stdout: int = subprocess.DEVNULL, stderr: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program while the block runs; kill it at the end."""
+    with subprocess.Popen(argv, stdout=stdout, stderr=stderr) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def restored(path: Path, text: str | None = None) -> Iterator[Path]:
+    """Put a file back as it was when the block ends, or remove it; it has this text until then."""
+    before = path.read_bytes() if path.exists() else None
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    try:
+        yield path
+    finally:
+        if before is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(before)
 
 
 def wait_for(condition: str, holds: Callable[[], bool], seconds: float = PATIENCE_S) -> float:

@@ -15,6 +15,7 @@ from tests.lab.kit.shell import attempt, run
 
 _FOLDER = Path("/var/lib/lab-strangers")
 _numbers = itertools.count()
+_KINDS = (("tmpfs", "mount", "-t", "tmpfs", "-o", "size=1m", "stranger"), ("fuse", "bindfs", "/usr/share"))
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,20 @@ def strangers() -> Iterator[Strangers]:
     folder.mkdir(parents=True)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
-        before = set(BDI.iterdir())
-        for kind, make in (("tmpfs", _tmpfs), ("fuse", _fuse), ("btrfs", _btrfs)):
+        before, image = set(BDI.iterdir()), str(folder / "btrfs.img")
+        run("truncate", "-s", "120M", image)
+        run("mkfs.btrfs", "-q", image)
+        for kind, *argv in (*_KINDS, ("btrfs", "mount", "-o", "loop", image)):
             point = folder / kind
             point.mkdir()
-            make(point)
+            run(*argv, str(point))
             stack.callback(_umount, point)
         btrfs = next(path.name for path in set(BDI.iterdir()) - before if path.name.startswith("btrfs"))
-        loop = run("losetup", "--find", "--show", str(folder / "btrfs.img"))
+        loop = run("losetup", "--find", "--show", image)
         stack.callback(run, "losetup", "--detach", loop.strip())
         number, fuse = Path(loop.strip()).stat().st_rdev, device_of(folder / "fuse")
         assert fuse.startswith("0:"), f"a FUSE mount without an anonymous number: {fuse}"
         yield Strangers({"fuse": fuse, "btrfs": btrfs, "loop": f"{os.major(number)}:{os.minor(number)}"})
-
-
-def _tmpfs(point: Path) -> None:
-    run("mount", "-t", "tmpfs", "-o", "size=1m", "stranger", str(point))
-
-
-def _fuse(point: Path) -> None:
-    run("bindfs", "/usr/share", str(point))
-
-
-def _btrfs(point: Path) -> None:
-    image = point.with_suffix(".img")
-    run("truncate", "-s", "120M", str(image))
-    run("mkfs.btrfs", "-q", str(image))
-    run("mount", "-o", "loop", str(image), str(point))
 
 
 def _umount(point: Path) -> None:

@@ -49,15 +49,12 @@ def let_rest(daemon: Daemon) -> None:
 def let_tick(daemon: Daemon) -> None:
     """Wait until the daemon has pinged the watchdog twice: at least one whole tick lies in between."""
     for _ in range(2):
-        _let_ping(daemon, _pinged(daemon))
+        _let_ping(daemon)
 
 
-def _let_ping(daemon: Daemon, before: str) -> None:
-    wait_for(f"a ping of the watchdog after {before}", lambda: _pinged(daemon) != before, 100)
-
-
-def _pinged(daemon: Daemon) -> str:
-    return daemon.show("WatchdogTimestampMonotonic")
+def _let_ping(daemon: Daemon) -> None:
+    before = daemon.show("WatchdogTimestampMonotonic")
+    wait_for("a ping of the watchdog", lambda: daemon.show("WatchdogTimestampMonotonic") != before, 100)
 
 
 HOME = Path("/usr/lib/nfstuned")

@@ -10,10 +10,9 @@ import pytest
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.fstab import FSTAB
-from tests.lab.kit.journal import Journal
 from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.server import Server
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import restored, run
 
 MARKERS = ("kernel", "system", "release")
 
@@ -98,25 +97,22 @@ def quiet_udev(_nfsrahead: None) -> None:
 @pytest.fixture
 def fstab() -> Iterator[Path]:
     """The guest's fstab, afterwards as it was."""
-    before = FSTAB.read_bytes()
-    yield FSTAB
-    FSTAB.write_bytes(before)
+    with restored(FSTAB):
+        yield FSTAB
     run("systemctl", "daemon-reload")
 
 
-@pytest.fixture
-def journal() -> Journal:
-    """The journal from the start of the test."""
-    return Journal()
+def _clean_daemon() -> Iterator[Daemon]:
+    daemon = Daemon()
+    daemon.clean()
+    yield daemon
+    daemon.clean()
 
 
 @pytest.fixture
 def stopped_daemon() -> Iterator[Daemon]:
     """The service, without configuration and state, not yet started."""
-    daemon = Daemon()
-    daemon.clean()
-    yield daemon
-    daemon.clean()
+    yield from _clean_daemon()
 
 
 @pytest.fixture
@@ -128,10 +124,7 @@ def daemon(stopped_daemon: Daemon) -> Daemon:
 
 @pytest.fixture(scope="module")
 def _module_daemon() -> Iterator[Daemon]:
-    daemon = Daemon()
-    daemon.clean()
-    yield daemon
-    daemon.clean()
+    yield from _clean_daemon()
 
 
 @pytest.fixture

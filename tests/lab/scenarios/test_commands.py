@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from nfstuned.view.status import STATUS_KEYS
-from tests.lab.kit.daemon import Daemon, nfstuned, nfstuned_json, status_rows
+from tests.lab.kit.daemon import Daemon, nfstuned, nfstuned_json, status_rows, unit_property
 from tests.lab.kit.faults import silent
 from tests.lab.kit.fstab import append
-from tests.lab.kit.mounts import BDI, Mounted, Mounts, options_at, stats_at, table_device
+from tests.lab.kit.mounts import Mounted, Mounts, all_read_ahead_kb, options_at, stats_at, table_device
 from tests.lab.kit.server import ADDRESS, AZURE, GENERIC, Server
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import attempt, becomes, program, run, wait_for
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
@@ -32,9 +32,8 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
     first = mount("a", "vers=4.1,nconnect=4")
     second = mount("b", "vers=4.1,nconnect=8")
     generic = mount("c", "vers=3,nolock", host="nas.lab.internal")
-    document = nfstuned_json("status")
-    assert document["schema"] == "nfstuned.status/1"
-    rows = _rows(document)
+    assert nfstuned_json("status")["schema"] == "nfstuned.status/1"
+    rows = status_rows()
     assert set(rows) == {str(mounted.point) for mounted in (first, second, generic)}
     assert all(set(row) == set(STATUS_KEYS) for row in rows.values())
     for mounted, asked in ((first, 4), (second, 8)):
@@ -53,7 +52,7 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
             "nconnect": 4,
             "nconnect_target": 4,
             "nconnect_depends": None,
-            "connections": _transports(mounted),
+            "connections": len(mounted.stats.transports),
             "stalled_s": None,  # the service does not run
             "recovering": False,
             "stalled_operations": [],
@@ -68,7 +67,7 @@ def test_every_user_gets_a_status_and_only_root_may_apply(mount: Mounts) -> None
     mounted = mount("a", "vers=4.1,nconnect=4")
     done = attempt("runuser", "-u", "nobody", "--", "nfstuned", "status", "--format", "json")
     assert done.returncode == 0, done.stderr
-    row = _rows(json.loads(done.stdout))[str(mounted.point)]
+    (row,) = json.loads(done.stdout)["mounts"]
     found = (row["device"], row["read_ahead_kb"], row["read_ahead_target_kb"], row["nconnect"])
     assert found == (mounted.device, 128, 15360, 4)
     # Its own mountstats are readable: init's hidden ones are not needed.
@@ -83,7 +82,7 @@ def test_every_user_gets_a_status_and_only_root_may_apply(mount: Mounts) -> None
 
 def test_apply_and_undo_make_the_changes_that_they_report(mount: Mounts) -> None:
     mounted = mount("a")
-    others = _others(mounted)
+    others = all_read_ahead_kb() | {mounted.device: ""}
     planned = nfstuned_json("apply", "--dry-run")
     assert _actions(planned) == [("read-ahead", str(mounted.point), 128, 15360, "planned")]
     assert mounted.read_ahead_kb == 128
@@ -94,13 +93,7 @@ def test_apply_and_undo_make_the_changes_that_they_report(mount: Mounts) -> None
     assert _actions(nfstuned_json("undo")) == [("read-ahead", str(mounted.point), 15360, 128, "done")]
     assert mounted.read_ahead_kb == 128
     assert nfstuned("undo").stdout == "Nothing to put back.\n"
-    assert _others(mounted) == others, "another device was changed"
-
-
-def _rows(document: dict[str, object]) -> dict[str, dict[str, object]]:
-    mounts = document["mounts"]
-    assert isinstance(mounts, list)
-    return {row["mount_point"]: row for row in mounts}
+    assert all_read_ahead_kb() | {mounted.device: ""} == others, "another device was changed"
 
 
 def _actions(document: dict[str, object]) -> list[tuple[object, ...]]:
@@ -111,24 +104,11 @@ def _actions(document: dict[str, object]) -> list[tuple[object, ...]]:
     return [tuple(action[key] for key in OUTCOMES[:-1]) for action in actions]
 
 
-def _transports(mounted: Mounted) -> int:
-    stanzas = Path("/proc/self/mountstats").read_text().split("device ")
-    (mine,) = [stanza for stanza in stanzas if f" mounted on {mounted.point} " in stanza]
-    return mine.count("\txprt:")
-
-
-def _others(mounted: Mounted) -> dict[str, str]:
-    return {
-        folder.name: (folder / "read_ahead_kb").read_text()
-        for folder in BDI.iterdir()
-        if folder.name != mounted.device
-    }
-
-
 DROP_IN = Path("/etc/nfsmount.conf.d/50-nfstuned.conf")
 SECTION = f'\n[ Server "{AZURE}" ]\nnconnect=4\n'
 REQUEST, PERSIST = Path("/run/nfstuned/persist"), "nfstuned-persist.service"
 RUN_S = 60.0
+_shown = functools.partial(unit_property, PERSIST)
 BACKUP = Path("/etc/fstab.nfstuned-backup")
 
 
@@ -166,11 +146,28 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
     assert (done.returncode, done.stdout.partition(":")[0]) == (0, "Nothing to do"), done.stdout + done.stderr
 
 
+@pytest.mark.usefixtures("_no_drop_in")
+def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
+    point = mount.new_point()
+    unit = f"mnt-lab-{point.name}"
+    append(f"{AZURE}:/srv/c {point} nfs vers=4.1,noauto,x-systemd.automount,x-systemd.idle-timeout=2s 0 0\n")
+    done = nfstuned("apply", "--persist")
+    assert (done.returncode, DROP_IN.read_text().endswith(SECTION)) == (0, True), done.stdout + done.stderr
+    run("systemctl", "start", f"{unit}.automount")
+    try:
+        for _ in range(2):
+            list(point.iterdir())
+            assert options_at(point)["nconnect"] == "4"
+            assert len(stats_at(point).transports) == 4
+            becomes("inactive", lambda: unit_property(f"{unit}.mount", "ActiveState"), RUN_S)
+    finally:
+        attempt("systemctl", "stop", f"{unit}.automount")
+
+
 @pytest.mark.release
 @pytest.mark.usefixtures("_no_drop_in")
 def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Daemon, mount: Mounts) -> None:
-    stopped_daemon.configure('[nconnect]\nmode = "persist"\n')
-    stopped_daemon.start()
+    stopped_daemon.start('[nconnect]\nmode = "persist"\n')
     # Without a server there is nothing to write; the unit ran all the same, and took the request away.
     wait_for("the first run of the unit", lambda: not REQUEST.exists() and _ended(), RUN_S)
     assert not DROP_IN.exists()
@@ -204,10 +201,6 @@ def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Da
 def _ended() -> bool:
     """Whether the unit does not run now."""
     return _shown("ActiveState") in {"inactive", "failed"}
-
-
-def _shown(name: str) -> str:
-    return run("systemctl", "show", f"--property={name}", "--value", PERSIST).strip()
 
 
 def _carrying(mounted: Mounted) -> int:
@@ -269,11 +262,11 @@ def test_shares_mounted_in_the_wrong_order_end_with_the_requested_connections(mo
     before = _table()
     held = first.point / "held"
     held.touch()
-    with _process("tail", "-f", str(held)) as tail:
+    with program("tail", "-f", str(held)) as tail:
         wait_for("an open file", lambda: _opened(tail.pid, held))
         assert _refused(second) == {f"in use: tail ({tail.pid}) has {held} open"}
     copy = ("unshare", "--mount", "--propagation", "private", "sleep", "1000")
-    with _process(*copy) as sleep:
+    with program(*copy) as sleep:
         wait_for("a mount namespace", lambda: _namespace(sleep.pid) != _namespace(os.getpid()))
         (reason,) = _refused(second)
         assert f"sleep ({sleep.pid}) has {first.point} in a mount namespace of its own" in reason
@@ -312,13 +305,17 @@ def test_a_server_that_stops_in_the_middle_leaves_the_command_that_finishes(
 @pytest.mark.usefixtures("fstab")
 def test_units_and_automounts_are_systemds_and_their_dependents_run_on(mount: Mounts) -> None:
     plain, watched = mount.new_point(), mount.new_point()
-    units = [_unit(plain, "mount"), _unit(watched, "mount"), _unit(watched, "automount")]
+    units = [f"mnt-lab-{name}" for name in (f"{plain.name}.mount", f"{watched.name}.mount")]
+    units.append(f"mnt-lab-{watched.name}.automount")
     lines = (
         f"{AZURE}:/srv/a {plain} nfs vers=4.1,nofail 0 0\n"
         f"{AZURE}:/srv/b {watched} nfs vers=4.1,nconnect=4,nofail,noauto,x-systemd.automount 0 0\n"
     )
     append(lines)
-    with _stopped_afterwards("lab-needs.service", *units):
+    with contextlib.ExitStack() as stack:
+        # In this order: an automount that stops takes its mount away lazily.
+        for unit in (*reversed(units), "lab-needs.service"):
+            stack.callback(attempt, "systemctl", "stop", unit, timeout=COMMAND_S)
         run("systemctl", "start", units[0], timeout=COMMAND_S)
         needs = (f"--property=Requires={units[0]}", f"--property=After={units[0]}")
         run("systemd-run", "--quiet", "--unit=lab-needs", *needs, "sleep", "1000")
@@ -380,32 +377,9 @@ def _namespace(pid: int) -> str:
     return os.readlink(f"/proc/{pid}/ns/mnt")
 
 
-def _unit(point: Path, kind: str) -> str:
-    return run("systemd-escape", "--path", f"--suffix={kind}", str(point)).strip()
-
-
-@contextlib.contextmanager
-def _process(*argv: str) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def _opened(pid: int, file: Path) -> bool:
     for number in os.listdir(f"/proc/{pid}/fd"):
         with contextlib.suppress(FileNotFoundError):
             if os.readlink(f"/proc/{pid}/fd/{number}") == str(file):
                 return True
     return False
-
-
-@contextlib.contextmanager
-def _stopped_afterwards(*units: str) -> Iterator[None]:
-    """Stop units in this order afterwards: an automount that stops takes its mount away lazily."""
-    try:
-        yield
-    finally:
-        for unit in units:
-            attempt("systemctl", "stop", unit, timeout=COMMAND_S)

@@ -14,11 +14,10 @@ from nfstuned.host.telemetry.journal import Message
 from tests.bench.bench_time_to_tuned import measure, table
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
-from tests.lab.kit.mounts import Mounts, stats_at
-from tests.lab.kit.race import race
+from tests.lab.kit.mounts import Mounts, reads_at
 from tests.lab.kit.server import AZURE, SHARES, Server
 from tests.lab.kit.shell import run
-from tests.lab.kit.watch import busy, mount_and_watch
+from tests.lab.kit.watch import busy, mount_and_watch, race
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1800)]
 
@@ -31,23 +30,21 @@ MOUNTS = 30
 @pytest.mark.parametrize("options", VERSIONS)
 @pytest.mark.usefixtures("quiet_udev", "running_daemon")
 def test_27_of_30_mounts_are_right_at_the_first_look_and_all_within_50_ms(
-    mount: Mounts, options: str, capsys: pytest.CaptureFixture[str]
+    mount: Mounts, options: str, say: Callable[[object], None]
 ) -> None:
     seen = race(mount, options, AZURE_KB, itertools.islice(itertools.cycle(SHARES), MOUNTS))
-    with capsys.disabled():
-        print(f"\n  {seen}")
+    say(seen)
     assert seen.first_looks >= 27, str(seen)
     assert seen.worst_ms <= 50, str(seen)
 
 
 @pytest.mark.release
 def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules(
-    mount: Mounts, stopped_daemon: Daemon, capsys: pytest.CaptureFixture[str]
+    mount: Mounts, stopped_daemon: Daemon, say: Callable[[object], None]
 ) -> None:
     assert not stopped_daemon.active
     found = measure(mount)
-    with capsys.disabled():
-        print(f"\n{table(found)}")
+    say(table(found))
     assert found["nfstuned"].median_ms <= found["the vendor's awk rule"].median_ms / 4, table(found)
 
 
@@ -115,15 +112,8 @@ def test_a_service_that_waits_for_a_mount_opens_its_files_with_the_right_value(
     sizes = []
     for _ in range(30):
         run("systemctl", "start", reader)
-        sizes.append(_read_kib())
+        sizes.append(FILE_MIB * 1024 / reads_at(POINT))
         run("systemctl", "stop", "mnt-unit.mount")
     say(f"KiB a READ: {' '.join(f'{size:.0f}' for size in sizes)}")
     # The server allows 256 KiB; with a read-ahead of 128 no READ is larger than that.
     assert min(sizes) > 200, sizes
-
-
-def _read_kib() -> float:
-    """Return the mean size of the mount's READs in KiB."""
-    ops = stats_at(POINT).ops
-    reads = sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)
-    return FILE_MIB * 1024 / reads

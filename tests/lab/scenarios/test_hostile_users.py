@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.lab.kit.metrics import TEXTFILE, series, total
 from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.namespaces import BYTES_A_BIND, OWN_NAMESPACES, hidden_mount, many_bind_mounts
 from tests.lab.kit.server import AZURE
-from tests.lab.kit.shell import tuned
+from tests.lab.kit.shell import attempt, tuned
 from tests.lab.kit.unit import let_tick
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
@@ -129,8 +128,7 @@ MOST = 1024
 @pytest.mark.release
 def test_a_mountinfo_of_300_mb_costs_the_service_nothing(stopped_daemon: Daemon, mount: Mounts) -> None:
     daemon = stopped_daemon
-    daemon.configure(OFTEN)
-    daemon.start()
+    daemon.start(OFTEN)
     pid, before = daemon.pid, daemon.rss_kb
     with many_bind_mounts(MOUNTINFO // BYTES_A_BIND) as user:
         start = Path(f"/proc/{user}/mountinfo").open("rb")  # noqa: SIM115 - only so much of it
@@ -150,17 +148,8 @@ def test_a_mountinfo_of_300_mb_costs_the_service_nothing(stopped_daemon: Daemon,
 
 def test_nobody_mounts_nfs_in_a_user_namespace_of_his_own(mount: Mounts) -> None:
     """So each mount there is a copy of another namespace's."""
-    argv = [
-        *OWN_NAMESPACES,
-        "mount",
-        "-t",
-        "nfs",
-        "-o",
-        "vers=4.2",
-        f"{AZURE}:/srv/a",
-        str(mount.new_point()),
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    argv = ("mount", "-t", "nfs", "-o", "vers=4.2", f"{AZURE}:/srv/a", str(mount.new_point()))
+    done = attempt(*OWN_NAMESPACES, *argv)
     assert done.returncode != 0
     assert "permi" in done.stderr.lower(), done.stderr
 
@@ -181,8 +170,7 @@ def forged(victim: Mounted) -> bytes:
 
 @pytest.mark.release
 def test_a_servers_name_changes_no_figure_of_another_mount(stopped_daemon: Daemon, mount: Mounts) -> None:
-    stopped_daemon.configure(CONFIGURATION)
-    stopped_daemon.start()
+    stopped_daemon.start(CONFIGURATION)
     victim = mount("a", "vers=4.1")
     (victim.point / "file").write_bytes(b"x" * 5000)
     tuned(15360, victim)

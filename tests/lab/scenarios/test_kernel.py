@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,51 +158,48 @@ def test_a_write_by_anybody_is_an_inotify_event(mount: Mounts, options: str) -> 
 def _reads(mounted: Mounted, fd: int) -> int:
     """Read the whole file in small steps and return how many READs that took."""
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    before = _count(mounted)
+    before = mounted.reads
     while os.read(fd, CHUNK):
         pass
-    return _count(mounted) - before
-
-
-def _count(mounted: Mounted) -> int:
-    ops = mounted.stats.ops
-    return sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)
+    return mounted.reads - before
 
 
 @dataclass
 class Witness:
-    """Hears the kernel's events about bdis, and looks at nfsfs at once when one comes."""
+    """The kernel's events about bdis, and nfsfs as it is when one of them arrives."""
 
     events: list[Uevent] = field(default_factory=list)
     volumes: dict[str, Volume | None] = field(default_factory=dict)
     servers: dict[str, tuple[NfsClient, ...]] = field(default_factory=dict)
-    _ended: bool = False
-
-    def __enter__(self) -> Witness:  # noqa: PYI034 - the guest has no typing_extensions
-        self._root = Root()
-        self._source = KernelEvents()
-        self._thread = threading.Thread(target=self._listen)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        time.sleep(0.5)
-        self._ended = True
-        self._thread.join()
-        self._source.close()
 
     def of(self, action: str) -> list[str]:
         """Return the devices with an event; a bdi of SMB, which the kernel may remove late, is no device."""
         return [event.name for event in self.events if event.action == action and event.name[:2] == "0:"]
 
-    def _listen(self) -> None:
-        while not self._ended:
-            select.select([self._source], [], [], 0.1)
-            while (event := self._source.next()) is not None:
+    def listen(self, source: KernelEvents, over: threading.Event) -> None:
+        root = Root()
+        while not over.is_set():
+            select.select([source], [], [], 0.1)
+            while (event := source.next()) is not None:
                 if event.action == "add":
-                    self.volumes[event.name] = find_volume(observe_volumes(self._root), event.name)
-                    self.servers[event.name] = observe_servers(self._root)
+                    self.volumes[event.name] = find_volume(observe_volumes(root), event.name)
+                    self.servers[event.name] = observe_servers(root)
                 self.events.append(event)
+
+
+@contextlib.contextmanager
+def witness() -> Iterator[Witness]:
+    """Listen in a thread while the block runs, and half a second longer."""
+    found, source, over = Witness(), KernelEvents(), threading.Event()
+    thread = threading.Thread(target=found.listen, args=(source, over))
+    thread.start()
+    try:
+        yield found
+        time.sleep(0.5)
+    finally:
+        over.set()
+        thread.join()
+        source.close()
 
 
 # /srv/a is two folders down in the server's pseudo file system, and each one on the way is a superblock.
@@ -208,33 +207,33 @@ class Witness:
 def test_nfsfs_knows_a_superblock_when_its_bdi_is_announced(
     mount: Mounts, options: str, throwaways: int
 ) -> None:
-    with Witness() as witness:
+    with witness() as seen:
         Path("/sys/class/net/lo/uevent").write_text("change")
         mounted = mount("a", options)
-    assert {event.subsystem for event in witness.events} == {"bdi"}
-    assert witness.of("add")[-1] == mounted.device
-    assert len(witness.of("add")) == 1 + throwaways, (
+    assert {event.subsystem for event in seen.events} == {"bdi"}
+    assert seen.of("add")[-1] == mounted.device
+    assert len(seen.of("add")) == 1 + throwaways, (
         "NFSv4 makes superblocks on the way to the export and drops them"
     )
-    assert len(witness.of("remove")) == throwaways
-    volume = witness.volumes[mounted.device]
+    assert len(seen.of("remove")) == throwaways
+    volume = seen.volumes[mounted.device]
     assert volume is not None
     assert (volume.address, volume.port, volume.device) == (ADDRESS, 2049, mounted.device)
-    (server,) = witness.servers[mounted.device]
+    (server,) = seen.servers[mounted.device]
     assert server.hostname == AZURE
     assert 1 <= server.users <= 1 + throwaways, "each superblock on the way holds the client"
 
 
 def test_the_same_export_again_is_not_announced_and_an_unmount_is(mount: Mounts) -> None:
     first = mount("a")
-    with Witness() as witness:
+    with witness() as seen:
         second = mount("a")
         assert second.device == first.device
-    assert first.device not in witness.of("add")
+    assert first.device not in seen.of("add")
     mount.umount(second)
-    with Witness() as witness:
+    with witness() as seen:
         mount.umount(first)
-    assert first.device in witness.of("remove")
+    assert first.device in seen.of("remove")
 
 
 def test_the_mount_table_announces_each_change_once(mount: Mounts) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import dns
 from tests.lab.kit.alerts import dashboard_queries, names
 from tests.lab.kit.daemon import STATE, Daemon, nfstuned
@@ -36,7 +35,7 @@ from tests.lab.kit.metrics import (
 from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
 from tests.lab.kit.server import ADDRESS as SERVER
 from tests.lab.kit.server import AZURE, OTHER_ADDRESS
-from tests.lab.kit.shell import attempt, becomes, run, tuned, wait_for
+from tests.lab.kit.shell import attempt, becomes, restored, run, tuned, wait_for
 from tests.lab.kit.unit import let_tick
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
@@ -52,8 +51,7 @@ def of(mounted: Mounted, direction: str) -> int:
 def test_counters_are_those_of_fio_also_through_a_remount_and_during_a_storm_of_scrapes(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
-    stopped_daemon.configure(configured())
-    stopped_daemon.start()
+    stopped_daemon.start(configured())
     with exporter():
         assert "DynamicUser=yes" in run("systemctl", "show", "nfstuned-exporter.service")
         used, moved = _counted(stopped_daemon, mount)
@@ -61,7 +59,7 @@ def test_counters_are_those_of_fio_also_through_a_remount_and_during_a_storm_of_
         with storm():
             for share in "bcd":
                 tuned(15360, mount(share, "vers=4.2,nosharecache"), seconds=5)
-    assert stopped_daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id) == []
+    assert stopped_daemon.failed_cycles == []
 
 
 def _counted(daemon: Daemon, mount: Mounts) -> tuple[Mounted, int]:
@@ -110,8 +108,7 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
     LINK.parent.mkdir(parents=True, exist_ok=True)
     LINK.symlink_to(TEXTFILE)
     _files()
-    stopped_daemon.configure(configured(textfile=str(TEXTFILE)))
-    stopped_daemon.start()
+    stopped_daemon.start(configured(textfile=str(TEXTFILE)))
     with exporter(), prometheus():
         nconnect = fires("NfstunedNconnectBelowProfile"), fires("NfstunedNconnectInherited")
         with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing"):
@@ -123,8 +120,8 @@ def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
         with fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
             _make_the_findings_old()
             _revert_until_it_is_left(used)
-        with fires("NfstunedMountStalled"):
-            _wait_for_a_silent_server(used)
+        with fires("NfstunedMountStalled"), writing([used]), silent(SERVER):
+            wait_for("the alert of the stall", lambda: "NfstunedMountStalled" in fired(), 150)
         with fires("NfstunedRetransmissions"), fires("NfstunedBacklog"):
             _read_while_the_network_loses_everything(mount)
             _read_over_two_slots(mount)
@@ -199,11 +196,6 @@ def _read_the_heads_of_many_files(mounted: Mounted) -> None:
                 assert len(file.read(HEAD)) == HEAD
 
 
-def _wait_for_a_silent_server(mounted: Mounted) -> None:
-    with writing([mounted]), silent(SERVER):
-        wait_for("the alert of the stall", lambda: "NfstunedMountStalled" in fired(), 150)
-
-
 def _read_while_the_network_loses_everything(mount: Mounts) -> None:
     """NFSv3 sends again at each timeout, here of a second. Open the file before it."""
     used = mount("c", f"{V3},timeo=10")
@@ -221,12 +213,9 @@ def _read_over_two_slots(mount: Mounts) -> None:
     Only growth after a counter's first scrape is a rate.
     """
     counters = "nfstuned_transport_sends_total"
-    before, known = SLOTS.read_text(), len(query(counters))
-    SLOTS.write_text("2")
-    try:
+    known = len(query(counters))
+    with restored(SLOTS, "2"):
         used = mount("d", V3, host="sa3.file.core.windows.net")
-    finally:
-        SLOTS.write_text(before)
     tuned(15360, used)
     wait_for("the new connection's counters", lambda: len(query(counters)) > known, 60)
     with (used.point / "large").open("rb", buffering=0) as file:
@@ -241,11 +230,8 @@ def _reload(daemon: Daemon, text: str) -> None:
 
 def _found() -> set[tuple[str, str]]:
     """Return rule and severity of the findings in the metrics."""
-    found = [
-        dict(labels)
-        for (name, labels), value in series(scrape()).items()
-        if name == "nfstuned_findings" and value
-    ]
+    rows = series(scrape()).items()
+    found = [dict(labels) for (name, labels), value in rows if name == "nfstuned_findings" and value]
     return {(labels["rule"], labels["severity"]) for labels in found}
 
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lab.kit.daemon import nfstuned_json
+from tests.lab.kit.daemon import nfstuned_json, unit_property
 from tests.lab.kit.faults import silent
 from tests.lab.kit.fstab import POINTS, lines, unit
 from tests.lab.kit.server import AZURE, GENERIC, OTHER_ADDRESS
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import attempt, program, run, wait_for
 
 OPTIONS = "vers=4.1,nofail,_netdev"
 REASON = "its mount has failed (exit-code): mount.nfs: "
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "server"),
-]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "server")]
 
 
 def found() -> dict[str, str]:
@@ -70,7 +66,9 @@ def test_a_mount_by_hand_at_its_first_use_by_a_service_or_elsewhere_is_not_missi
         run("systemctl", "start", unit("mounted"), unit("auto").replace(".mount", ".automount"))
         run("ls", str(POINTS / "auto"))
         assert found() == {}
-        wait_for("the automount to expire", lambda: _state(unit("auto")) != "active", 60)
+        wait_for(
+            "the automount to expire", lambda: unit_property(unit("auto"), "ActiveState") != "active", 60
+        )
         assert found() == {}
 
 
@@ -79,18 +77,13 @@ def test_a_mount_that_comes_late_or_goes_and_comes_again_is_not_missing() -> Non
     with lines(("late", f"{GENERIC}:/srv/a", OPTIONS), ("again", f"{AZURE}:/srv/b", OPTIONS)):
         with silent(OTHER_ADDRESS):
             run("systemctl", "start", "--no-block", unit("late"))
-            wait_for("the mount to begin", lambda: _state(unit("late")) == "activating", 30)
+            wait_for(
+                "the mount to begin", lambda: unit_property(unit("late"), "ActiveState") == "activating", 30
+            )
             assert "late" not in found()
-        wait_for("the mount", lambda: _state(unit("late")) == "active", 150)
+        wait_for("the mount", lambda: unit_property(unit("late"), "ActiveState") == "active", 150)
         restarts = f"while systemctl restart {unit('again')}; do sleep 3; done"
-        with subprocess.Popen(["sh", "-c", restarts]) as process:
-            try:
-                for _ in range(5):
-                    assert found() == {}
-                    time.sleep(0.3)
-            finally:
-                process.kill()
-
-
-def _state(name: str) -> str:
-    return run("systemctl", "show", "--property=ActiveState", "--value", name).strip()
+        with program("sh", "-c", restarts):
+            for _ in range(5):
+                assert found() == {}
+                time.sleep(0.3)

@@ -10,15 +10,16 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import STATE, Daemon
-from tests.lab.kit.mounts import Mounted, Mounts, announce, set_read_ahead_kb
+from tests.lab.kit.mounts import Mounts, announce, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
-from tests.lab.kit.shell import becomes, tuned
+from tests.lab.kit.shell import becomes, restored, tuned
 
 EVENTS = 300
 V3 = "vers=3,nolock"
 _RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 _SMALL = "32768\n"
-"""A limit that makes a queue of some dozens of events; udev would take minutes for thousands."""
+"""A limit with which 300 events overflow the queue, as thousands do with the kernel's own: udev takes minutes
+for those. The test fails where nothing was lost, because it demands the message about it."""
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
 
@@ -26,10 +27,8 @@ pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 def _small_queue(stopped_daemon: Daemon) -> Iterator[None]:
     """A service that starts now gets a queue that a few hundred events overflow."""
     assert not stopped_daemon.active
-    before = _RMEM_MAX.read_text()
-    _RMEM_MAX.write_text(_SMALL)
-    yield
-    _RMEM_MAX.write_text(before)
+    with restored(_RMEM_MAX, _SMALL):
+        yield
     # udev is still at it, and the next mount may have the number of the announced one.
     settle()
 
@@ -58,20 +57,11 @@ def test_nothing_is_missed_when_more_events_came_than_the_queue_holds(
     entry = daemon.wait_for_entry(MESSAGE_ID=Message.EVENTS_LOST.id)
     assert "lost" in entry["MESSAGE"]
     settle()
-    becomes(_devices(kept, *coming), _recorded)
+    devices = sorted(mounted.device for mounted in (kept, *coming))
+    becomes(devices, lambda: sorted(file.name for file in (STATE / "read-ahead").iterdir()))
     assert daemon.active
-    failed = daemon.entries(MESSAGE_ID=Message.CYCLE_FAILED.id)
-    assert not failed, f"{len(failed)} failed cycles: {failed[0]['MESSAGE']}"
+    assert daemon.failed_cycles == []
     # It still hears udev, after a full queue there, too.
     set_read_ahead_kb(kept.device, 256)
     announce(1, kept.device)
     tuned(15360, kept)
-
-
-def _devices(*mounts: Mounted) -> list[str]:
-    return sorted(mounted.device for mounted in mounts)
-
-
-def _recorded() -> list[str]:
-    """Return the superblocks of the daemon's records."""
-    return sorted(file.name for file in (STATE / "read-ahead").iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -9,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import ETC, STATE, Daemon, nfstuned
-from tests.lab.kit.journal import Entry
 from tests.lab.kit.mounts import Mounted, Mounts, announce, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
+from tests.lab.kit.server import Server
 from tests.lab.kit.shell import becomes, run, tuned
 from tests.lab.kit.unit import let_tick
 
 pytestmark = pytest.mark.system
 AZURE_KB = 15360
-CONTESTED = "8856ccd810b94cfeb57850a114d0bedd"
-LEFT = "f33562687ae841cdae8787f80e507691"
+VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 OFTEN = '[daemon]\nsample_interval = "1s"\n'
 
 
@@ -28,10 +29,8 @@ OFTEN = '[daemon]\nsample_interval = "1s"\n'
 def rival() -> Iterator[Path]:
     """A rule of somebody else's that sets 128 at every change of an anonymous bdi."""
     text = 'SUBSYSTEM=="bdi", ACTION=="change", KERNEL=="0:*", ATTR{read_ahead_kb}="128"\n'
-    path = rivals.add_rule("99-zz-rival.rules", text)
-    yield path
-    path.unlink()
-    rivals.reload_rules()
+    with rivals.rule("99-zz-rival.rules", text) as path:
+        yield path
 
 
 def change(mounted: Mounted) -> None:
@@ -40,17 +39,13 @@ def change(mounted: Mounted) -> None:
     rivals.settle()
 
 
-def entries(daemon: Daemon, message: str, mounted: Mounted) -> list[Entry]:
-    return daemon.entries(MESSAGE_ID=message, NFSTUNED_DEVICE=mounted.device)
-
-
 def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, running_daemon: Daemon) -> None:
     mounted = mount("a")
     rivals.settle()
     tuned(AZURE_KB, mounted)
     time.sleep(1)
     assert mounted.read_ahead_kb == AZURE_KB
-    fights = entries(running_daemon, CONTESTED, mounted)
+    fights = running_daemon.about(Message.READ_AHEAD_CONTESTED, mounted)
     assert len(fights) <= 1, fights
     # Where the rule lost the race with mount(2), it wrote nothing.
     assert {one["NFSTUNED_WRITER"] for one in fights} <= {str(rivals.SHIPPED_NFSRAHEAD)}, fights
@@ -59,9 +54,10 @@ def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, runni
 @pytest.mark.usefixtures("running_daemon")
 def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: Mounts) -> None:
     """Device numbers are reused at once: udev's work for a superblock that is gone hits the next one."""
-    copy = rivals.add_rule("99-nfs.rules", rivals.SHIPPED_NFSRAHEAD.read_text())
-    run("udevadm", "control", "--stop-exec-queue")
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(rivals.rule("99-nfs.rules", rivals.SHIPPED_NFSRAHEAD.read_text()))
+        run("udevadm", "control", "--stop-exec-queue")
+        stack.callback(run, "udevadm", "control", "--start-exec-queue")
         devices = set()
         for _ in range(6):
             mounted = mount("a", "vers=3,nolock")
@@ -75,10 +71,22 @@ def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: M
         tuned(AZURE_KB, mounted)
         time.sleep(1)
         assert mounted.read_ahead_kb == AZURE_KB
-    finally:
-        run("udevadm", "control", "--start-exec-queue")
-        copy.unlink()
-        rivals.reload_rules()
+
+
+@pytest.mark.release
+@pytest.mark.usefixtures("running_daemon")
+def test_of_30_mounts_each_keeps_its_value_where_nfs_utils_rule_writes_after_the_service(
+    mount: Mounts, server: Server
+) -> None:
+    """The service masks the distribution's file alone: a copy of it in /etc writes 128 at each mount."""
+    wanted = [(f"many{number}", version) for number in range(10) for version in VERSIONS]
+    server.export(*dict.fromkeys(share for share, _ in wanted))
+    with rivals.rule("99-nfs.rules", rivals.SHIPPED_NFSRAHEAD.read_text()):
+        mounted = [mount(share, version) for share, version in wanted]
+        rivals.settle()
+        tuned(AZURE_KB, *mounted)
+        time.sleep(3)
+        assert [one.read_ahead_kb for one in mounted] == [AZURE_KB] * len(wanted)
 
 
 @pytest.mark.usefixtures("quiet_udev")
@@ -94,8 +102,11 @@ def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
         change(mounted)
         time.sleep(0.5)
         assert mounted.read_ahead_kb == 128
-    becomes(1, lambda: len(entries(running_daemon, LEFT, mounted)))
-    fights, left = (entries(running_daemon, message, mounted) for message in (CONTESTED, LEFT))
+    becomes(1, lambda: len(running_daemon.about(Message.READ_AHEAD_LEFT, mounted)))
+    fights, left = (
+        running_daemon.about(message, mounted)
+        for message in (Message.READ_AHEAD_CONTESTED, Message.READ_AHEAD_LEFT)
+    )
     assert [one["NFSTUNED_WRITER"] for one in fights] == [str(rival)] * 3, fights
     assert [one["NFSTUNED_WRITER"] for one in left] == [str(rival)], left
     assert all(str(rival) in one["MESSAGE"] for one in (*fights, *left))
@@ -110,7 +121,7 @@ def test_a_rival_that_sets_more_is_left_alone(mount: Mounts, running_daemon: Dae
     mount("b")
     time.sleep(1)
     assert mounted.read_ahead_kb == 16384
-    assert entries(running_daemon, CONTESTED, mounted) == []
+    assert running_daemon.about(Message.READ_AHEAD_CONTESTED, mounted) == []
 
 
 @pytest.fixture

@@ -1,26 +1,28 @@
-"""Samples agree with fio, the server and the sockets; the journal and the file have the same ones."""
+"""Samples agree with fio, the server and the sockets; verdicts on read-ahead fit the ways of reading."""
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nfstuned.core.samples.rates import make_look, rates
+from nfstuned.core.samples.evidence import Reads, Use, read_ahead_use, reads_of
+from nfstuned.core.samples.rates import rates
 from nfstuned.core.samples.sample import kinds
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
-from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.model.samples import Look, Sample
+from nfstuned.model.kernel import MountStats
+from nfstuned.model.samples import Sample
+from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit.daemon import Daemon, nfstuned, nfstuned_json
-from tests.lab.kit.load import Job, fio, nfsd, sockets
-from tests.lab.kit.mounts import Mounts
+from tests.lab.kit.load import Job, fio, look, nfsd, sockets
+from tests.lab.kit.mounts import Mounts, set_read_ahead_kb
 from tests.lab.kit.server import Server
 from tests.lab.kit.shell import attempt, becomes, run, tuned
 from tests.lab.kit.unit import let_tick, override
@@ -28,15 +30,11 @@ from tests.lab.kit.unit import let_tick, override
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
 
 SIZE = 4 << 20
-JOBS = (
-    Job("read", "1M", direct=False, size="4M"),
-    Job("read", "1M", direct=True, size="4M"),
-    Job("randread", "4k", direct=False, size="1M"),
-    Job("randread", "4k", direct=True, size="1M"),
-    Job("write", "1M", direct=False, size="4M"),
-    Job("write", "1M", direct=True, size="4M"),
-    Job("randwrite", "4k", direct=False, size="1M"),
-    Job("randwrite", "4k", direct=True, size="1M"),
+JOBS = tuple(
+    Job(f"{order}{way}", block, direct=direct, size=size)
+    for way in ("read", "write")
+    for order, block, size in (("", "1M", "4M"), ("rand", "4k", "1M"))
+    for direct in (False, True)
 )
 FEW = (JOBS[1], JOBS[2], JOBS[4], JOBS[7])
 """Both ways, sizes and patterns, direct and buffered: for more than one connection."""
@@ -44,23 +42,24 @@ HEADERS = 1000
 """Bytes of TCP payload that a request and its reply have next to their data, at the most."""
 
 
-def seen() -> Look:
-    root = Root()
-    return make_look(
-        observe_superblocks(root, deep=False), observe_stanzas(root) or (), time.time(), time.monotonic()
-    )
-
-
-@pytest.mark.parametrize(("version", "nconnect"), [("vers=3,nolock", 1), ("vers=4.1", 4), ("vers=4.2", 16)])
+@pytest.mark.parametrize(
+    ("version", "nconnect"),
+    [
+        *(("vers=3,nolock", 1), ("vers=4.1", 4), ("vers=4.2", 16)),
+        *(pytest.param("vers=3,nolock", number, marks=pytest.mark.release) for number in (4, 16)),
+        *(pytest.param("vers=4.1", number, marks=pytest.mark.release) for number in (1, 16)),
+        *(pytest.param("vers=4.2", number, marks=pytest.mark.release) for number in (1, 4)),
+    ],
+)
 def test_a_sample_agrees_with_fio_the_server_and_the_sockets(
     version: str, nconnect: int, mount: Mounts
 ) -> None:
     Path("/srv/a/load").write_bytes(os.urandom(SIZE))
     mounted = mount("a", f"{version},nconnect={nconnect}")
     for job in JOBS if nconnect == 1 else FEW:
-        before, counted, carried = seen(), nfsd(), sockets()
+        before, counted, carried = look(), nfsd(), sockets()
         asked = fio(mounted, job)
-        (sample,) = rates(before, seen())
+        (sample,) = rates(before, look())
         counted, carried = nfsd() - counted, sockets() - carried
         output = f"{job}: {asked}, {counted}, {carried}, {sample}"
         print(output)
@@ -83,17 +82,16 @@ def test_bytes_seen_at_several_places_are_counted_once(mount: Mounts, server: Se
     mounts = [mount(share, "vers=4.1,nconnect=4") for share in shares]
     mount.bind(mounts[0])
     mount(shares[0], "vers=4.1,nconnect=4")
-    before, counted = seen(), nfsd()
+    before, counted = look(), nfsd()
     for mounted in mounts:
         with (mounted.point / "load").open("r+b", buffering=0) as file:
             file.write(bytes(SIZE))
             os.fsync(file)
-    samples = rates(before, seen())
+    samples = rates(before, look())
     counted = nfsd() - counted
     assert len(samples) == len(shares)
-    assert tuple(map(sum, zip(*map(programs, samples), strict=True))) == (0, len(shares) * SIZE)
-    assert tuple(map(sum, zip(*map(server_bytes, samples), strict=True))) == (0, counted.write_bytes)
-    assert tuple(map(sum, zip(*map(requests, samples), strict=True))) == (0, counted.writes)
+    sums = [tuple(map(sum, zip(*map(of, samples), strict=True))) for of in (programs, server_bytes, requests)]
+    assert sums == [(0, len(shares) * SIZE), (0, counted.write_bytes), (0, counted.writes)]
     assert {sample.transport for sample in samples} == {samples[0].transport}
     assert samples[0].transport.connections == sockets().number == 4
     assert len(samples[0].mount_points) == 3
@@ -149,7 +147,7 @@ def test_the_file_and_the_journal_have_the_same_samples_and_the_bytes_of_fio(
         let_tick(stopped_daemon)
         stopped_daemon.stop()
     kept = _lines(FILE)
-    since = f"@{kept[0]['time'] - 1:.0f}"  # type: ignore[operator]
+    since = f"@{kept[0]['time'] - 1:.0f}"
     assert nfstuned_json("samples", "--file", str(FILE))["samples"] == kept
     assert nfstuned_json("samples", "--since", since)["samples"] == kept
     output = nfstuned("samples", "--since", since, "--mount", str(used.point))
@@ -170,8 +168,7 @@ def test_without_a_drop_in_the_sandbox_refuses_and_the_journal_reports_it_once(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
     FOLDER.mkdir()
-    stopped_daemon.configure(OFTEN)
-    stopped_daemon.start()
+    stopped_daemon.start(OFTEN)
     used = mount("a")
     tuned(15360, used)
     let_tick(stopped_daemon)
@@ -225,11 +222,88 @@ def test_a_user_who_may_not_read_the_journal_gets_the_reason(daemon: Daemon) -> 
     run("setpriv", "--reuid=65534", "--regid=systemd-journal", "--clear-groups", "nfstuned", "samples")
 
 
-def _lines(file: Path) -> list[dict[str, object]]:
+def _lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def _written(samples: list[dict[str, object]], point: str) -> int:
-    """Return how many bytes the samples say were written through a mount."""
-    mine = [sample for sample in samples if point in sample["mount_points"]]  # type: ignore[operator]
-    return round(sum(sample["write_bytes_per_s"] * sample["interval_s"] for sample in mine))  # type: ignore[operator]
+def _written(samples: list[dict[str, Any]], point: str) -> int:
+    """Return the bytes that were written through a mount, by its samples."""
+    mine = [sample for sample in samples if point in sample["mount_points"]]
+    total: int = round(sum(sample["write_bytes_per_s"] * sample["interval_s"] for sample in mine))
+    return total
+
+
+LARGE = 48 << 20
+KIB = 1 << 10
+RSIZE = 256 * KIB
+READPAGES = 9
+"""Of the events; nfsiostat calls it vfsreadpages."""
+
+
+def read_ahead() -> tuple[int, int]:
+    """How often the kernel's read-ahead called NFS, and the pages that were read (fs/nfs/read.c)."""
+    (one,) = parse_mountstats(Path("/proc/self/mountstats").read_bytes())
+    assert isinstance(one, MountStats), one
+    assert one.bytes is not None
+    return one.events[READPAGES], one.bytes.pages_read
+
+
+def during(work: Callable[[], None], say: Callable[[object], None]) -> Reads:
+    """Return the superblock's reads during some work; nothing of the file is cached before."""
+    Path("/proc/sys/vm/drop_caches").write_text("3\n")
+    before, (calls, pages) = look(), read_ahead()
+    work()
+    (sample,) = rates(before, look())
+    reads = reads_of(sample)
+    assert reads is not None, sample
+    calls, pages = read_ahead()[0] - calls, read_ahead()[1] - pages
+    say(
+        f"{read_ahead_use(reads)}: {reads.ratio} times the bytes read, "
+        f"{reads.request_bytes / KIB:.0f} KiB a READ, "
+        f"{pages} pages in {calls} calls of read-ahead"
+    )
+    return reads
+
+
+def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(
+    mount: Mounts, say: Callable[[object], None]
+) -> None:
+    """All on one mount, so that nothing differs but how the file is read and the read-ahead."""
+    Path("/srv/a/file").write_bytes(os.urandom(LARGE))
+    mounted = mount("a", f"vers=4.1,rsize={RSIZE}")
+    file = str(mounted.point / "file")
+
+    def read(*how: str) -> None:
+        run("dd", f"if={file}", "of=/dev/null", "status=none", *how)
+
+    def mapped() -> None:
+        with Path(file).open("rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as data:
+            assert sum(len(data[at : at + 1]) for at in range(0, LARGE, 4 * KIB)) == LARGE // (4 * KIB)
+
+    def twice() -> None:
+        read("bs=64K")
+        read("bs=64K")
+
+    set_read_ahead_kb(mounted.device, 128)
+    narrow = during(lambda: read("bs=4K"), say)
+    assert read_ahead_use(narrow) is Use.TOO_SMALL, narrow
+    assert narrow.rsize_bytes == RSIZE, narrow
+    assert narrow.read_bytes == pytest.approx(LARGE), narrow
+    large = during(lambda: read("bs=1M"), say)
+    assert read_ahead_use(large) is None, large
+    assert large.request_bytes > 1.5 * narrow.request_bytes, (narrow, large)
+    assert read_ahead_use(during(lambda: read("bs=64K", "iflag=direct"), say)) is None
+    assert read_ahead_use(during(twice, say)) is None
+    of_map = during(mapped, say)
+    assert read_ahead_use(of_map) is None
+    assert of_map.read_bytes == 0 < of_map.fetched_bytes, of_map
+
+    set_read_ahead_kb(mounted.device, 1024)
+
+    def again_and_again() -> None:
+        for _ in range(6):
+            Path("/proc/sys/vm/drop_caches").write_text("3\n")
+            read("bs=64K")
+
+    wide = during(again_and_again, say)
+    assert read_ahead_use(wide) is Use.HELPS, wide

@@ -17,7 +17,7 @@ from tests.lab.kit.fstab import append
 from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
 from tests.lab.kit.namespaces import hidden_mount
 from tests.lab.kit.server import AZURE
-from tests.lab.kit.shell import CommandError, attempt, run, tuned, wait_for
+from tests.lab.kit.shell import CommandError, attempt, restored, run, tuned, wait_for
 from tests.lab.kit.unit import allowed, compiled, drop_in, made, override, process_status
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
@@ -168,10 +168,8 @@ TRACED_S = 60.0
 @pytest.fixture
 def _user_namespaces() -> Iterator[None]:
     """As many user namespaces as before, after the test."""
-    setting = Path("/proc/sys/user/max_user_namespaces")
-    before = setting.read_text()
-    yield
-    setting.write_text(before)
+    with restored(Path("/proc/sys/user/max_user_namespaces")):
+        yield
 
 
 @pytest.mark.release

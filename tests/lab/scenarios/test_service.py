@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.daemon import ETC, STATE, Daemon, nfstuned
-from tests.lab.kit.journal import Entry
+from tests.lab.kit.daemon import ETC, STATE, Daemon, Entry, nfstuned
 from tests.lab.kit.mounts import BDI, Mounts, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.shell import becomes, run, tuned, wait_for
@@ -27,8 +26,7 @@ def test_a_broken_file_tunes_nothing_at_the_start_and_changes_nothing_at_a_reloa
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
     daemon = stopped_daemon
-    daemon.configure("[profile.azure-files]\nread_ahed_kb = 4096\n")
-    daemon.start()
+    daemon.start("[profile.azure-files]\nread_ahed_kb = 4096\n")
     entry = daemon.wait_for_entry(MESSAGE_ID=Message.CONFIG_INVALID.id)
     assert "no mount is tuned" in entry["MESSAGE"], entry["MESSAGE"]
     mounted, pid = mount("a"), daemon.pid
@@ -142,8 +140,7 @@ def test_every_message_has_its_id_its_fields_and_an_explanation(
 
 
 def test_the_pseudo_roots_of_nfsv4_are_not_reported(stopped_daemon: Daemon, mount: Mounts) -> None:
-    stopped_daemon.configure(OFTEN)
-    stopped_daemon.start()
+    stopped_daemon.start(OFTEN)
     mounts = [mount(share, options) for share in "abc" for options in ("vers=4.1", "vers=4.2,nosharecache")]
     tuned(15360, *mounts)
     let_tick(stopped_daemon)
@@ -181,8 +178,7 @@ def test_undo_knows_the_values_after_kill_9_and_leaves_one_that_somebody_else_ha
 
 
 def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daemon, mount: Mounts) -> None:
-    stopped_daemon.configure(OFTEN)
-    stopped_daemon.start()
+    stopped_daemon.start(OFTEN)
     mounted = mount("a")
     tuned(15360, mounted)
     _kill(stopped_daemon)
@@ -193,8 +189,9 @@ def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daem
     (BDI / mounted.device / "uevent").write_text("change\n")
     (BDI / mounted.device / "uevent").write_text("add\n")
     settle()
-    tuned(15360, mount("b"))
-    stopped_daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id, NFSTUNED_SOURCE=_source("b"))
+    other = mount("b")
+    tuned(15360, other)
+    stopped_daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id, NFSTUNED_SOURCE=other.source)
     let_tick(stopped_daemon)
     assert mounted.read_ahead_kb == 128, stopped_daemon.journal.messages()
     done = nfstuned("apply")
@@ -264,7 +261,3 @@ def _kill(daemon: Daemon) -> None:
     pid = daemon.pid
     daemon.signal("KILL")
     wait_for(f"the end of {pid}", lambda: daemon.pid != pid)
-
-
-def _source(share: str) -> str:
-    return f"sa1.file.core.windows.net:/srv/{share}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,16 +14,15 @@ import pytest
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import faults
 from tests.lab.kit.daemon import Daemon, nfstuned_json
-from tests.lab.kit.faults import client_ports, cut, silent
+from tests.lab.kit.faults import client_ports, cut, shaped, silent
 from tests.lab.kit.load import writing
 from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.server import ADDRESS, GENERIC, GRACE_S, Server
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import program, run
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
 
 INTERVAL_S = 20
-CONFIGURATION = f'[daemon]\nsample_interval = "{INTERVAL_S}s"\n'
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
 END_S = 300.0
 """TCP sends again after twice as long each time, and NFSv4 reclaims its state within the grace."""
@@ -46,11 +44,9 @@ def lab(server: Server, mount: Mounts, say: Callable[[object], None]) -> Lab:
 
 
 @pytest.fixture
-def sampling(stopped_daemon: Daemon) -> Iterator[Daemon]:
-    stopped_daemon.configure(CONFIGURATION)
-    stopped_daemon.start()
-    yield stopped_daemon
-    stopped_daemon.clean()
+def sampling(stopped_daemon: Daemon) -> Daemon:
+    stopped_daemon.start(f'[daemon]\nsample_interval = "{INTERVAL_S}s"\n')
+    return stopped_daemon
 
 
 @pytest.fixture
@@ -176,29 +172,13 @@ def test_of_four_connections_one_is_enough(sampling: Daemon, lab: Lab) -> None:
 SHORT_S = 10
 """Between two samples next to a load."""
 FASTEST_S, STEADY_S = 120.0, 900.0
-"""How long there is load as fast as the server takes it, and at a rate."""
+"""Of load as fast as the server takes it, and at a rate: half an hour on a release's two kernels together."""
 STEADY_PER_S = 4
 """Reads and writes a second of each job then."""
 WAIT_S = 40.0
 """Twice the time until a stall is reported."""
-
-
-@pytest.fixture
-def answering(stopped_daemon: Daemon) -> Iterator[Daemon]:
-    stopped_daemon.configure(f'[daemon]\nsample_interval = "{SHORT_S}s"\n')
-    stopped_daemon.start()
-    yield stopped_daemon
-    stopped_daemon.clean()
-
-
-@contextlib.contextmanager
-def slow() -> Iterator[None]:
-    """Answer after 5 s: every packet of the guest to itself takes half of that."""
-    run("tc", "qdisc", "replace", "dev", "lo", "root", "netem", "delay", "2500ms")
-    try:
-        yield
-    finally:
-        run("tc", "qdisc", "del", "dev", "lo", "root")
+FIVE_SECONDS = ("netem", "delay", "2500ms")
+"""Until an answer: every packet of the guest to itself takes half of that."""
 
 
 @contextlib.contextmanager
@@ -219,8 +199,7 @@ def loaded(mounts: Sequence[Mounted], *words: str) -> Iterator[None]:
                 *("--size=8m", "--fsync=8", "--time_based", f"--runtime={2 * STEADY_S:.0f}", "--numjobs=2"),
                 *("--thread", "--ioengine=psync", *words),  # as processes its jobs would outlive it
             ]
-            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL))
-            stack.callback(process.kill)
+            stack.enter_context(program(*command))
         yield
 
 
@@ -234,18 +213,12 @@ def suspend() -> None:
     run("systemctl", "thaw", "nfstuned.service")
 
 
-@pytest.fixture
-def wait(capsys: pytest.CaptureFixture[str]) -> Callable[[float], None]:
-    """Let time pass; a guest that prints nothing for minutes is taken for one that hangs."""
-
-    def wait(seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, 60.0))
-            with capsys.disabled():
-                print(".", flush=True)
-
-    return wait
+def wait(seconds: float, say: Callable[[object], None]) -> None:
+    """Let time pass, with a line each minute."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        say(f"{left:.0f} s left")
+        time.sleep(min(left, 60.0))
 
 
 @pytest.fixture
@@ -258,39 +231,28 @@ def mounts(mount: Mounts) -> list[Mounted]:
     return used
 
 
-def demand_samples_and_no_stall(answering: Daemon, mounts: Sequence[Mounted]) -> None:
-    # The end of a stall has a message as well, and next to the load journalctl may take minutes.
-    assert answering.journal.messages(f"MESSAGE_ID={Message.STALLED.id}") == []
-    assert len(answering.journal.messages(f"MESSAGE_ID={Message.SAMPLE.id}")) > len(mounts)
-
-
 @pytest.mark.release
 @pytest.mark.timeout(2700)
-@pytest.mark.parametrize("case", ["slow", "loaded", "rebooted", "suspended"])
+@pytest.mark.parametrize("case", ["slow", "loaded", "loaded for long", "rebooted", "suspended"])
 def test_neither_it_nor_an_idle_mount_is_ever_called_stalled(
-    answering: Daemon, server: Server, mounts: list[Mounted], wait: Callable[[float], None], case: str
+    stopped_daemon: Daemon, server: Server, mounts: list[Mounted], say: Callable[[object], None], case: str
 ) -> None:
+    stopped_daemon.start(f'[daemon]\nsample_interval = "{SHORT_S}s"\n')
     with contextlib.ExitStack() as stack:
-        if case != "loaded":
+        if not case.startswith("loaded"):
             stack.enter_context(writing(mounts))
-        cases = {"slow": slow(), "loaded": loaded(mounts), "rebooted": rebooted(server)}
-        answering.journal.mark()
+        cases = {
+            "slow": shaped(*FIVE_SECONDS),
+            "loaded": loaded(mounts),
+            "loaded for long": loaded(mounts, f"--rate_iops={STEADY_PER_S}"),
+            "rebooted": rebooted(server),
+        }
+        stopped_daemon.journal.mark()
         if case in cases:
             stack.enter_context(cases[case])
         if case == "suspended":
             suspend()
-        wait({"rebooted": GRACE_S, "loaded": FASTEST_S}.get(case, WAIT_S))
-    demand_samples_and_no_stall(answering, mounts)
-
-
-@pytest.mark.release
-@pytest.mark.timeout(2700)
-@pytest.mark.usefixtures("server")
-def test_a_quarter_of_an_hour_of_load_has_no_stall(
-    answering: Daemon, mounts: list[Mounted], wait: Callable[[float], None]
-) -> None:
-    """At a rate that leaves the processors to other guests, whose tests it would make fail."""
-    answering.journal.mark()
-    with loaded(mounts, f"--rate_iops={STEADY_PER_S}"):
-        wait(STEADY_S)
-    demand_samples_and_no_stall(answering, mounts)
+        wait({"rebooted": GRACE_S, "loaded": FASTEST_S, "loaded for long": STEADY_S}.get(case, WAIT_S), say)
+    # The end of a stall has a message as well, and next to the load journalctl may take minutes.
+    assert stopped_daemon.journal.messages(f"MESSAGE_ID={Message.STALLED.id}") == []
+    assert len(stopped_daemon.journal.messages(f"MESSAGE_ID={Message.SAMPLE.id}")) > len(mounts)

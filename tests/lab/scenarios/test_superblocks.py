@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.lab.kit.daemon import STATE, Daemon
-from tests.lab.kit.mounts import BDI, Mounted, Mounts, device_of, table_device
+from tests.lab.kit.mounts import BDI, Mounted, Mounts, device_of, table_device, volumes
 from tests.lab.kit.namespaces import hidden_mount, network
 from tests.lab.kit.server import AZURE, GENERIC, Server
 from tests.lab.kit.shell import attempt, becomes, run, tuned
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
-AZURE_KB = 15360
+AZURE_KB, GENERIC_KB = 15360, 1024
+SOURCE = f"{AZURE}:/srv/a"
 
 
 @pytest.fixture
@@ -66,10 +67,6 @@ def test_the_same_export_again_and_a_bind_mount_are_right_also_when_the_first_mo
     tuned(AZURE_KB, second, bound)
     mount.umount(second)
     tuned(AZURE_KB, bound)
-
-
-AZURE_KB, GENERIC_KB = 15360, 1024
-SOURCE = f"{AZURE}:/srv/a"
 
 
 @pytest.fixture
@@ -123,19 +120,18 @@ def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace_and_stay
 def test_a_mount_in_another_network_namespace_is_tuned(elsewhere: str, mount: Mounts, options: str) -> None:
     enter = ("ip", "netns", "exec", elsewhere)
     with hidden_mount(SOURCE, mount.new_point(), options, prefix=enter) as hidden:
-        assert hidden.device not in _volumes(), "its row is visible here: not another network namespace"
+        assert hidden.device not in volumes(), "its row is visible here: not another network namespace"
         tuned(AZURE_KB, hidden)
 
 
 @pytest.mark.usefixtures("running_daemon")
 def test_a_visible_mount_over_another_network_namespace_is_tuned(elsewhere: str, mount: Mounts) -> None:
     point = mount.new_point()
-    run(
-        "nsenter", f"--net=/run/netns/{elsewhere}", "mount", "-t", "nfs", "-o", "vers=4.2", SOURCE, str(point)
-    )
+    enter = ("nsenter", f"--net=/run/netns/{elsewhere}")
+    run(*enter, "mount", "-t", "nfs", "-o", "vers=4.2", SOURCE, str(point))
     device = table_device(point)
     assert device is not None
-    assert device not in _volumes(), "its row is visible here: not another network namespace"
+    assert device not in volumes(), "its row is visible here: not another network namespace"
     tuned(AZURE_KB, Mounted(SOURCE, point, device))
 
 
@@ -154,14 +150,6 @@ def test_visible_and_hidden_mounts_that_are_there_before_the_daemon_are_right_on
         assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB, AZURE_KB], f"at READY: {values}"
 
 
-def _volumes() -> set[str]:
-    rows = Path("/proc/fs/nfsfs/volumes").read_text().splitlines()[1:]
-    return {row.split()[3] for row in rows}
-
-
-MESSAGE_CYCLE_FAILED = "4e73fad58dcc543bb45d3c7816196295"
-
-
 def test_a_lazily_unmounted_superblock_keeps_its_value_while_a_file_is_open(
     mount: Mounts, running_daemon: Daemon
 ) -> None:
@@ -172,12 +160,12 @@ def test_a_lazily_unmounted_superblock_keeps_its_value_while_a_file_is_open(
         other = mount("b", host=GENERIC)
         tuned(GENERIC_KB, other)
         assert table_device(mounted.point) is None
-        assert mounted.device in _volumes()
+        assert mounted.device in volumes()
         assert mounted.read_ahead_kb == AZURE_KB
     becomes(expected=False, seen=(BDI / mounted.device).exists)
-    becomes(expected=False, seen=_record(mounted).exists)
+    becomes(expected=False, seen=(STATE / "read-ahead" / mounted.device).exists)
     assert running_daemon.active
-    assert running_daemon.entries(MESSAGE_ID=MESSAGE_CYCLE_FAILED) == []
+    assert running_daemon.failed_cycles == []
 
 
 def test_a_lazily_unmounted_superblock_is_tuned_when_the_daemon_starts_later(
@@ -208,7 +196,3 @@ def test_a_device_number_reused_at_once_by_a_mount_with_another_policy_is_right_
         mount.umount(mounted)
     assert [value for value, _ in seen] == [kb for _, kb in seen]
     assert len(set(devices)) <= 2, f"the number was hardly ever reused: {devices}"
-
-
-def _record(mounted: Mounted) -> Path:
-    return STATE / "read-ahead" / mounted.device

@@ -13,10 +13,10 @@ import pytest
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon, nfstuned
-from tests.lab.kit.mounts import BDI, Mounted, Mounts, all_read_ahead_kb
+from tests.lab.kit.mounts import BDI, Mounts, all_read_ahead_kb
 from tests.lab.kit.rivals import MASK, difference, view
 from tests.lab.kit.server import SHARES
-from tests.lab.kit.shell import becomes, run, tuned, wait_for
+from tests.lab.kit.shell import becomes, restored, run, tuned, wait_for
 from tests.lab.kit.strangers import strangers
 
 pytestmark = pytest.mark.kernel
@@ -29,10 +29,8 @@ VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 @pytest.fixture
 def rule() -> Iterator[Path]:
     """The rule as an administrator installs it, next to nfs-utils' own."""
-    path = rivals.add_rule(SHIPPED.name, SHIPPED.read_text())
-    yield path
-    path.unlink()
-    rivals.reload_rules()
+    with rivals.rule(SHIPPED.name, SHIPPED.read_text()) as path:
+        yield path
 
 
 @pytest.mark.usefixtures("rule")
@@ -73,14 +71,8 @@ STOCK = rivals.SHIPPED_NFSRAHEAD
 @pytest.fixture
 def nfs_conf() -> Iterator[Path]:
     """A drop-in of nfs.conf, gone after the test."""
-    CONF.parent.mkdir(exist_ok=True)
-    yield CONF
-    CONF.unlink(missing_ok=True)
-
-
-def messages(daemon: Daemon, message: Message, mounted: Mounted) -> list[str]:
-    entries = daemon.entries(MESSAGE_ID=message.id, NFSTUNED_DEVICE=mounted.device)
-    return [entry["MESSAGE"] for entry in entries]
+    with restored(CONF, ""):
+        yield CONF
 
 
 @pytest.mark.system
@@ -114,9 +106,9 @@ def test_nothing_is_masked_while_nfs_conf_has_values_of_an_administrator(
     rivals.settle()
     time.sleep(1)
     assert mounted.read_ahead_kb == AZURE_KB
-    fights = messages(daemon, Message.READ_AHEAD_CONTESTED, mounted)
+    fights = daemon.about(Message.READ_AHEAD_CONTESTED, mounted)
     assert len(fights) <= 1, fights
-    assert all("nfs.conf" in text for text in fights)
+    assert all("nfs.conf" in entry["MESSAGE"] for entry in fights)
 
     nfs_conf.unlink()
     daemon.reload()
@@ -149,5 +141,5 @@ def test_a_write_without_an_event_is_answered_at_once(daemon: Daemon, mount: Mou
         written = time.monotonic()
         becomes(AZURE_KB, lambda: mounted.read_ahead_kb)
         took.append(time.monotonic() - written)
-    becomes(3, lambda: len(messages(daemon, Message.READ_AHEAD_CONTESTED, mounted)))
+    becomes(3, lambda: len(daemon.about(Message.READ_AHEAD_CONTESTED, mounted)))
     assert median(took) < median(starts), (took, starts)

@@ -6,7 +6,6 @@ All of a boot's scenarios run this package's program; it is installed again when
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,42 +19,30 @@ from tests.lab.kit.unit import HOME, compiled
 
 INSTALL_S = 600.0
 """An upgrade compiles the libraries, in emulation."""
-pytestmark = [
-    pytest.mark.release,
-    pytest.mark.timeout(1200),
-]
-
-
-@dataclass(frozen=True)
-class Package:
-    """The installed package, and the compiled files of its installation."""
-
-    file: Path
-    compiled: dict[Path, bytes]
-    capsys: pytest.CaptureFixture[str]
-
-    def dpkg(self, *words: str) -> None:
-        with self.capsys.disabled():  # a guest that says nothing for minutes is taken for dead
-            print(f"\ndpkg {' '.join(words)}")
-        run("dpkg", *words, timeout=INSTALL_S)
-
-    def install_again(self) -> None:
-        """Install it where it is not, with the files compiled before: compiling would take a minute."""
-        for path, data in self.compiled.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        self.dpkg("--install", str(self.file))
+pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture
-def package(stopped_daemon: Daemon, capsys: pytest.CaptureFixture[str]) -> Iterator[Package]:
-    """The package; it is installed after the test, whatever becomes of it there."""
+def files(stopped_daemon: Daemon) -> Iterator[dict[Path, bytes]]:
+    """The compiled files of the installation; the package is there again after the test."""
     assert not stopped_daemon.active
-    (file,) = Path("/lab/package").glob("nfstuned_*_amd64.deb")
-    found = Package(file, {path: path.read_bytes() for path in compiled()}, capsys)
+    found = {path: path.read_bytes() for path in compiled()}
     yield found
     if attempt("dpkg", "--verify", "nfstuned").returncode:
-        found.install_again()
+        install_again(found)
+
+
+def deb() -> str:
+    (file,) = Path("/lab/package").glob("nfstuned_*_amd64.deb")
+    return str(file)
+
+
+def install_again(files: dict[Path, bytes]) -> None:
+    """Install the package with the files compiled before: compiling would take a minute."""
+    for path, data in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    run("dpkg", "--install", deb(), timeout=INSTALL_S)
 
 
 def line_of(mounted: Mounted) -> str:
@@ -66,36 +53,35 @@ def line_of(mounted: Mounted) -> str:
 
 
 def test_an_upgrade_a_removal_and_an_installation_leave_a_mount_as_it_is(
-    stopped_daemon: Daemon, package: Package, mount: Mounts
+    stopped_daemon: Daemon, files: dict[Path, bytes], mount: Mounts
 ) -> None:
     mounted = mount("a", "vers=4.1,nconnect=4")
     before, rules = line_of(mounted), view()
-    stopped_daemon.configure("[profile.azure-files]\nread_ahead_kb = 4096\nlower = true\n")
-    stopped_daemon.start()
+    stopped_daemon.start("[profile.azure-files]\nread_ahead_kb = 4096\nlower = true\n")
     tuned(4096, mounted, seconds=60)
     assert MASK.exists()
 
     first = stopped_daemon.pid
-    package.dpkg("--install", str(package.file))
+    run("dpkg", "--install", deb(), timeout=INSTALL_S)
     assert stopped_daemon.active
     assert stopped_daemon.pid not in {0, first}
     assert nfstuned("status").returncode == 0
     assert line_of(mounted) == before
-    assert compiled() == list(package.compiled)
+    assert compiled() == list(files)
     assert MASK.exists()
 
-    package.dpkg("--remove", "nfstuned")
+    run("dpkg", "--remove", "nfstuned", timeout=INSTALL_S)
     assert stopped_daemon.show("ActiveState") == "inactive"
     assert (line_of(mounted), mounted.read_ahead_kb) == (before, 4096)
     assert (ETC / "nfstuned.toml").exists()
     assert difference(rules, view()) == []
 
-    package.dpkg("--purge", "nfstuned")
+    run("dpkg", "--purge", "nfstuned", timeout=INSTALL_S)
     assert [path for path in (ETC, STATE, HOME) if path.exists()] == []
     assert difference(rules, view()) == []
 
     stopped_daemon.journal.mark()
-    package.install_again()
+    install_again(files)
     tuned(15360, mounted)
     assert run("systemctl", "is-enabled", UNIT).strip() == "enabled"
     command = Path(f"/proc/{stopped_daemon.pid}/cmdline").read_bytes()
