@@ -76,6 +76,8 @@ class Fault:
     """A command, or a change to a named file."""
     source: str = ""
     """The source, where it is not the rule's own."""
+    severity: Severity | None = None
+    """The severity, where it is not the rule's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ tests/hosts/NAME.host has the format of tests/host_file.py. Its head has these k
     why = "a sentence on the host"
     base = "clean"                  # another host, or a system of tests/hosts/os: its files come first
     arguments = ["--offline"]       # "--root", "--offline" or nothing; default: nothing
-    findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output
+    findings = ["NFS101 /mnt/a"]    # rule and subject of every finding, in the order of the output;
+                                    # with its severity where that is not the rule's: "NFS101 /a (advice)"
     now = 2026-12-01T00:00:00Z      # the time of the check; default: 2026-11-25T12:00:00Z
     sample_s = 10                   # the seconds until a second look, with the files of `later/`
     vm_size = "Standard_D8s_v5"
@@ -46,7 +47,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nfstuned.core.rules.catalogue import find_rules
 from nfstuned.host.network.outside import Questions
+from nfstuned.model.facts import Finding
 from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Answer, Interface, Network, Reach, Reachable, Route
 from tests.host_file import File, HostFile, HostFileError, parse_host
@@ -90,7 +93,7 @@ class Case:
 
     @property
     def findings(self) -> list[str]:
-        """Rule and subject of every finding, in the order of the output."""
+        """The labels of all findings, in the order of the output."""
         return list(self.host.head["findings"])
 
     @property
@@ -167,6 +170,13 @@ class Case:
         for name, mode in head.get("modes", {}).items():
             (target / name).chmod(int(mode, 8))
         return target
+
+
+def label(finding: Finding) -> str:
+    """Return rule and subject of a finding, and its severity where that is not the rule's."""
+    (rule,) = find_rules(finding.rule)
+    own = "" if finding.severity is rule.severity else f" ({finding.severity.value})"
+    return f"{finding.rule} {finding.subject}{own}"
 
 
 def write(files: Mapping[str, File], folder: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_host_has_the_findings_of_its_head(
     world = hosts.World(case.network, case.later, folder, case.units, moment=case.moment)
     policy = image_policy(root) if case.image else load_policy(root)
     findings = run_rules(examine(root, policy, scope, world), RULES).findings
-    assert [f"{one.rule} {one.subject}" for one in findings] == case.findings, "\n".join(
+    assert list(map(hosts.label, findings)) == case.findings, "\n".join(
         f"{one.rule} {one.subject}: {one.message}" for one in findings
     )
     assert [one for one in findings if not _is_whole(one)] == []

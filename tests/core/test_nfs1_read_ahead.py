@@ -14,6 +14,7 @@ from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules import nfs1_read_ahead as nfs1
 from nfstuned.core.rules import nfs1_udev as udev
+from nfstuned.core.rules.catalogue import run_rules
 from nfstuned.core.rules.rule import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import read_configuration
@@ -104,18 +105,21 @@ BINDS = tuple(AZURE for _ in range(11))
 
 
 @pytest.mark.parametrize(
-    ("kb", "rule"),
-    [(128, nfs1.low_read_ahead), (20000, nfs1.excessive), (0, nfs1.below_page)],
+    ("kb", "rule", "of_server"),
+    [(128, nfs1.low_read_ahead, 1), (20000, nfs1.excessive, 2), (0, nfs1.below_page, 2)],
 )
-def test_a_superblock_with_many_mount_points_is_one_finding(kb: int, rule: Rule) -> None:
-    (fault,) = rule.judge(facts(superblock(kb, *BINDS)))
-    assert fault.subject == "/0"
-    assert fault.message.endswith("; it is mounted at /1, /10, /2 and 7 more as well")
+def test_a_superblock_is_one_finding_and_so_is_a_server_with_one_remedy(
+    kb: int, rule: Rule, of_server: int
+) -> None:
+    (finding,) = run_rules(facts(superblock(kb, *BINDS)), [rule]).findings
+    assert finding.subject == "/0"
+    assert finding.message.endswith("; the same holds for /1, /10, /2 and 7 more")
     line = Request(AZURE, "/7", "vers=4.1", "/etc/fstab", 1)
-    (fault,) = rule.judge(facts(superblock(kb, *BINDS), requests=[line]))
-    assert fault.subject == "/7"
+    (finding,) = run_rules(facts(superblock(kb, *BINDS), requests=[line]), [rule]).findings
+    assert finding.subject == "/7"
     others = replace(superblock(kb, *BINDS[:2]), device="0:47")
-    assert len(list(rule.judge(facts(superblock(kb, *BINDS), others)))) == 2
+    moved = replace(others, mounts=tuple(replace(mount, point=f"/x{mount.point}") for mount in others.mounts))
+    assert len(run_rules(facts(superblock(kb, *BINDS), moved), [rule]).findings) == of_server
 
 
 def test_values_that_nothing_keeps_are_one_finding_a_host() -> None:
@@ -195,7 +199,8 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
         files = (
             (file,) if hides else tuple(sorted((file, PACKAGED), key=lambda one: one.path.rpartition("/")[2]))
         )
-        host = replace(facts(superblock(15360, AZURE)), udev=files)
+        hidden = (setting(NFSRAHEAD, "nfs4", "15360"),) if hides else ()
+        host = replace(facts(superblock(15360, AZURE)), udev=files, writers=hidden)
         (fault,) = (fault for rule in all_of_udev for fault in rule.judge(host))
         assert fault.subject == f"{file.path}:1"
         assert said in fault.message
@@ -232,8 +237,9 @@ def test_a_mount_of_another_namespace_does_not_count_next_to_the_hosts_own() -> 
     assert not list(
         nfs1.shared_conflict.judge(facts(elsewhere(superblock(15360, AZURE, AZURE), 1), policy=policy))
     )
-    (fault,) = nfs1.low_read_ahead.judge(facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy))
-    assert (fault.subject, fault.expected) == ("/1", "512 KiB")
+    host = facts(elsewhere(superblock(128, AZURE, AZURE), 0), policy=policy)
+    (finding,) = run_rules(host, [nfs1.low_read_ahead]).findings
+    assert (finding.subject, finding.expected) == ("/1", "512 KiB")
 
 
 def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> None:
@@ -400,7 +406,8 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
 @pytest.mark.parametrize(
     ("name", "text", "hides", "found"),
     [
-        ("99-nfs.rules", ONE_LINE, "/usr/lib/x", True),
+        ("99-nfs.rules", ONE_LINE, "/usr/lib/x", False),
+        ("99-nfs.rules", ONE_LINE.replace("PROGRAM", 'ENV{A}=="b", PROGRAM'), "/usr/lib/x", True),
         ("99-nfs.rules", "# nothing\n", "/lib/x", False),
         ("99-nfs.rules", ONE_LINE, "/run/x", False),
         ("60-a.rules", ONE_LINE, "/usr/lib/x", True),
@@ -408,7 +415,7 @@ def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_on
         ("99-nfs.rules", "", "/usr/lib/x", False),
         # As the service's mask says to keep it in force, or a link to it.
         ("99-nfs.rules", PACKAGED.text, "/usr/lib/x", False),
-        ("99-nfs.rules", PACKAGED.text + ONE_LINE, "/usr/lib/x", True),
+        ("99-nfs.rules", PACKAGED.text + ONE_LINE, "/usr/lib/x", False),
     ],
 )
 def test_a_masked_file_is_missed_where_it_is_ours(name: str, text: str, hides: str, *, found: bool) -> None:
@@ -448,7 +455,8 @@ def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
     folder: str, command: str
 ) -> None:
     file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
-    (fault,) = udev.masking.judge(replace(facts(), udev=(file,)))
+    assert not list(udev.masking.judge(replace(facts(), udev=(file,))))
+    (fault,) = udev.masking.judge(replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "1"),)))
     assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
 
 

@@ -12,7 +12,7 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Finding, Measured
+from nfstuned.model.facts import Facts, Finding, Measured, Severity
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
 from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match, Policy
@@ -534,8 +534,9 @@ def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -
 
 @pytest.mark.parametrize("kernel", [None, parse_release("5.4.0"), NEW])
 def test_every_kernel_but_those_that_may_have_udp_refuses_it(kernel: KernelRelease | None) -> None:
-    message = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel)).message
-    assert ("refuses the mount" in message) is (kernel is None or kernel is NEW)
+    fault = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel))
+    assert ("refuses the mount" in fault.message) is (kernel is None or kernel is NEW)
+    assert fault.severity is (Severity.ERROR if kernel is NEW else Severity.WARNING)
 
 
 @pytest.mark.parametrize(

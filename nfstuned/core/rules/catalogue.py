@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from posixpath import commonprefix
 
@@ -21,7 +23,8 @@ from nfstuned.core.rules import (
     nfs7_image,
     smb6,
 )
-from nfstuned.model.facts import Diagnosis, Facts, Fault, Finding, Need, Rule, Severity
+from nfstuned.core.rules.rule import name_others, superblock_key
+from nfstuned.model.facts import Diagnosis, Facts, Fault, Finding, Need, Rule, Severity, Target
 
 _FAMILIES = (
     nfs1_read_ahead,
@@ -57,24 +60,27 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
     findings: dict[Finding, None] = {}  # a proposed line and its live mount may cause the same finding
     lacking: dict[str, frozenset[Need]] = {}
     crashed = False
+    mounts = _live_mounts(facts)
     for rule in rules:
         lacks = rule.needs - facts.has
         if lacks:
             if Need.IMAGE not in lacks:
                 lacking[rule.id] = lacks
             continue
+        faults: list[Fault] = []
         try:
             for result in rule.results(facts):
                 if isinstance(result, Need):
                     lacking[rule.id] = lacking.get(rule.id, frozenset()) | {result}
                 else:
-                    findings[_finding(rule, result)] = None
+                    faults.append(result)
         except Exception as error:  # noqa: BLE001 - one of three places: a broken rule must never look clean
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings[_finding(CRASHED, Fault(rule.id, message))] = None
+        findings |= {_finding(rule, fault): None for fault in _join(faults, mounts)}
     return Diagnosis(
-        findings=tuple(sorted(findings, key=lambda f: (f.subject, f.severity.rank, f.rule, f.message))),
+        findings=tuple(sorted(findings, key=_place)),
         skipped=tuple(lacking),
         lacking=lacking,
         crashed=crashed,
@@ -96,11 +102,63 @@ def select_rules(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence
     )
 
 
+def _live_mounts(facts: Facts) -> dict[str, Target]:
+    """Return the live mounts by their subjects, without the mount points of several superblocks."""
+    mounts: dict[str, Target] = {}
+    ambiguous = set()
+    for target in facts.targets:
+        if target.live is not None:
+            known = mounts.setdefault(target.subject, target)
+            if superblock_key(known) != superblock_key(target):
+                ambiguous.add(target.subject)
+    return {subject: target for subject, target in mounts.items() if subject not in ambiguous}
+
+
+def _join(faults: Iterable[Fault], mounts: Mapping[str, Target]) -> Iterator[Fault]:
+    """Yield one fault for each superblock and mistake, and one for each server where the text is the same.
+
+    It is a mount's that a file asks for, if there is one: no file asks for its binds. The host's own mounts
+    precede those of other mount namespaces, which have mount points that mean nothing here.
+    """
+
+    def precedence(fault: Fault) -> tuple[bool, bool]:
+        target = mounts.get(fault.subject)
+        return (False, False) if target is None else (target.foreign, target.request is None)
+
+    def by_superblock(fault: Fault, target: Target) -> object:
+        number[fault.subject] += 1  # a mount may have several faults of a rule
+        return superblock_key(target), number[fault.subject], fault.observed, fault.expected
+
+    def by_server(fault: Fault, target: Target) -> object:
+        return target.endpoint.host, replace(fault, subject="")
+
+    number = Counter[str]()
+
+    groups = [[fault] for fault in sorted(faults, key=precedence)]
+    for key in (by_superblock, by_server):
+        alike: dict[object, list[Fault]] = {}
+        for group in groups:
+            target = mounts.get(group[0].subject)
+            alike.setdefault(object() if target is None else key(group[0], target), []).extend(group)
+        groups = list(alike.values())
+    for chief, *more in groups:
+        others = dict.fromkeys(fault.subject for fault in more if fault.subject != chief.subject)
+        yield replace(chief, message=chief.message + name_others([mounts[subject] for subject in others]))
+
+
+def _place(finding: Finding) -> tuple[str | int, ...]:
+    """Return a finding's place in a report: a file's findings are in the order of its lines."""
+    file, _, line = finding.subject.rpartition(":")
+    # No number is too long to be compared as a text: a mount point may end with one.
+    place = (file, len(line), line) if line.isdecimal() else (finding.subject, 0, "")
+    return (*place, finding.severity.rank, finding.rule, finding.message)
+
+
 def _finding(rule: Rule, fault: Fault) -> Finding:
     return Finding(
         rule=rule.id,
         name=rule.name,
-        severity=rule.severity,
+        severity=fault.severity or rule.severity,
         subject=fault.subject,
         message=fault.message,
         observed=fault.observed,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from nfstuned.core.rules.nfs1_udev import SERVICE, contested_values, has_lost, lost_kbs, overtaken_rules
-from nfstuned.core.rules.rivals import fits_policy, other_writers, profile_of, wanted_kb
+from nfstuned.core.rules.rivals import fits_policy, is_recommended, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -20,6 +20,7 @@ from nfstuned.core.rules.rule import (
     name_others,
     rule,
     source_of,
+    superblock_key,
     unmask,
 )
 from nfstuned.core.samples.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of
@@ -39,15 +40,16 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
 
     Other rules report a value that another program wrote (NFS104, NFS107), and a value that is too low for
     want of a working udev rule (NFS105) or a readable file (NFS112). A distribution's default that equals
-    the kernel's is reported here.
+    the kernel's is reported here. It is advice where neither a vendor nor an administrator recommends the
+    profile's value.
     """
     page, first = facts.snapshot.page_kb, unmask(facts.system.daemon, SERVICE)
-    reported = {target.identity for contest in contested_values(facts) for target in contest.lost}
+    reported = {superblock_key(target) for contest in contested_values(facts) for target in contest.lost}
     renamed = [(early.kb, values) for early, _, values in overtaken_rules(facts)]
     lost = lost_kbs(facts)
-    for target, kb, others in _by_superblock(facts):
+    for target, kb in _known_read_aheads(facts):
         wanted = whole_pages(wanted_kb(target) or 0, page)
-        if not page <= kb < wanted or target.identity in reported:
+        if not page <= kb < wanted or superblock_key(target) in reported:
             continue
         if any(early and fits_policy(facts, target, early) and kb in values for early, values in renamed):
             continue
@@ -57,18 +59,19 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             target.subject,
             f"read-ahead is {kb} KiB and the profile {profile.name} asks for {wanted} KiB: "
-            f"sequential reads wait for the server again and again{_why_128(facts, kb)}{_everywhere(others)}",
+            f"sequential reads wait for the server again and again{_why_128(facts, kb)}",
             observed=f"{kb} KiB",
             expected=f"{wanted} KiB",
             remedy=f"sudo nfstuned apply, and {first}sudo systemctl enable --now {SERVICE} for later mounts",
             source=source_of(profile, "read_ahead_kb"),
+            severity=None if is_recommended(facts, profile) else ADVICE,
         )
 
 
 @rule("NFS102", "read-ahead-excessive", WARNING, needs=(LIVE,), source=Manual.PERFORMANCE)
 def excessive(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks with more read-ahead than their profile allows, or than every sensible value."""
-    for target, kb, others in _by_superblock(facts):
+    for target, kb in _known_read_aheads(facts):
         profile = profile_of(facts, target)
         most = profile.read_ahead_max_kb or MOST_KB
         if kb > most:
@@ -81,7 +84,7 @@ def excessive(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 target.subject,
                 f"read-ahead is {kb} KiB, more than the {most} KiB that {bound}: memory and "
-                f"bandwidth go to data that nobody asked for{why if in_bytes else ''}{_everywhere(others)}",
+                f"bandwidth go to data that nobody asked for{why if in_bytes else ''}",
                 observed=f"{kb} KiB",
                 expected=f"at most {most} KiB",
                 remedy=_write_remedy(target, wanted),
@@ -93,13 +96,13 @@ def excessive(facts: Facts) -> Iterator[Fault]:
 def below_page(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks without any read-ahead."""
     page = facts.snapshot.page_kb
-    for target, kb, others in _by_superblock(facts):
+    for target, kb in _known_read_aheads(facts):
         if kb < page:
             wanted = wanted_kb(target)
             yield Fault(
                 target.subject,
                 f"read-ahead is {kb} KiB, less than one page of {page} KiB: each READ fetches a single page, "
-                f"however large rsize is{_everywhere(others)}",
+                "however large rsize is",
                 observed=f"{kb} KiB",
                 expected=f"{wanted} KiB" if wanted else f"at least {KERNEL_KB} KiB",
                 remedy=_write_remedy(target, wanted or KERNEL_KB),
@@ -225,26 +228,6 @@ def _known_read_aheads(facts: Facts) -> list[tuple[Target, int]]:
         for target in facts.nfs
         if target.superblock is not None and target.superblock.read_ahead_kb is not None
     ]
-
-
-def _by_superblock(facts: Facts) -> list[tuple[Target, int, list[Target]]]:
-    """Return a mount of each superblock, its read-ahead in KiB, and the superblock's other mounts.
-
-    The mount is the first that a file asks for: no file asks for its binds. The host's own mounts precede
-    those of other mount namespaces: their mount points mean nothing here.
-    """
-    result = []
-    for mounts in by_superblock(facts.nfs):
-        chief = min(mounts, key=lambda target: (target.foreign, target.request is None))
-        kb = chief.superblock.read_ahead_kb if chief.superblock is not None else None
-        if kb is not None:
-            result.append((chief, kb, [target for target in mounts if target is not chief]))
-    return result
-
-
-def _everywhere(others: Sequence[Target]) -> str:
-    """Name the other mount points of a superblock."""
-    return f"; it is mounted at {some([target.point for target in others])} as well" if others else ""
 
 
 def _write_remedy(target: Target, kb: int) -> str:

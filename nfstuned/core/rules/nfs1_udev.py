@@ -218,20 +218,29 @@ def _masking_files(facts: Facts) -> Iterator[tuple[UdevFile, Sequence[str]]]:
 def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
     """Whether hiding the packaged file loses something.
 
-    A file with rules does harm where it is 99-nfs.rules or about read-aheads, unless it is a copy of the
-    hidden rule, which a mask's text recommends. nfstuned's own mask does where it hides 99-nfs.rules and an
+    A file with rules does harm where it is 99-nfs.rules or about read-aheads. It does none where it is a copy
+    of the hidden rule, which a mask's text recommends, or writes a value for every NFS mount in place of
+    99-nfs.rules and nfs.conf has no [nfsrahead]. nfstuned's own mask does where it hides 99-nfs.rules and an
     administrator has set [nfsrahead]. Any other file without a rule does where nfs.conf has [nfsrahead] and
     no nfstuned.service does the work. A file that could not be read is left alone.
     """
     if file.unread:
         return False
+    hides_nfs = _is_nfs_rules(file)
+    expected = hides_nfs and any(writer.section == NFSRAHEAD for writer in facts.writers)
     if parse_udev_rules(file.text).rules:
-        return not is_copy(file) and (_is_nfs_rules(file) or is_about_read_ahead(file.text))
+        replaces = hides_nfs and not expected and _writes_for_all(facts, file)
+        return not (is_copy(file) or replaces) and (hides_nfs or is_about_read_ahead(file.text))
     if is_mask(file.text):
-        return _is_nfs_rules(file) and set_by_administrator(facts.writers) is not None
+        return hides_nfs and set_by_administrator(facts.writers) is not None
     daemon = facts.system.daemon
-    expected = _is_nfs_rules(file) and any(writer.section == NFSRAHEAD for writer in facts.writers)
     return expected and not (daemon.enabled or daemon.active)
+
+
+def _writes_for_all(facts: Facts, file: UdevFile) -> bool:
+    """Whether a file has a rule that gives every NFS mount a value of its own."""
+    writers = file_writers([file])
+    return any(writer.kb is not None and reaches_all(facts.udev, writer) for writer in writers)
 
 
 def _unhide_remedy(file: UdevFile, hidden: str, *, image: bool) -> str:

@@ -24,8 +24,6 @@ from nfstuned.core.rules.rule import (
     KERNEL,
     WARNING,
     Manual,
-    by_superblock,
-    name_others,
     out_of_conf,
     place_to_change,
     rule,
@@ -155,7 +153,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     A live mount that asked for no size, or with an unknown request, has the server's limit, which no line
     changes: it is reported where another mount of the server has more.
     """
-    for target, others in _once_a_superblock(facts):
+    for target in facts.nfs:
         if not target.is_azure_files:
             continue
         asked, mounts = target.wanted.numbers(_SIZES), members(target, facts)
@@ -172,7 +170,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 target.subject,
                 f"{_listed(low)}: a request carries less than the {_AZURE_TRANSFER} bytes that Azure Files "
-                f"takes, so that the same data need more requests{name_others(others)}",
+                "takes, so that the same data need more requests",
                 observed=_listed(low),
                 expected=f"{_AZURE_TRANSFER}",
                 remedy=f"write rsize={_AZURE_TRANSFER},wsize={_AZURE_TRANSFER} into the options in "
@@ -205,7 +203,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
     """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
     kernel = facts.snapshot.kernel
-    for target, others in _once_a_superblock(facts):
+    for target in facts.nfs:
         place = AZURE_FILES if target.is_azure_files else target.endpoint.provider
         since = _RESVPORT_MENDED.get(place)
         if since is None or last_of(target.options, "resvport", "noresvport") == "noresvport":
@@ -216,8 +214,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
             yield Fault(
                 target.subject,
                 f"noresvport is missing, and kernels before {since[0]}.{since[1]} (this is {kernel.text}) "
-                "reconnect from the same port after the network failed, which can keep the share away"
-                f"{name_others(others)}",
+                "reconnect from the same port after the network failed, which can keep the share away",
                 observed="resvport",
                 expected="noresvport",
                 remedy=f"add noresvport to the options in {place_to_change(target)}",
@@ -232,7 +229,7 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
     It matters where an option sets the time, or where requests for attributes dominate. The kernel's default
     times are fine for most work.
     """
-    for target, others in _once_a_superblock(facts):
+    for target in facts.nfs:
         least = target.profile.actimeo_min
         times = cache_times(target.options)
         low = {name: seconds for name, seconds in times.items() if least is not None and seconds < least}
@@ -242,7 +239,7 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 target.subject,
                 f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
-                f"them again while a directory is still being read{load}{name_others(others)}",
+                f"them again while a directory is still being read{load}",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
                 remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it where other clients' "
@@ -271,16 +268,6 @@ def _attribute_load(target: Target, facts: Facts) -> str:
     if attributes < ATTRIBUTES_PER_S * seconds or attributes * 100 < ATTRIBUTES_PERCENT * every:
         return ""
     return f" ({attributes * 100 / every:.0f} % of its requests, {attributes / seconds:.0f} a second)"
-
-
-def _once_a_superblock(facts: Facts) -> Iterator[tuple[Target, list[Target]]]:
-    """Yield a mount of each superblock and its other mounts: all have the superblock's options.
-
-    The mount is the first that a file asks for.
-    """
-    for mounts in by_superblock(facts.nfs):
-        chief = next((target for target in mounts if target.request is not None), mounts[0])
-        yield chief, [target for target in mounts if target is not chief]
 
 
 def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
@@ -318,7 +305,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS312", "over-udp", WARNING, source=Manual.NFS)
 def over_udp(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts over UDP, which current kernels refuse."""
+    """Yield mounts over UDP: an error where the kernel refuses them."""
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
         if target.protocol != "udp":
@@ -338,6 +325,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             observed="udp",
             expected="tcp",
             remedy=f"write {tcp} instead of udp in the options in {place_to_change(target)}",
+            severity=ERROR if refused and kernel is not None else None,
         )
 
 

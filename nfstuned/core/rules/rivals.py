@@ -10,11 +10,12 @@ from fnmatch import fnmatchcase
 from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import is_loopback, split_source
+from nfstuned.core.rules.rule import source_of
 from nfstuned.core.udev.writers import in_force, is_default, is_nfsrahead, reaches_all
 from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import nfs_version
-from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
+from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS, EFS_UTILS, GENERIC, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.policy import Profile
 
 NFSRAHEAD_KB = 128
@@ -82,6 +83,16 @@ def wanted_kb(target: Target) -> int | None:
 def profile_of(facts: Facts, target: Target) -> Profile:
     """Return the profile that decided: of mounts that share a superblock, one mount's counts for all."""
     return facts.policy.profile(target.decision.profile) if target.decision else target.profile
+
+
+def is_recommended(facts: Facts, profile: Profile) -> bool:
+    """Whether a vendor or an administrator recommends a profile's read-ahead.
+
+    Nobody recommends the value of every other server, which profiles without a vendor's value have too. An
+    administrator's own value has no source.
+    """
+    generic, own = (source_of(each, "read_ahead_kb") for each in (facts.policy.profile(GENERIC), profile))
+    return not own or own != generic
 
 
 def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:

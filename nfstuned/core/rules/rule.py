@@ -75,9 +75,15 @@ def by_superblock(targets: Iterable[Target]) -> list[list[Target]]:
     """Return the mounts of each superblock; a mount that is only asked for stands alone."""
     sharing: dict[object, list[Target]] = {}
     for target in targets:
-        key = target.identity if target.superblock is None else target.superblock.key
-        sharing.setdefault(key, []).append(target)
+        sharing.setdefault(superblock_key(target), []).append(target)
     return list(sharing.values())
+
+
+def superblock_key(target: Target) -> object:
+    """Return the key of a mount's superblock: of SMB its device; of a mount only asked for its own."""
+    if target.superblock is not None:
+        return target.superblock.key
+    return target.identity if target.live is None else target.live.device
 
 
 def name_others(others: Sequence[Target]) -> str:

@@ -250,7 +250,7 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("SMB612", "secret-in-file", WARNING, source="mount.cifs(8)")
+@rule("SMB612", "secret-in-file", ERROR, source="mount.cifs(8)")
 def secret_in_file(facts: Facts) -> Iterator[Fault]:
     """Yield lines with a password or an account key, which everybody who reads the file has then."""
     places = dict.fromkeys(
@@ -273,7 +273,7 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("SMB613", "credentials-readable", WARNING, needs=(HOST,), source=Manual.SMB_MOUNTING)
+@rule("SMB613", "credentials-readable", ERROR, needs=(HOST,), source=Manual.SMB_MOUNTING)
 def readable_credentials(facts: Facts) -> Iterator[Fault]:
     """Yield files with a login that others than their owner may read, once a file."""
     lines: defaultdict[str, list[str]] = defaultdict(list)
