@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.mounts.smb import credentials
 from nfstuned.core.mounts.targets import is_missing, server_name, targets, unmounted_targets, with_proposal
-from nfstuned.core.policy.endpoint import as_address, is_loopback
+from nfstuned.core.policy.endpoint import as_address, is_loopback, split_source
 from nfstuned.errors import ParseError
 from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas, read_stalls
@@ -21,6 +21,7 @@ from nfstuned.model.system import Network, NfsUtils, System
 from nfstuned.parse.etc.requests import Intent, parse_fstab
 from nfstuned.parse.etc.settings import read_writers
 from nfstuned.parse.etc.units import unit_name
+from nfstuned.parse.fields import has_placeholder
 from nfstuned.parse.proc.cifs import (
     added_smb_operations,
     read_smb_mounts,
@@ -189,7 +190,8 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
         host = target.endpoint.host
         if target.elsewhere or (target.request is not None and target.request.wildcard):
             continue
-        if not host or is_loopback(host):
+        unknown = host.startswith("/") or has_placeholder(split_source(target.source)[0])
+        if not host or unknown or is_loopback(host):
             continue
         if as_address(name := server_name(target)) is None:
             names[name] = None

@@ -80,6 +80,19 @@ def _decoded(escapes: re.Match[str]) -> str:
     return codes.decode("utf-8", "surrogateescape")
 
 
+PLACEHOLDER = (
+    r"\{\{.*?\}\}|\$\{[^{}]*\}|\$\([^()]*\)|\$[A-Za-z_]\w*|<[^<>]+>|__[A-Za-z0-9]\w*?__|@[A-Za-z_]+@"
+    r"|\[[A-Z][A-Z0-9_]+\]"
+)
+"""The part of a template that another program replaces: {{ x }}, ${X}, $(x), $X, <x>, __X__, @X@, [X]."""
+_MARKS = ("{{", "$", "<", "__", "@", "[")
+
+
+def has_placeholder(text: str) -> bool:
+    """Return whether a template's placeholder is in the text."""
+    return any(mark in text for mark in _MARKS) and re.search(PLACEHOLDER, text) is not None
+
+
 def clean_path(path: str) -> str:
     """Return an absolute path without repeated slashes, `.` and `..`: it cannot leave the root."""
     return "/" + posixpath.normpath("/" + path).lstrip("/")

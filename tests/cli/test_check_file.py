@@ -82,6 +82,47 @@ def test_a_perfect_line_is_clean_on_every_machine(on: str, check: Callable[..., 
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "status", "ids"),
+    [
+        (
+            "{account}.file.core.windows.net:/{account}/s /n aznfs vers=4.1,nolock",
+            1,
+            ["NFS305", "NFS308", "NFS201"],
+        ),
+        ("{account}.file.core.{suffix}:/{account}/s /n aznfs vers=4.1,nofail,_netdev", 0, []),
+        (
+            "{account}.file.core.windows.net:/s /n nfs vers=3,nofail,_netdev,nconnect=4",
+            1,
+            ["NFS301", "NFS305"],
+        ),
+        ("fs-{id}.efs.{region}.amazonaws.com:/ /n nfs4 vers=4.1,nofail,_netdev", 1, ["NFS305"]),
+        ("{server}:/x /n nfs vers=4.1,nconnect={n},nofail,_netdev", 0, []),
+        ("{source} /n nfs vers=4.1,nofail,_netdev", 0, []),
+        ("//{server}/x /n nfs vers=4.1,nofail,_netdev", 1, ["NFS311"]),
+        ("[NAS]:/x /n nfs vers=4.1,nofail,_netdev", 0, []),
+        ("/dev/nfs / nfs defaults", 0, []),
+    ],
+)
+def test_a_line_with_placeholders_is_judged_by_the_rest(
+    line: str, status: int, ids: list[str], check: Callable[..., Run]
+) -> None:
+    for form in (r"${\1}", r"__\1__", r"<\1>", r"$\1", r"{{ \1 }}"):
+        text = re.sub(r"\{(\w+)\}", form, line)
+        run = check(f"{text} 0 0\n", "--kernel", "5.4.0", "--format", "json")
+        assert [finding["rule"] for finding in run.document["findings"]] == ids, text
+        assert run.status == (2 if "{{ " in text else status)
+
+
+def test_nobody_resolves_a_placeholder(host: MakeHost, tmp_path: Path) -> None:
+    file = tmp_path / "fstab.new"
+    file.write_text("${NAS}:/x /n nfs vers=4.1 0 0\n[NAS]:/x /m nfs 0 0\n/dev/nfs / nfs defaults 0 0\n")
+    world = Listener(Network())
+    run_check(Root(str(host("helper-gone").tree)), CheckOrder(fstab=str(file)), world)
+    asked: Questions = world.asked  # type: ignore[attr-defined]  # its own slot
+    assert (asked.names, asked.servers) == ((), ())
+
+
 def test_nothing_of_the_running_host_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "fstab.new").write_text(PERFECT + "aznfs.example:/x /mnt/x aznfs soft,vers=4.1 0 0\n")
     order = CheckOrder(fstab=str(tmp_path / "fstab.new"), offline=True)

@@ -128,6 +128,52 @@ def test_what_findmnt_takes_is_an_entry(line: str, options: str) -> None:
     assert parse_fstab(f"# new\r\n\r\n{line}\n") == (entry("s:/", "/m", options, 3),)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("nas:/x on /mnt/s type nfs4 (rw,relatime,vers=4.1,soft)", "output of mount(8)"),
+        ("//nas/x on /mnt/a b type cifs (rw,vers=3.1.1)", "output of mount(8)"),
+        ("26 27 0:46 / /mnt rw,relatime shared:1 - nfs4 nas:/x rw,vers=4.1", "mountinfo"),
+        ("/mnt nas:/x nfs4 rw,relatime,vers=4.1", "output of findmnt or df"),
+        ("nas:/x 1.0T 5.1G 1T 1% /mnt", "output of findmnt or df"),
+        ("device nas:/x mounted on /mnt with fstype nfs4 statvers=1.1", "mountstats"),
+        ("sudo mount -t nfs -o vers=4.1 nas:/x /mnt", "a command"),
+        ("pcs resource create share Filesystem device=nas:/x directory=/mnt fstype=nfs", "a command"),
+        ("[Mount]\nWhat=nas:/x\nWhere=/mnt\nType=nfs\nOptions=vers=4.1", "a unit of systemd"),
+        ("/mnt/x -rw,hard nas:/x\ndata -fstype=nfs4 nas:/data", "a map of the automounter"),
+        ("/srv 10.0.0.0/8(rw,no_root_squash)", "a line of exports(5)"),
+        ('fileSystems."/mnt" = { device = "nas:/x"; fsType = "nfs"; };', "Nix"),
+        ('fileSystems."/mnt" = {\n  device = "nas:/x";\n  options = [ "nfsvers=4.2" ];\n};', "Nix"),
+        ('resource "aws_efs" "a" {\n  dns = "nas:/x"\n}', "HCL"),
+        ("- hosts: all\n  tasks:\n  - mount:\n      src: nas:/x\n      fstype: nfs", "YAML or JSON"),
+        ("{%- for m in mounts %}\n{% endfor %}", "a statement of a template"),
+    ],
+)
+def test_text_that_is_no_fstab_is_named_once_with_its_command(text: str, kind: str) -> None:
+    before, error = shown(parse_fstab(f"s:/ /m nfs rw\n{text}\n"))
+    assert before == entry("s:/", "/m", "rw")
+    assert str(error).startswith(f"{FSTAB}:2: {kind}")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nas:/x mnt nfs rw 0 0", "the mount point is no path: 'mnt'"),
+        ("${NAS}:/x /mnt ${TYPE} rw 0 0", "the type is a placeholder, '${TYPE}'"),
+        ("${NAS}:/x /mnt nfs hard,{{ opts }} 0 0", "the options have the placeholder '{{ opts }}'"),
+    ],
+)
+def test_a_line_that_a_placeholder_or_a_word_hides_is_an_error(line: str, message: str) -> None:
+    (error,) = shown(parse_fstab(line))
+    assert str(error).startswith(f"{FSTAB}:1: {message}")
+
+
+def test_placeholders_with_blanks_are_one_field_and_mount_would_split_them() -> None:
+    request, error = shown(parse_fstab("{{ nas }}:/{{ x }} <the point> nfs vers={{ v }},rw {{ d }} 0\n"))
+    assert request == entry("{{ nas }}:/{{ x }}", "<the point>", "vers={{ v }},rw")
+    assert "splits the placeholder in '{{ nas }}:/{{ x }}' at its blanks" in str(error)
+
+
 # fprintf_utab_fs of libmount's tab_update.c; newer versions start with ID= and know UNIQID=
 NFS = "ID=61 SRC=sa1:/a TARGET=/mnt/2 ROOT=/ ATTRS=vers=4.1,nconnect=8,addr=10.10.10.10 UNIQID=9"
 ESCAPED = r"SRC=s:/a\040b TARGET=/mnt/with\040space ROOT=/ ATTRS=addr=fd00::10 OPTS=_netdev"

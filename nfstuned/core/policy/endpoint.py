@@ -16,6 +16,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import GENERIC, Endpoint, Superblock, Tunnel
 from nfstuned.model.policy import Provider
+from nfstuned.parse.fields import PLACEHOLDER, has_placeholder
 
 
 class AddressKind(str, Enum):
@@ -81,6 +82,8 @@ def same(left: str, right: str) -> bool:
 
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
+_PARTS = ("fs-0", "x00")
+"""Stand-ins for a template's placeholders in a server's name: the rest shows the provider."""
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
@@ -101,12 +104,12 @@ def as_address(text: str) -> Address | None:
 
 
 def split_source(source: str) -> tuple[str, str]:
-    """Return the host and the export of `host:/export`; an IPv6 host loses its brackets.
+    """Return the host and the export of `host:/export`; an IPv6 host loses its brackets, not so `[HOST]`.
 
     Of a list of replicas the first counts, as for the kernel (nfs_parse_source in fs/nfs/fs_context.c).
     `//host/share` of SMB is a host and "/share", with slashes or backslashes (smb3_parse_devname).
     """
-    if source.startswith("["):
+    if source.startswith("[") and not has_placeholder(source):
         host, _, export = source[1:].partition("]:")
         return host, export
     if source.startswith(("//", "\\\\")):
@@ -262,7 +265,9 @@ class Providers:
         return Endpoint(plain(host), address, port, provider)
 
     def _recognise(self, name: str) -> str:
-        return next((provider for provider, pattern in self._names if pattern.fullmatch(name)), GENERIC)
+        names = [re.sub(PLACEHOLDER, part, name) for part in _PARTS] if has_placeholder(name) else [name]
+        found = (provider for provider, pattern in self._names if any(map(pattern.fullmatch, names)))
+        return next(found, GENERIC)
 
     def _by_port(self, place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
         """Return the server of a mount by name that shows this host's own address.

@@ -30,7 +30,7 @@ from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_
 from nfstuned.model.mounts import AZURE_FILES, GENERIC, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.fields import MASK, holds_secret, quoted
+from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
 
 NFS_MANUAL = "nfs(5)"
 _BACKGROUND = ("nfs", "nfs4")
@@ -44,6 +44,7 @@ _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
 _ONE_VERSION_SINCE = (2, 5, 3)
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
+_ROOT_OVER_NFS = "/dev/nfs"
 _FREE = ("x-", "X-", "smackfs", "verity.")
 
 
@@ -282,7 +283,8 @@ def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool
         if name == "nconnect" and more_connections:
             continue
         # The values that an automounter makes of `&` and of quotes are not known here.
-        takes = "" if value and ('"' in value or (request.wildcard and "&" in value)) else judge(name, value)
+        unknown = value and ('"' in value or (request.wildcard and "&" in value) or has_placeholder(value))
+        takes = "" if unknown else judge(name, value)
         if takes:
             yield _Misused(name, value, takes)
 
@@ -326,9 +328,12 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
     """Return why the type of a line cannot mount its source, the form that it can mount, and a remedy.
 
     mount.cifs wants //HOST/SHARE (parse_unc in mount.cifs.c), mount.nfs HOST:/PATH, or an nfs:// URL
-    (nfs_parse_devname in utils/mount/parse_dev.c). automount(8) makes its maps' sources complete.
+    (nfs_parse_devname in utils/mount/parse_dev.c). automount(8) makes its maps' sources complete. /dev/nfs is
+    the root that the kernel or the initrd has mounted.
     """
     source, fstype = request.source, request.fstype
+    if source == _ROOT_OVER_NFS or (has_placeholder(source) and not re.search(r"//|\\\\|:/", source)):
+        return None
     of_smb = source.startswith(("//", "\\\\"))
     if fstype in SMB_TYPES:
         if of_smb and any(source[2:].strip("/\\").partition(mark)[2] for mark in "/\\"):
@@ -381,6 +386,7 @@ def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
         request.fstype in SMB_TYPES
         or provider_by_name(facts.policy, host) != AZURE_FILES
         or "&" in request.source
+        or has_placeholder(request.source)
     ):
         return None
     account = plain(host).partition(".")[0].removesuffix("-secondary")

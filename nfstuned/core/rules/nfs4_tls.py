@@ -32,6 +32,7 @@ from nfstuned.model.kernel import nfs_version, parse_options
 from nfstuned.model.mounts import AZNFS, AZURE_FILES, Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders, unit_name
+from nfstuned.parse.fields import has_placeholder
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"
@@ -162,7 +163,8 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
         fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
         # The effect of an override on the public cloud's zones and previews is not known.
         special = suffix == _PUBLIC_CLOUD and not host.endswith(f".file.core.{_PUBLIC_CLOUD}")
-        if fits or special or as_address(host) is not None:
+        unknown = not suffix and has_placeholder(host)
+        if fits or special or unknown or as_address(host) is not None:
             continue
         wanted = suffix or _PUBLIC_CLOUD
         logins = any(known.scope == LOGINS for known in facts.system.tls.overrides)

@@ -14,13 +14,39 @@ from dataclasses import dataclass, field
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import FSTAB, NFS_TYPES, SMB_TYPES, UTAB, Misnamed, Request, Setting, UnreadMap
-from nfstuned.parse.fields import quoted, unmangle
+from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, unmangle
 
 TYPES = frozenset((*NFS_TYPES, *SMB_TYPES))
 _LEAST, _NUMBERS = 3, 4
 """How many fields an entry has at least, and where its numbers begin."""
 _OPTIONS = re.compile(r"(?:.*,)?(?:defaults|r[ow]|_netdev|nofail|noauto|hard|soft|[a-z0-9_.-]+=.*)(?:,.*)?")
 """Words that are options and no type: they stand behind it."""
+_FIELD = rf"(?:{PLACEHOLDER}|[^ \t])+"
+_RENDER = "render the template, and check the result"
+_POINTS = ("none", "swap", "-")
+_LIVE = "nfstuned check judges the live mounts of a host itself"
+_AS_LINE = "write SOURCE POINT TYPE OPTIONS 0 0 as a line of fstab"
+_FOREIGN = {
+    f"output of mount(8), not an entry: {_LIVE}": r"\S.* on /.* type \S+ \(",
+    f"mountinfo, not an entry: {_LIVE}": r"[0-9]+ [0-9]+ [0-9]+:[0-9]+ /",
+    f"output of findmnt or df, not an entry: {_LIVE}": r"/\S* \S+:/\S* nfs4? |\S+:/\S* [0-9.]+[KMGTP]? ",
+    "mountstats, not an entry: nfstuned top --file FILE shows it": r"device \S.* (?:mounted on|with fstype) ",
+    f"a command, not an entry: {_AS_LINE}": r"(?:[$>] )?(?:sudo )?(?:mount(?:\.\w+)?|pcs|crm|docker) ",
+    "a unit of systemd, not an entry: nfstuned check judges the units of a host, with --root an image's": (
+        r"\[(?:Unit|Mount|Automount|Install)\]$|(?:What|Where|Type|Options|Description|After|WantedBy)="
+    ),
+    "a map of the automounter, not an entry: nfstuned check judges the maps that auto.master names": (
+        r"\S+ -\S+ \S*:/"
+    ),
+    "a line of exports(5), the server's file: nfstuned judges clients": r"/\S* \S+\(",
+    "Nix, not an entry: nfstuned check --root DIR judges the fstab that NixOS makes of it": (
+        r"fileSystems\b|[\w.\"/-]+ = .*(?:;|\{)$|\};$"
+    ),
+    f"HCL, not an entry: {_AS_LINE}": r"[\w-]+ = [\"\[]|[a-z]+(?: \"[^\"]*\")+ \{",
+    f"YAML or JSON, not an entry: {_AS_LINE}": r"(?:- )?[\w\".-]+:(?: |$)|- \S|[{}\[\]]+[,;]?$",
+    f"a statement of a template, not an entry: {_RENDER}": r"\{[%#]|\{\{",
+}
+"""By the message about a text that is no fstab, and its remedy: a pattern of its lines."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
@@ -29,12 +55,18 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
 
     As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines
     can end with CR and LF, and fields behind the sixth do not count. A line without a type is an
-    error, because it could be anything; a line of another type is passed over, whatever is wrong with it.
+    error, because it could be anything; a line of another type is passed over, whatever is wrong with it. Of
+    text that is no fstab the first line is an error. A line with placeholders is judged as it stands.
     """
     entries: list[Request | ParseError] = []
+    kinds: set[str] = set()
     for position, line in enumerate(text.split("\n"), 1):
-        fields = [field for field in re.split(r"[ \t]+", line.removesuffix("\r")) if field]
+        fields = re.findall(_FIELD, line.removesuffix("\r"))
         problem = None if not fields or fields[0].startswith("#") else _problem(fields)
+        if problem and kinds and (problem in kinds or fields[0][0] in "})]"):
+            continue
+        if problem in _FOREIGN:
+            kinds.add(problem)
         if problem:
             entries.append(ParseError(file, position, problem))
         if problem != "":
@@ -43,6 +75,10 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         fstype = mounted_type(named, source)
         other = named if named != fstype else None
         entries.append(Request(source, point, options, file, position, fstype=fstype, named=other))
+        split = next((field for field in fields if re.search(r"[ \t]", field)), "")
+        if split:
+            message = f"mount(8) splits the placeholder in {quoted(split)} at its blanks: {_RENDER}"
+            entries.append(ParseError(file, position, message))
     return tuple(entries)
 
 
@@ -62,20 +98,53 @@ def mounted_type(named: str, source: str) -> str:
 
 def _problem(fields: list[str]) -> str | None:
     """Return the reason why mount(8) takes no such entry, "" where it does; None for another type's entry."""
-    if "\0" in "".join(fields):
+    line = " ".join(fields)
+    if "\0" in line:
         return "a byte that is 0, which mount(8) takes for the line's end"
+    foreign = _foreign(fields, line)
+    if foreign:
+        return foreign
     if len(fields) < _LEAST:
         return f"no {_NAMES[len(fields)]} after {quoted(fields[-1])}"
     source, named = unmangle(fields[0]), unmangle(fields[2])
     options = _OPTIONS.fullmatch(named)
+    if has_placeholder(named):
+        return f"the type is a placeholder, {quoted(named)}: {_RENDER}"
     if mounted_type(named, source) not in TYPES and not (options and mounted_type("", source)):
         return None
     if options:
         return f"options in the place of the type: {quoted(fields[2])}"
+    return _problem_of_rest(fields, line)
+
+
+def _problem_of_rest(fields: list[str], line: str) -> str:
+    """Return the reason why mount(8) does not take what follows the type, "" where it does."""
+    whole = [
+        name for name, _ in parse_options("".join(fields[_LEAST:_NUMBERS])).pairs if has_placeholder(name)
+    ]
+    if whole:
+        return (
+            f"the options have the placeholder {quoted(whole[0])}, so that the line is not judged: {_RENDER}"
+        )
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
-        if not re.fullmatch(r"[+-]?[0-9]+", token):
-            return f"{name} is not a number: {quoted(token, ' '.join(fields[:_NUMBERS]))}"
+        if not re.fullmatch(r"[+-]?[0-9]+", token) and not has_placeholder(token):
+            return f"{name} is not a number: {quoted(token, line)}"
     return ""
+
+
+def _foreign(fields: list[str], line: str) -> str:
+    """Return the kind of text that a line comes from and the command for it; "" where it may be an entry.
+
+    The mount point of an entry is a path, or the word of one that is not mounted at any.
+    """
+    point = fields[1] if len(fields) > 1 else ""
+    if point.startswith("/") or point in _POINTS or (point and has_placeholder(point)):
+        return ""
+    kind = next((kind for kind, pattern in _FOREIGN.items() if re.match(pattern, line)), "")
+    if kind:
+        return kind
+    types = TYPES.intersection(fields[2:3])
+    return f"the mount point is no path: {quoted(point, line)}" if types else ""
 
 
 _NFS = ("addr", "vers")
