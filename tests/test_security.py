@@ -20,12 +20,12 @@ from nfstuned.host.network.reach import reach
 from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved
 from nfstuned.host.telemetry.history import LONGEST, from_files
-from nfstuned.parse.config import parse_toml
 from nfstuned.parse.etc.certificate import parse_certificates
 from nfstuned.parse.etc.cloud import parse_cloud
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
 from nfstuned.parse.fields import parse_number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
+from nfstuned.parse.toml import parse_toml
 from nfstuned.parse.udev_rules import parse_udev_rules
 from nfstuned.view.metrics import findings_lines
 from tests.host.servers import silent_port
@@ -170,7 +170,7 @@ REACHED: dict[str, Reached] = {
     "a text file of the host or of an image": large(
         LARGEST, lambda path: Root(str(path.parent)).read(path.name)
     ),
-    "a proposed file, `check --fstab FILE` or `-`": large(LARGEST, lambda path: read_proposal(str(path))),
+    "a proposed file, `FILE` or `-`": large(LARGEST, lambda path: read_proposal(str(path))),
     "the links on a path in an image": links,
     "a number in a kernel's file": lambda _: refused(lambda: parse_number("x", str(2**64))),
     "damaged lines of a mount in mountstats": lambda _: str(

@@ -6,8 +6,10 @@ import sys
 
 import click
 
-from nfstuned.cli.terminal import Commands, format_option, usable_policy
-from nfstuned.host.root import Root
+from nfstuned.cli.terminal import Commands, format_option, note, usable_policy
+from nfstuned.errors import ConfigError
+from nfstuned.host.root import STDIN, Root, read_proposal
+from nfstuned.model.policy import Policy
 from nfstuned.view.policy import policy_document, policy_text
 from nfstuned.view.words import to_json
 
@@ -46,27 +48,47 @@ def config_show(root: Root, form: str) -> int:
 
 
 @config.command("check")
+@click.argument("file", required=False, type=click.Path(), metavar="[FILE|-]")
 @click.pass_obj
-def config_check(root: Root) -> int:
+def config_check(root: Root, file: str | None) -> int:
     """Validate the configuration files.
 
     They are /etc/nfstuned/nfstuned.toml and /etc/nfstuned/conf.d/*.toml. Run this before
-    `systemctl reload nfstuned`. Each problem is one line on stderr: file, key, value and the allowed values.
+    `systemctl reload nfstuned`. With FILE, which need not be installed, only FILE is judged, without the
+    profiles and workloads of other files; - is stdin. Each problem is one line on stderr: file, line, key,
+    value and the allowed values.
 
     \b
     Examples:
       nfstuned config check && sudo systemctl reload nfstuned
+      nfstuned config check nfstuned.toml.new
+      nfstuned config check - < 50-site.toml
 
     \b
     Exit status:
       0  valid, or there is no configuration
-      2  invalid
+      2  invalid, or FILE could not be read
     """
-    policy = usable_policy(root)
+    policy = usable_policy(root) if file is None else _policy_of_file(file)
     if policy is None:
         return INVALID
     sys.stdout.write(f"valid: {', '.join(policy.files) or 'no configuration file, built-in profiles only'}\n")
     return VALID
+
+
+def _policy_of_file(file: str) -> Policy | None:
+    """Return the policy of a file alone; None where it is invalid, with its problems on stderr."""
+    from nfstuned.host.policy import validated  # noqa: PLC0415 - pydantic is slow to load
+
+    name = "standard input" if file == STDIN else file
+    try:
+        return validated([(name, read_proposal(file))])
+    except OSError as error:
+        note(f"{name}: cannot be read: {error.strerror}")
+    except ConfigError as error:
+        for problem in error.problems:
+            note(problem)
+    return None
 
 
 @config.command("schema")

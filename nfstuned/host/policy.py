@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
 
 from nfstuned.errors import ConfigError
 from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, builtin_policy, find_files
@@ -39,8 +40,6 @@ def builtin_tables() -> tuple[tuple[str, str], ...]:
 
 def load_policy(root: Root) -> Policy:
     """Return the validated policy of the files below `root`; raises ConfigError as `read_configuration`."""
-    from nfstuned.parse.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
-
     problems: list[str] = []
     names: tuple[str, ...] = ()
     try:
@@ -49,23 +48,32 @@ def load_policy(root: Root) -> Policy:
         problems.extend(error.problems)
     texts: list[tuple[str, str]] = []
     for name in names:
-        path, text = root.path(name), ""
         try:
-            text = root.read(name)
+            texts.append((root.path(name), root.read(name)))
+        except OSError as error:  # noqa: PERF203 - a handful
+            problems.append(f"{root.path(name)}: cannot be read: {error.strerror}")
+    return validated(texts, problems)
+
+
+def validated(texts: Iterable[tuple[str, str]], problems: Sequence[str] = ()) -> Policy:
+    """Return the policy of files' names and texts; raises ConfigError with `problems` and theirs."""
+    from nfstuned.parse.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
+
+    bad, good = [*problems], list[tuple[str, str]]()
+    for path, text in texts:
+        try:
             text.encode("utf-8")
-        except OSError as error:
-            problems.append(f"{path}: cannot be read: {error.strerror}")
-        except UnicodeEncodeError as error:
+        except UnicodeEncodeError as error:  # noqa: PERF203 - a handful
             line = text.count("\n", 0, error.start) + 1
-            problems.append(f"{path}:{line}: not UTF-8, which TOML is written in")
+            bad.append(f"{path}:{line}: not UTF-8, which TOML is written in")
         else:
-            texts.append((path, text))
+            good.append((path, text))
     try:
-        policy = parse_config(builtin_tables(), texts)
+        policy = parse_config(builtin_tables(), good)
     except ConfigError as error:
-        problems.extend(error.problems)
-    if problems:
-        raise ConfigError(tuple(problems))
+        raise ConfigError((*bad, *error.problems)) from None
+    if bad:
+        raise ConfigError(tuple(bad))
     return policy
 
 

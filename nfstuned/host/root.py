@@ -384,7 +384,7 @@ def read_proposal(name: str) -> str:
         with open(name, "rb") as file:
             data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise OSError(errno.EFBIG, f"more than {LARGEST / 1e6:g} MB, which is no fstab")
+        raise OSError(errno.EFBIG, f"more than {LARGEST / 1e6:g} MB, too long to judge")
     return data.decode("utf-8", "surrogateescape")
 
 

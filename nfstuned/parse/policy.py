@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, get_args
 
@@ -26,7 +27,8 @@ from nfstuned.model.policy import (
     Source,
     Workload,
 )
-from nfstuned.parse.config import BuiltinFile, ConfigFile, Document, Path, PolicyTable, parse_toml, suggestion
+from nfstuned.parse.config import BuiltinFile, ConfigFile, PolicyTable
+from nfstuned.parse.toml import Document, Path, parse_toml, suggestion
 
 NamedText = tuple[str, str]
 """A file's name and its content."""
@@ -129,7 +131,7 @@ class _File:
     def read(cls, name: str, text: str, model: type[ConfigFile], problems: list[str]) -> _File:
         """Return a file with its valid tables; the problems of the others go to `problems`."""
         try:
-            document = parse_toml(name, text)
+            document = parse_toml(name, text, partial(_allowed_at, model))
         except ConfigError as error:
             problems.extend(error.problems)
             return cls(Document(name, {}, ""), model())
@@ -188,11 +190,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, An
     if path[-1] == "[key]":
         allowed = f"allowed in a {path[0]}'s name: letters, digits, _ and -"
         return document.problem(path[:-1], value, allowed)
-    fields = path[:1] + path[2:] if path[0] in _NAMED else path
-    names = [part for part in fields if isinstance(part, str)]
-    for name in names[:-1]:
-        inner = model.model_fields[name].annotation
-        model = (get_args(inner) or (inner,))[-1]
+    names, model = _table_of(model, path)
     if detail["type"] == "extra_forbidden":
         known = sorted(model.model_fields)
         unknown = f"unknown key; {suggestion(names[-1], known)}allowed: {', '.join(known)}"
@@ -205,6 +203,28 @@ def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, An
         error = detail["ctx"]["error"] if detail["type"] == "value_error" else ""
         allowed = str(error) or _allowed(model, names[-1])
     return document.problem(path, value, allowed)
+
+
+def _table_of(model: type[BaseModel], path: Path) -> tuple[list[str], type[BaseModel]]:
+    """Return the names of a path without those of profiles and entries, and the table of the last name.
+
+    Raises KeyError where the tables have no such key.
+    """
+    fields = path[:1] + path[2:] if path[0] in _NAMED else path
+    names = [part for part in fields if isinstance(part, str)]
+    for name in names[:-1]:
+        inner = model.model_fields[name].annotation
+        model = (get_args(inner) or (inner,))[-1]
+    return names, model
+
+
+def _allowed_at(model: type[BaseModel], path: Path) -> str:
+    """Return the allowed values of the key at a path in words; "" where no key or a table is there."""
+    try:
+        names, model = _table_of(model, path)
+        return _allowed(model, names[-1]) if model.model_fields[names[-1]].description else ""
+    except (KeyError, AttributeError):
+        return ""
 
 
 def _allowed(model: type[BaseModel], key: str) -> str:

@@ -27,7 +27,7 @@ from nfstuned.core.samples.top import parse_keys
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import AutoMap, MapEntry
-from nfstuned.parse import config, fields
+from nfstuned.parse import fields, toml
 from nfstuned.parse.etc import autofs, automaps, certificate, requests, settings, units
 from nfstuned.parse.proc import mountstats
 from nfstuned.parse.samples import parse_line
@@ -71,7 +71,7 @@ SPECIAL: dict[str, Reader] = {
     "certificate": lambda text: certificate.parse_certificates("-----BEGIN CERTIFICATE-----\n" + text, "f"),
     "unit": unit,
     "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),
-    "nfstuned.toml": partial(config.parse_toml, "f"),
+    "nfstuned.toml": partial(toml.parse_toml, "f"),
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
     "mountstats, saved": as_bytes(mountstats.kernel_text),
     "sample": lambda text: parse_line(text.encode("utf-8", "surrogateescape"), "f", 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 from nfstuned.parse.config import schema
 from tests.cli.conftest import Host, MakeHost
+from tests.tree import put
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -87,6 +89,42 @@ def test_check_accepts_no_configuration_and_names_each_problem_on_a_line_of_stde
     assert (run.status, run.out, run.err.count("\n")) == (2, "", 2)
     assert "deamon" in run.err
     assert "maybe" in run.err
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (SITE, 0, "valid: new.toml\n"),
+        (
+            '[nconnect]\nmode = "maybe"\n',
+            2,
+            'new.toml:2: nconnect.mode: "maybe": allowed: "advise" or "persist"\n',
+        ),
+        ('[[policy]]\nmatch = {}\nprofile = "installed"\n', 2, "unknown profile; "),
+        (b"# \xff", 2, "new.toml:1: not UTF-8, which TOML is written in\n"),
+        (None, 2, "new.toml: cannot be read: No such file or directory\n"),
+    ],
+)
+def test_check_of_a_file_judges_it_alone(
+    row: tuple[str | bytes | None, int, str], host: MakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (text, status, out), here = row, host("no-nfs")
+    here.configure("[profile.installed]\nread_ahead_kb = broken\n")
+    monkeypatch.chdir(here.tree)
+    if text is not None:
+        put(here.tree / "new.toml", text)
+    run = here.run("config", "check", "new.toml")
+    assert (run.status, run.out if status else run.err) == (status, "")
+    assert out in run.err + run.out
+
+
+def test_check_takes_a_configuration_from_stdin(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = host("no-nfs")
+    for text, status in ((SITE, 0), ("[deamon]\n", 2)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        run = here.run("config", "check", "-")
+        assert run.status == status
+        assert (run.err or run.out).startswith("standard input:1: deamon" if status else "valid: ")
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
