@@ -7,36 +7,25 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import click
 
-from nfstuned.cli.terminal import note, terminal_width
+from nfstuned.cli.terminal import format_option, note, terminal_width
 from nfstuned.core.samples.rates import make_look
-from nfstuned.core.samples.top import (
-    SORTS,
-    Frame,
-    List,
-    Saved,
-    TopState,
-    arrange,
-    frame,
-    frame_between,
-    frame_since_mounted,
-    parse_keys,
-    press,
-)
-from nfstuned.errors import ParseError
+from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved, saved_to_json
+from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arrange, frame, parse_keys, press
 from nfstuned.host.observe import observe_stanzas, observe_superblocks, read_stalls
 from nfstuned.host.root import STDIN, Root, read_saved
 from nfstuned.host.tty import ENDS, Tty
-from nfstuned.model.kernel import MountStats, Stanza
+from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Look
-from nfstuned.parse.proc.mountstats import is_mountstats, kernel_text, parse_mountstats, parse_stanzas
+from nfstuned.parse.proc.mountstats import is_mountstats
 from nfstuned.view.top import Size, Style, plain_lines, screen
-from nfstuned.view.words import printable
+from nfstuned.view.words import to_json
 
 FIRST_S = 1.0
 """On a screen the first rates come after this at the latest: nobody wants to wait ten seconds for them."""
@@ -61,6 +50,7 @@ class TopOrder:
     count: int | None
     files: tuple[str, ...] = ()
     """One or two saved copies of mountstats, the earlier first."""
+    form: str = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,47 +98,38 @@ def show_top(root: Root, order: TopOrder, clock: Clock | None = None) -> int:
 
 
 def show_saved(order: TopOrder) -> int:
-    """Print the rates in one or two saved copies of mountstats."""
+    """Print the rates in saved copies of mountstats: from each to the next, or of a single one."""
     try:
-        copies = [_read_copy(name) for name in order.files]
-        first, *others = (copy for copy, _ in copies)
-        shown = frame_between(first, others[0]) if others else frame_since_mounted(first)
+        read = [_read_copies(name) for name in order.files]
+        copies = [copy for found, _ in read for copy in found]
+        frames = [frame_between(*pair) for pair in pairwise(copies)] or [frame_since_mounted(copies[0])]
     except OSError as error:
         note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
         return UNREADABLE
     except ValueError as error:
         note(str(error))
         return UNREADABLE
-    problems = [problem for _, of_copy in copies for problem in of_copy]
+    problems = [problem for _, of_file in read for problem in of_file]
     for problem in problems[:MOST_PROBLEMS]:
         note(problem)
-    width = terminal_width() if sys.stdout.isatty() else None
-    for line in plain_lines(shown, TopState(sort=order.sort), width):
-        sys.stdout.write(f"{line}\n")
+    if order.form == "json":
+        sys.stdout.write(f"{to_json(saved_to_json(frames, problems))}\n")
+    else:
+        width = terminal_width() if sys.stdout.isatty() else None
+        blocks = ("\n".join(plain_lines(shown, TopState(sort=order.sort), width)) for shown in frames)
+        sys.stdout.write("\n\n".join(blocks) + "\n")
     return DAMAGED if problems else DONE
 
 
-def _read_copy(name: str) -> tuple[Saved, list[str]]:
-    """Return a saved copy, and its faults. Raises OSError, ValueError."""
+def _read_copies(name: str) -> tuple[tuple[Saved, ...], list[str]]:
+    """Return the copies in a file, and its faults. Raises OSError, ValueError."""
     shown = "standard input" if name == STDIN else name
     data = read_saved(name).removeprefix(codecs.BOM_UTF8)
     if not is_mountstats(data):
         if data.lstrip().startswith(b"{"):
             raise ValueError(f"{shown}: has lines of JSON, no mountstats: nfstuned samples --file {name}")
         raise ValueError(f"{shown}: is no mountstats; to save one: cat /proc/self/mountstats > FILE")
-    parsed, stanzas = parse_mountstats(data, shown), parse_stanzas([data])
-    problems = _problems(shown, parsed, stanzas)
-    if problems or any(stanza.operations is None for stanza in stanzas):
-        data = kernel_text(data)
-        parsed, stanzas = parse_mountstats(data, shown), parse_stanzas([data])
-        problems = _problems(shown, parsed, stanzas)
-    return Saved.of(shown, stanzas, (item for item in parsed if isinstance(item, MountStats))), problems
-
-
-def _problems(name: str, parsed: Iterable[object], stanzas: Iterable[Stanza]) -> list[str]:
-    problems = [str(item) for item in parsed if isinstance(item, ParseError)]
-    cut_off = (printable(stanza.point) for stanza in stanzas if not stanza.whole)
-    return [*problems, *(f"{name}: its stanza of {point} is cut off or damaged" for point in cut_off)]
+    return parse_saved(shown, data)
 
 
 def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:
@@ -261,10 +242,9 @@ class Seconds(click.FloatRange):
     help="Show a saved /proc/self/mountstats: since each mount was made or, with a second, from one to the "
     "other; - is stdin.",
 )
+@format_option()
 @click.pass_obj
-def top_command(
-    root: Root, /, *, interval_s: float, sort: str, count: int | None, files: tuple[str, ...]
-) -> int:
+def top_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - TopOrder has the types
     """Show what each mount delivers, now.
 
     A line is one superblock, which several mounts can share: the bytes that programs read and wrote, the
@@ -273,8 +253,9 @@ def top_command(
     not run. No mount is touched, so that a dead server cannot hang this.
 
     Where the output is no terminal, and with --count, it prints a block of text for each interval, with the
-    superblocks that were in use. With --file it prints one, of any host. The file names no superblocks:
-    mounts of the same age are taken for one where source and options, or all counters, are the same.
+    superblocks that were in use. With --file it prints one, of any host, and each one's operations below;
+    a dash is a figure without its lines in the file. The file names no superblocks: mounts of the same age
+    are taken for one where source and options, or options and operations, are the same.
 
     \b
     Examples:
@@ -283,21 +264,24 @@ def top_command(
       nfstuned top --count 1
       nfstuned top --interval 60 >> throughput.txt
       nfstuned top --file before --file after
+      nfstuned top --file mountstats --format json | jq '.frames[].superblocks[].ops'
 
     \b
     Exit status:
       0  ended by q, or after --count blocks
-      1  shown, but without mounts of a FILE that are damaged; stderr names them
+      1  shown, but without lines of a FILE that are damaged; stderr names them
       2  wrong usage, a FILE that cannot be read, or the reader of the output has gone
       130 (Ctrl-C) or 128 and the number of another signal, which ended it
     """
-    order = TopOrder(interval_s, sort, count, files)
-    if not files:
+    order = TopOrder(**options)
+    if not order.files:
+        if order.form == "json":
+            raise click.UsageError("--format json is of a FILE: nfstuned samples has this host's samples")
         return show_top(root, order)
-    if len(files) > MOST_FILES:
+    if len(order.files) > MOST_FILES:
         raise click.UsageError(f"--file can be given {MOST_FILES} times: the earlier copy, then the later")
-    if files.count(STDIN) > 1:
+    if order.files.count(STDIN) > 1:
         raise click.UsageError("only one FILE can be the standard input")
-    if count is not None:
+    if order.count is not None:
         raise click.UsageError("--count is of this host's mounts: a saved mountstats has one block")
     return show_saved(order)

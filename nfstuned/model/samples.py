@@ -202,7 +202,7 @@ class TransportRate:
     """
 
     group: Annotated[str, Field("mountinfo: vers, proto, addr, xprtsec; nfsfs: port")]
-    connections: Annotated[int, Field("xprt: lines", "1", "transport_connections")]
+    connections: Annotated[int | None, Field("xprt: lines", "1", "transport_connections")]
     in_flight: Annotated[float | None, Field("xprt: in-flight sum / sends", "1", "transport_in_flight")]
     backlog: Annotated[float | None, Field("xprt: backlog sum / sends", "1", "transport_backlog")]
     sending: Annotated[float | None, Field("xprt: sending sum / sends", "1")] = None
@@ -215,7 +215,10 @@ class TransportRate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A superblock over an interval, as `nfstuned.sample/1` in docs/json.md."""
+    """A superblock over an interval, as `nfstuned.sample/1` in docs/json.md.
+
+    Of a saved copy without the lines of bytes or of connections these figures are None.
+    """
 
     time: Annotated[float, Field("clock", "s", most=1e11)]
     """At most the year 5138, and the interval three hundred years: beyond, no calendar could show them."""
@@ -223,18 +226,24 @@ class Sample:
     device: Annotated[str, Field("mountinfo: major:minor")]
     mount_points: Annotated[tuple[str, ...], Field("mountinfo: mount point")]
     source: Annotated[str, Field("mountinfo: source")]
-    read_bytes_per_s: Annotated[float, Field("bytes: normal + direct read", "B/s", "mount_read_bytes")]
-    write_bytes_per_s: Annotated[float, Field("bytes: normal + direct write", "B/s", "mount_written_bytes")]
-    server_read_bytes_per_s: Annotated[float, Field("bytes: server read", "B/s", "mount_server_read_bytes")]
+    read_bytes_per_s: Annotated[float | None, Field("bytes: normal + direct read", "B/s", "mount_read_bytes")]
+    write_bytes_per_s: Annotated[
+        float | None, Field("bytes: normal + direct write", "B/s", "mount_written_bytes")
+    ]
+    server_read_bytes_per_s: Annotated[
+        float | None, Field("bytes: server read", "B/s", "mount_server_read_bytes")
+    ]
     server_write_bytes_per_s: Annotated[
-        float, Field("bytes: server write", "B/s", "mount_server_written_bytes")
+        float | None, Field("bytes: server write", "B/s", "mount_server_written_bytes")
     ]
     _: KW_ONLY
-    direct_read_bytes_per_s: Annotated[float, Field("bytes: direct read", "B/s", "mount_read_bytes")] = 0.0
+    direct_read_bytes_per_s: Annotated[
+        float | None, Field("bytes: direct read", "B/s", "mount_read_bytes")
+    ] = None
     """The part of `read_bytes_per_s` that went past the page cache (O_DIRECT)."""
-    direct_write_bytes_per_s: Annotated[float, Field("bytes: direct write", "B/s", "mount_written_bytes")] = (
-        0.0
-    )
+    direct_write_bytes_per_s: Annotated[
+        float | None, Field("bytes: direct write", "B/s", "mount_written_bytes")
+    ] = None
     over_fetch_ratio: Annotated[float | None, Field("server read / read", "1")]
     """Bytes read from the server for each byte that programs read; None when they read nothing.
 

@@ -17,6 +17,8 @@ ASCII = "_.-:=+*#"
 """The bars where the output cannot have those; both from nothing to the most."""
 WIDTH = 79
 _CELL = 11
+_MOST_MS = 1e7 - 0.5
+"""Greater times are written in fewer digits, as a cell has room for no more."""
 _COMPUTED = ("=", "+", "-", "@", "'")
 """How a cell begins that a spreadsheet takes for a formula; a tab and a line break are not printable."""
 
@@ -99,7 +101,7 @@ def _row(row: Row, bars: str) -> str:
     elif row.name == "stalled":
         texts = [f"{figure(value)} %" for value in values]
     else:
-        texts = [f"{figure(value)} ms" for value in values]
+        texts = [f"{figure(value) if value < _MOST_MS else f'{value:.0e}'} ms" for value in values]
     cells = "".join(f"{text:>{_CELL}}" for text in texts)
     return f"  {row.name:<11} {sparkline(row.means, bars):<{COLUMNS + 2}}{cells}"
 

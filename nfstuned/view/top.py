@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import Enum
+from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
@@ -149,13 +150,17 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
         ("server", sample.server_read_bytes_per_s, sample.server_write_bytes_per_s),
         ("direct", sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s),
     )
-    yield "; ".join(f"{way}: read {speed(read)}, write {speed(write)}" for way, read, write in moved)
+    yield "; ".join(f"{way}: read {_speed(read)}, write {_speed(write)}" for way, read, write in moved)
     rates = ((name, getattr(sample, key)) for name, key in _EVENTS.items())
     events = [f"{name} {figure(rate)}" for name, rate in rates if rate]
     if events:
         yield f"events/s: {', '.join(events)}"
     yield from _connections(entry, sample)
     yield from _operations(sample, room)
+
+
+def _speed(bytes_per_s: float | None) -> str:
+    return NONE if bytes_per_s is None else speed(bytes_per_s)
 
 
 def _state(stanza: Stanza) -> Iterator[str]:
@@ -175,7 +180,8 @@ def _state(stanza: Stanza) -> Iterator[str]:
 def _connections(entry: TopEntry, sample: Sample) -> Iterator[str]:
     """Yield the figures of the group's connections, which all mounts of the server share."""
     transport = sample.transport
-    parts = [count(transport.connections, "connection")]
+    number = transport.connections
+    parts = ["number of connections unknown" if number is None else count(number, "connection")]
     for name, value in (("in flight", transport.in_flight), ("backlog", transport.backlog)):
         if value is not None:
             parts.append(f"{name} {figure(value)}")
@@ -281,21 +287,56 @@ class Screen:
 def plain_lines(
     frame: Frame, state: TopState, columns: int | None, zone: tzinfo | None = None
 ) -> Iterator[str]:
-    """Yield a block of lines about the superblocks in use.
+    """Yield a block of lines about the superblocks in use; of saved copies with each one's operations.
 
     `columns` None is for output that is no terminal: all columns, and names that are never cut.
     """
-    shown = [entry for entry in arrange(frame.entries, state) if entry.used]
+    shown = [entry for entry in arrange(frame.entries, state) if entry.used or entry.note]
     if columns is None:
         widest = max((cell_len(name_of(entry)) for entry in shown), default=0)
         layout = Layout(COLUMNS, max(LEAST_NAME, widest))
     else:
         layout = layout_for(columns)
-    date = "" if frame.origin else f"{_moment(frame, zone):%Y-%m-%d} "
+    date = "" if frame.copies else f"{_moment(frame, zone):%Y-%m-%d} "
     yield f"{date}{_title(frame, state, zone)}"
     yield _sums(frame)
-    lines = [layout.header(state), *map(layout.entry, shown)] if shown else []
-    yield from (line[MARGIN:].rstrip() for line in lines)
+    if shown:
+        yield layout.header(state)[MARGIN:].rstrip()
+    for entry in shown:
+        yield layout.entry(entry)[MARGIN:].rstrip()
+        if entry.note:
+            means = "" if entry.sample is None else f": means of its {duration(entry.sample.interval_s)}"
+            yield from _indented(printable(entry.note) + means, columns or _WIDTH)
+    if frame.copies:
+        for entry in shown:
+            yield from _saved_operations(entry, columns or _WIDTH)
+
+
+_WIDTH = 80
+
+
+def _indented(text: str, columns: int) -> Iterator[str]:
+    return (f"{_INDENT}{line}" for line in wrap(text, max(_OP_WIDTH, columns - len(_INDENT))))
+
+
+def _saved_operations(entry: TopEntry, columns: int) -> Iterator[str]:
+    """Yield the table of a superblock's operations, and their errors; nothing without a sample."""
+    sample = entry.sample
+    if sample is None or not (sample.ops or entry.all_operations):
+        return
+    yield ""
+    yield shorten(f"{name_of(entry)}  {printable(entry.counted.source)}", columns)
+    yield from (f"{'':{MARGIN}}{line}" for line in _operations(sample, columns - MARGIN))
+    failed = [
+        (round(op.errors_per_s * sample.interval_s), round(op.per_s * sample.interval_s), name)
+        for name, op in sample.ops.items()
+        if op.errors_per_s
+    ]
+    texts = [f"{errors:,} of {number:,} {printable(name)}" for errors, number, name in sorted(failed)[::-1]]
+    if texts:
+        yield from _indented(f"replies with an error: {', '.join(texts)}", columns)
+    if not entry.all_operations:
+        yield from _indented("a copy lacks lines of operations: their sums are not known", columns)
 
 
 def screen(frame: Frame, state: TopState, size: Size, zone: tzinfo | None = None) -> Screen:
@@ -331,10 +372,10 @@ def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
     used = sum(1 for entry in frame.entries if entry.used)
     stalled = sum(1 for entry in frame.entries if entry.stalled_s)
     means = "" if frame.seconds is None else f"mean of {duration(frame.seconds)}"
-    if frame.since_mounted:
+    if len(frame.copies) == 1:
         means = "means since each was mounted"
     parts = (
-        printable(frame.origin) or f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
+        printable(" to ".join(frame.copies)) or f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
         count(len(frame.entries), "NFS superblock"),
         f"{stalled} stalled (!)" if stalled else "",
         f"{used} in use, {means}" if means else "",
@@ -351,13 +392,22 @@ def _moment(frame: Frame, zone: tzinfo | None) -> datetime:
 def _sums(frame: Frame) -> str:
     """Return the throughput of all superblocks, or why it is not known."""
     silent = f"; {frame.silent} more without statistics" if frame.silent else ""
-    if frame.seconds is None and not frame.since_mounted:
+    partial = sum(1 for entry in frame.entries if not entry.all_operations)
+    if partial:
+        silent = f"; {partial} without all lines of operations{silent}"
+    if frame.seconds is None and not frame.copies:
         return f"rates follow after the first interval{silent}"
     sums = dict.fromkeys(("read", "server-read", "write", "server-write"), 0.0)
     for entry in frame.entries:
         for name in sums:
             sums[name] += entry.figures.get(name, 0.0)
     read, server_read, written, server_written = sums.values()
+    known = [entry for entry in frame.entries if "read" in entry.figures]
+    unknown = sum(1 for entry in frame.entries if entry.note or entry.sample) - len(known)
+    if unknown:
+        silent = f"; {unknown} of unknown throughput{silent}"
+    if unknown and not known:
+        return f"read {NONE}, write {NONE}{silent}"
     return f"read {throughput(read, server_read)}, write {throughput(written, server_written)}{silent}"
 
 

@@ -22,8 +22,10 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli.top import Clock, TopOrder, show_top
+from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.host.root import Root
 from tests.cli.conftest import CASE, PROGRAM, REPOSITORY, Host, MakeHost
+from tests.parse.test_samples import SAMPLE
 
 SETTLE_S = 60.0
 """Far more than it takes: other tests may have the machine."""
@@ -76,6 +78,7 @@ class TestCommand:
         "args",
         [
             *(("--interval", "0"), ("--count", "0"), ("--sort", "speed"), ("--interval", "nan")),
+            ("--format", "json"),
             *(("--file", "-", "--file", "-"), ("--file", "a", "--count", "1"), ("--file", "a") * 3),
         ],
     )
@@ -113,7 +116,7 @@ class TestSaved:
         here, before, after = copies
         run = here.run("top", "--file", str(before), "--file", str(after))
         assert (run.status, run.err) == (0, "")
-        title, sums, _, used = run.out.splitlines()
+        title, sums, _, used, *_ = run.out.splitlines()
         assert title == f"{before} to {after}, 6 NFS superblocks, 1 in use, mean of 10 s, by total"
         assert sums == "read 8.0 MB/s (server 8.8 MB/s), write 0"
         assert used.split()[:6] == ["/mnt/2", "and", "1", "more", "8.0", "MB/s"]
@@ -128,7 +131,7 @@ class TestSaved:
         assert title.startswith(
             f"{marked}, 6 NFS superblocks, 3 in use, means since each was mounted, by name"
         )
-        assert [line.split()[0] for line in used] == ["/mnt/1", "/mnt/2", "/mnt/3"]
+        assert [line.split()[0] for line in used[:4] if line] == ["/mnt/1", "/mnt/2", "/mnt/3"]
         assert used[1].split()[1:6] == ["and", "1", "more", "8.4", "MB/s"]
 
     @pytest.mark.parametrize(
@@ -171,8 +174,52 @@ class TestSaved:
         assert run.status == 1
         first, *others = run.err.splitlines()
         assert re.fullmatch(rf"{before}:\d+: .*age.*", first)
-        assert f"{before}: its stanza of /mnt/bind/cross is cut off or damaged" in others
+        assert others == [
+            f"{before}:{before.read_text().count(chr(10)) + 1}: the last line is cut off and left out"
+        ]
         assert run.out.startswith(f"{before}, 7 NFS superblocks, ")
+
+    def test_each_operation_has_its_own_times_and_errors_in_80_columns(
+        self, copies: tuple[Host, Path, Path]
+    ) -> None:
+        """A mean over all operations hides that of a WRITE; a mount's lines of bytes were cut."""
+        here, before, _ = copies
+        before.write_text(
+            "device nas:/a mounted on /a with fstype nfs statvers=1.1\n\topts:\trw,vers=3\n\tage:\t512666\n"
+            "\tper-op statistics\n"
+            "\tREAD: 1463225 1463225 0 181975024 276267015060 45129 56967244 57073305 6\n"
+            "\tWRITE: 10927 10927 0 5572009288 1471656 2295784 486328 3985929 106\n\n"
+        )
+        run = here.run("top", "--file", str(before))
+        assert (run.status, run.err) == (0, "")
+        _, sums, _, mount, _, name, *operations = run.out.splitlines()
+        assert sums == "read -, write -; 1 of unknown throughput"
+        assert mount.split()[:8] == ["/a", "-", "-", "-", "2.9", "38.9", "44.5", "-"]
+        assert name == "/a  nas:/a"
+        assert operations == [
+            "  OPERATION                 /s  RTT ms    Q ms  EXE ms  RETR/s   ERR/s TIMEO/s",
+            "  READ                     2.9    38.9    0.03    39.0       0   1e-05       0",
+            "  WRITE                   0.02    44.5     210     365       0  0.0002       0",
+            "    replies with an error: 106 of 10,927 WRITE, 6 of 1,463,225 READ",
+        ]
+
+    def test_programs_get_the_keys_of_samples_and_null_for_the_unknown(
+        self, copies: tuple[Host, Path, Path]
+    ) -> None:
+        here, before, after = copies
+        log = before.with_name("log")
+        log.write_text(before.read_text() + re.sub(r"\tbytes:.*\n", "", after.read_text()))
+        for files in ((before, after), (log,)):
+            words = [word for file in files for word in ("--file", str(file))]
+            run = here.run("top", *words, "--format", "json")
+            (frame,) = run.document["frames"]
+            (used,) = [shown for shown in frame["superblocks"] if shown["mount_points"][0] == "/mnt/2"]
+            assert (run.status, frame["interval_s"], used["interval_s"]) == (0, 10, 10)
+            assert used["read_bytes_per_s"] == (None if files == (log,) else 8e6)
+            assert used["transport"]["connections"] == 4
+            assert used.keys() - {"note"} == sample_to_json(SAMPLE).keys() - {"schema"}
+            text = here.run("top", *words)
+            assert (text.status, text.err, bool(text.out)) == (0, "", True)
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -203,8 +250,12 @@ class TestSaved:
         here, before, after = copies
         other = before.with_name("other")
         other.write_text("device s:/x mounted on /x with fstype nfs4 statvers=1.1\n\tage:\t5\n\n")
+        younger = (
+            "either the later copy was named first, or all was mounted again in between (a restart, a "
+            "remount); then name the later alone"
+        )
         for first, second, said in (
-            (after, before, f"{before} is older than {after}: name the earlier copy first"),
+            (after, before, f"mounts of {before} are younger than in {after}: {younger}"),
             (after, after, f"no second passed between {after} and {after}: name two copies"),
             (other, after, f"{other} and {after} have no mount in common: name copies of one host"),
             (before.with_name("none"), after, f"{before.with_name('none')}: No such file or directory"),

@@ -180,7 +180,8 @@ def test_no_line_is_too_wide_or_moves_the_cursor_and_no_bar_is_lost(samples: lis
 def _figures(samples: list[Sample]) -> Iterator[float]:
     """What no mount delivers makes a wide cell."""
     for sample in samples:
-        yield from (sample.read_bytes_per_s, sample.write_bytes_per_s, sample.over_fetch_ratio or 0.0)
+        rates = (sample.read_bytes_per_s, sample.write_bytes_per_s, sample.over_fetch_ratio)
+        yield from (rate or 0.0 for rate in rates)
         yield from (op.rtt_ms or 0.0 for op in sample.ops.values())
 
 

@@ -633,6 +633,7 @@ def test_what_was_added_comes_out_again(start: int, added: int, seconds: float) 
     before = stats(total=moved(start), READ=op(start))
     now = replace(stats(total=moved(end), READ=op(end)), age_s=None)
     (sample,) = rates(Look(0.0, 0.0, (counted(before),)), Look(seconds, seconds, (counted(now),)))
+    assert sample.read_bytes_per_s is not None
     assert sample.read_bytes_per_s * seconds == pytest.approx(added)
     assert sum(op.per_s for op in sample.ops.values()) * seconds == pytest.approx(added)
 

@@ -1,10 +1,9 @@
-"""The content of `nfstuned top`, its order, its keys, and saved copies of mountstats."""
+"""The content of `nfstuned top`, its order and its keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,20 +14,14 @@ from nfstuned.core.samples.top import (
     NAME,
     SORTS,
     List,
-    Saved,
     TopEntry,
     TopState,
     arrange,
     frame,
-    frame_between,
-    frame_since_mounted,
     parse_keys,
     press,
 )
-from nfstuned.model.kernel import MountStats, Options
 from nfstuned.model.samples import SuperblockKey
-from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
-from tests.core.counters import cut, moved, op, stats, written
 from tests.core.tops import first_frame, looks, second_frame, snapshot
 
 FRAME = second_frame()
@@ -201,95 +194,3 @@ def test_keys_have_names_and_no_part_of_a_sequence_is_a_letter(typed: bytes, key
 @given(st.binary())
 def test_nothing_that_is_typed_raises(typed: bytes) -> None:
     assert all(key.isprintable() for key in parse_keys(typed))
-
-
-KERNELS = Path(__file__).parents[1] / "parse/data"
-MIB = 1 << 20
-USED = stats(100, moved(50 * MIB), READ=op(50, 100))
-
-
-def saved(*mounts: MountStats) -> Saved:
-    return Saved.of("copy", cut(*mounts), mounts)
-
-
-def placed(point: str, mount: MountStats) -> MountStats:
-    return replace(mount, point=point)
-
-
-def test_mounts_with_the_same_counters_are_one_superblock_where_bytes_moved() -> None:
-    idle = stats(100, GETATTR=op(3))
-    mounts = (placed("/a", USED), placed("/b", idle), placed("/folder", USED), placed("/c", idle))
-    shown = frame_since_mounted(saved(*(replace(mount, source=f"server:{mount.point}") for mount in mounts)))
-    assert [entry.counted.mount_points for entry in shown.entries] == [("/a", "/folder"), ("/b",), ("/c",)]
-    other = replace(USED, age_s=101)
-    assert len(frame_since_mounted(saved(placed("/a", USED), placed("/b", other))).entries) == 2
-
-
-def test_mounts_of_one_source_are_one_superblock_also_while_it_is_busy() -> None:
-    """The second was printed a moment after the first."""
-    busier = placed("/bound", replace(USED, bytes=moved(51 * MIB)))
-    (entry,) = frame_since_mounted(saved(placed("/a", USED), busier)).entries
-    assert entry.counted.mount_points == ("/a", "/bound")
-    alone = Options((*USED.options.pairs, ("nosharecache", "")))
-    apart = (replace(mount, options=alone) for mount in (placed("/a", USED), busier))
-    assert len(frame_since_mounted(saved(*apart)).entries) == 2
-
-
-def bound(age_s: int, read: int) -> Saved:
-    """A copy of an export and of a bind of a folder in it; Linux 6.12 prints options without an address."""
-    real = (KERNELS / "6.12/mountstats").read_text()
-    opts = next(line for line in real.splitlines() if "opts:" in line and "vers=4.2" in line)
-    text = "".join(
-        written(replace(stats(age_s, moved(read)), source=source, point=point)).replace("\topts:\trw", opts)
-        for source, point in (("nas:/a", "/data"), ("nas:/a/home", "/home"))
-    )
-    mounts = (mount for mount in parse_mountstats(text) if isinstance(mount, MountStats))
-    return Saved.of("copy", parse_stanzas([text.encode()]), mounts)
-
-
-def test_a_bind_of_a_folder_is_no_superblock_of_its_own() -> None:
-    (entry,) = frame_since_mounted(bound(100, 50 * MIB)).entries
-    assert (entry.counted.mount_points, entry.counted.group) == (("/data", "/home"), "v4.2 tcp nas:2049")
-    (entry,) = frame_between(bound(100, 50 * MIB), bound(110, 60 * MIB)).entries
-    assert entry.sample is not None
-    assert (entry.counted.mount_points, entry.sample.read_bytes_per_s) == (("/data", "/home"), MIB)
-
-
-def test_the_means_since_a_mount_are_of_its_own_age() -> None:
-    shown = frame_since_mounted(saved(placed("/a", USED), placed("/b", replace(USED, age_s=50))))
-    rates = [entry.sample.read_bytes_per_s for entry in shown.entries if entry.sample is not None]
-    assert rates == [MIB / 2, MIB]
-    sample = shown.entries[0].sample
-    assert sample is not None
-    assert (sample.ops["READ"].per_s, sample.ops["READ"].rtt_ms) == (0.5, 2.0)
-
-
-def test_a_mount_without_an_age_or_made_this_second_has_no_rates() -> None:
-    for age in (None, 0):
-        (entry,) = frame_since_mounted(saved(replace(USED, age_s=age))).entries
-        assert entry.sample is None
-
-
-def test_mounts_that_lie_on_each_other_are_silent() -> None:
-    """Their stanzas have the same source and mount point, and nothing says which is whose."""
-    shown = frame_since_mounted(saved(USED, replace(USED, age_s=90), placed("/b", USED)))
-    assert (len(shown.entries), shown.silent) == (1, 2)
-
-
-def test_a_superblock_is_found_again_under_any_of_its_mount_points() -> None:
-    later = replace(USED, age_s=110, bytes=moved(60 * MIB))
-    shown = frame_between(saved(placed("/b", USED)), saved(placed("/a", later), placed("/b", later)))
-    (entry,) = shown.entries
-    assert (shown.seconds, entry.counted.mount_points) == (10.0, ("/a", "/b"))
-    assert entry.sample is not None
-    assert entry.sample.read_bytes_per_s == MIB
-
-
-def test_the_time_between_copies_is_that_of_mounts_that_lasted_where_as_many_were_made_again() -> None:
-    """As autofs does with what nobody uses for a while."""
-    lasts, made_again = placed("/a", USED), placed("/b", replace(USED, age_s=5))
-    later = replace(lasts, age_s=160, bytes=moved(110 * MIB)), replace(made_again, age_s=25)
-    shown = frame_between(saved(lasts, made_again), saved(*later))
-    assert shown.seconds == 60.0
-    rates = [entry.sample and entry.sample.read_bytes_per_s for entry in shown.entries]
-    assert rates == [MIB, None]

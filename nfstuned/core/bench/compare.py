@@ -66,8 +66,8 @@ def over_fetch(job: Job, before: Look, after: Look, delivered: Delivered | None)
         return sample.over_fetch_ratio
     if delivered is None or job.ramp_s:
         return None
-    read = delivered.bytes_per_s * delivered.seconds
-    return sample.server_read_bytes_per_s * sample.interval_s / read if read else None
+    read, sent = delivered.bytes_per_s * delivered.seconds, sample.server_read_bytes_per_s
+    return sent * sample.interval_s / read if read and sent is not None else None
 
 
 def from_memory(ratio: float | None) -> str:

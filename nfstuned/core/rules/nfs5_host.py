@@ -353,7 +353,7 @@ def near_egress(facts: Facts) -> Iterator[Fault]:
     synthetic = {interface.name for interface in facts.network.interfaces if interface.driver == NETVSC}
     sent = {traffic.interface: traffic.sent for traffic in measured.traffic if traffic.interface in synthetic}
     rate = _mbit(sum(sent.values()) / measured.seconds)
-    writes = _mbit(sum(sample.server_write_bytes_per_s for sample in measured.samples))
+    writes = _mbit(sum(sample.server_write_bytes_per_s or 0.0 for sample in measured.samples))
     uplinks = [uplink.name for uplink in _uplinks(facts) if uplink.name in sent]
     if uplinks and rate >= NEAR_LIMIT * limit.mbit_per_s and writes >= MAINLY_WRITES * rate:
         yield Fault(

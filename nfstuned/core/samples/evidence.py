@@ -73,14 +73,14 @@ class Reads:
 
 
 def reads_of(sample: Sample) -> Reads | None:
-    """Return the reads of a sample; None where the read-ahead is not known, or changed."""
-    if sample.read_ahead_kb is None:
+    """Return the reads of a sample; None where its bytes or its read-ahead are not known, or that changed."""
+    read, fetched, seconds = sample.read_bytes_per_s, sample.server_read_bytes_per_s, sample.interval_s
+    if sample.read_ahead_kb is None or read is None or fetched is None:
         return None
-    seconds = sample.interval_s
     return Reads(
-        read_bytes=sample.read_bytes_per_s * seconds,
-        direct_bytes=sample.direct_read_bytes_per_s * seconds,
-        fetched_bytes=sample.server_read_bytes_per_s * seconds,
+        read_bytes=read * seconds,
+        direct_bytes=(sample.direct_read_bytes_per_s or 0.0) * seconds,
+        fetched_bytes=fetched * seconds,
         requests=sum(op.per_s for name in KINDS["read"] if (op := sample.ops.get(name))) * seconds,
         read_ahead_kb=sample.read_ahead_kb,
         rsize_bytes=sample.rsize_bytes,

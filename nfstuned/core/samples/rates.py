@@ -128,6 +128,7 @@ def _per_event(growth: int, count: int) -> float | None:
 
 
 _STILL: Sequence[float] = (0.0,) * len(STILL)
+_UNKNOWN: Sequence[None] = (None,) * len(STILL)
 _NO_EVENTS: Sequence[float | None] = (0.0,) * len(NO_EVENTS)
 _NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
 
@@ -220,18 +221,27 @@ def rates(
 def _sample(
     pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float
 ) -> Sample | None:
-    """Return the sample of a superblock; None where its counters began again. Raises ParseError."""
+    """Return the sample of a superblock; None where its counters began again. Raises ParseError.
+
+    Without a line of bytes these figures are None.
+    """
     before, now = pair
     group = groups.get(now.group)
     grew = delta(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
-    if grew.bytes is None or grew.ops is None or grew.anew:
+    if grew.ops is None or grew.anew:
+        return None
+    if grew.bytes is None and not before.stats.totals is now.stats.totals is None:
         return None
     if group is None:
         group = _Group(_transport(before, now, span), Elsewhere.of(before.stats, now.stats))
         groups[now.group] = group
-    moved = _STILL if grew.bytes is STILL else [growth / span.seconds for growth in grew.bytes]
-    normal_read, normal_written, direct_read, direct_written, server_read, server_written = moved
-    read = normal_read + direct_read
+    read = written = None
+    if grew.bytes is None:
+        _, _, direct_read, direct_written, server_read, server_written = _UNKNOWN
+    else:
+        moved = _STILL if grew.bytes is STILL else [growth / span.seconds for growth in grew.bytes]
+        normal_read, normal_written, direct_read, direct_written, server_read, server_written = moved
+        read, written = normal_read + direct_read, normal_written + direct_written
     events = _NO_EVENTS
     if grew.events is not NO_EVENTS:
         events = [None if growth is None else growth / span.seconds for growth in grew.events]
@@ -242,10 +252,10 @@ def _sample(
         mount_points=now.mount_points,
         source=now.source,
         read_bytes_per_s=read,
-        write_bytes_per_s=normal_written + direct_written,
+        write_bytes_per_s=written,
         server_read_bytes_per_s=server_read,
         server_write_bytes_per_s=server_written,
-        over_fetch_ratio=server_read / read if read else None,
+        over_fetch_ratio=server_read / read if read and server_read is not None else None,
         ops=MappingProxyType(op_rates(grew.ops, span.seconds)) if grew.ops else _NO_OPS,
         transport=group.rate,
         direct_read_bytes_per_s=direct_read,
@@ -262,10 +272,17 @@ def _sample(
 
 
 def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
-    """Return the figures of a group's connections (net/sunrpc/xprt.c, xprt_request_transmit)."""
+    """Return the figures of a group's connections (net/sunrpc/xprt.c, xprt_request_transmit).
+
+    Their number and sums are None where a copy was cut off before their end, or a line was not understood.
+    """
     old, new = parse_transports(before.stats.transports), parse_transports(now.stats.transports)
-    high = [line.max_slots for line in new if line.max_slots is not None]
-    unknown = TransportRate(now.group, len(new), None, None, max_slots=max(high, default=None))
+    complete = now.stats.operations is not None and len(new) == now.stats.transports.count(b"\n") + 1
+    high = [line.max_slots for line in new if line.max_slots is not None] if complete else []
+    number = len(new) if complete else None
+    unknown = TransportRate(now.group, number, None, None, max_slots=max(high, default=None))
+    if not complete:
+        old, new = _same_lines(before.stats.transports, now.stats.transports)
     if before.group != now.group or len(old) != len(new):
         return unknown
     try:
@@ -284,8 +301,15 @@ def _transport(before: Counted, now: Counted, span: Span) -> TransportRate:
         backlog=_per_event(_sum_grown(old, new, "backlog_sum"), sends),
         sending=_per_event(_sum_grown(old, new, "sending_sum"), sends) if high else None,
         pending=_per_event(_sum_grown(old, new, "pending_sum"), sends) if high else None,
-        connects_per_s=sum(connects) / span.seconds if connects else None,
+        connects_per_s=sum(connects) / span.seconds if connects and complete else None,
     )
+
+
+def _same_lines(before: bytes, now: bytes) -> tuple[tuple[Transport, ...], tuple[Transport, ...]]:
+    """Return the connections that both looks show in the same line."""
+    lines = zip(before.split(b"\n"), now.split(b"\n"), strict=False)
+    pairs = [(a, b) for old, new in lines for a in parse_transports(old) for b in parse_transports(new)]
+    return tuple(a for a, _ in pairs), tuple(b for _, b in pairs)
 
 
 def _sum_grown(old: Iterable[Transport], new: Iterable[Transport], name: str) -> int:

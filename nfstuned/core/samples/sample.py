@@ -56,9 +56,9 @@ def is_idle(sample: Sample) -> bool:
     Upkeep is the renewal of the lease, at any rate. Monitoring is less than one operation a second at the
     mount point. Operations that were sent again, timed out or failed are use, and so is waiting.
     """
-    moved = sample.read_bytes_per_s + sample.write_bytes_per_s
-    moved += sample.server_read_bytes_per_s + sample.server_write_bytes_per_s
-    if moved or sample.stalled_s:
+    if sample.read_bytes_per_s or sample.write_bytes_per_s or sample.stalled_s:
+        return False
+    if sample.server_read_bytes_per_s or sample.server_write_bytes_per_s:
         return False
     if not sample.ops:
         return True
@@ -223,7 +223,8 @@ def one_line(sample: Sample) -> str:
     if retrans:
         parts.append(f"{figure(retrans)} retransmissions/s")
     connections = sample.transport.connections
-    parts.append("1 connection" if connections == 1 else f"{connections} connections")
+    if connections is not None:
+        parts.append("1 connection" if connections == 1 else f"{connections} connections")
     return f"{label(sample)}: {', '.join(parts)}"
 
 
@@ -246,8 +247,10 @@ def _latencies(sample: Sample) -> list[str]:
     return [often if op.rtt_ms is None else f"{often} of {figure(op.rtt_ms)} ms"]
 
 
-def throughput(programs: float, server: float) -> str:
-    """Return a throughput as programs saw it, with the server's part where that differs."""
+def throughput(programs: float | None, server: float | None) -> str:
+    """Return a throughput as programs saw it, with the server's part where that differs; "-" if unknown."""
+    if programs is None or server is None:
+        return "-"
     asked = speed(programs)
     moved = asked if server == programs else speed(server)
     return asked if asked == moved else f"{asked} (server {moved})"

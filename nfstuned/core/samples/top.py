@@ -1,20 +1,17 @@
-"""A moment of `nfstuned top`, from two looks or from saved copies; its order, and the effect of each key."""
+"""A moment of `nfstuned top`, its order, and the effect of each key."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from nfstuned.core.policy.endpoint import split_source
-from nfstuned.core.samples.delta import zeroed
-from nfstuned.core.samples.rates import rates, sends_between, transport_group
+from nfstuned.core.samples.rates import rates, sends_between
 from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample, Stalled, SuperblockKey
 from nfstuned.parse.proc.mountstats import parse_transports
@@ -80,6 +77,10 @@ class TopEntry:
     """For how long its server has left requests unanswered, as the service knows; 0 also without it."""
     stalled_operations: tuple[str, ...] = ()
     """Which those are, the most frequent first."""
+    note: str = ""
+    """Of a saved copy: why there are no rates, or rates of another interval than the frame's."""
+    all_operations: bool = True
+    """No operation is unknown, as it is in a copy without its line: else no sum of operations is known."""
 
     @property
     def used(self) -> bool:
@@ -98,10 +99,11 @@ class Frame:
     entries: tuple[TopEntry, ...]
     silent: int = 0
     """Mounted superblocks without statistics in mountstats, or with ambiguous ones."""
-    origin: str = ""
-    """The saved files that it is made of; then it has no time. Empty for the mounts of now."""
-    since_mounted: bool = False
-    """The rates are means since each superblock was mounted; `seconds` is None."""
+    copies: tuple[str, ...] = ()
+    """The saved copies that it is made of; then it has no time. Empty for the mounts of now.
+
+    Rates of a single copy are means since each superblock was mounted, and `seconds` is None.
+    """
 
 
 def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled | None = None) -> Frame:
@@ -136,21 +138,22 @@ def rdma_of(counted: Counted) -> Mapping[str, int]:
     return sums
 
 
-def figures_of(sample: Sample) -> Mapping[str, float]:
-    """Return the figures that rows show and are sorted by."""
-    every = combine(list(sample.ops.values()))
+def figures_of(sample: Sample, *, all_operations: bool = True) -> Mapping[str, float]:
+    """Return the figures that rows show and are sorted by; no sum of operations unless all are known."""
+    every = combine(list(sample.ops.values())) if all_operations else None
+    read, written = sample.read_bytes_per_s, sample.write_bytes_per_s
     known = {
-        TOTAL: sample.read_bytes_per_s + sample.write_bytes_per_s,
-        "read": sample.read_bytes_per_s,
-        "write": sample.write_bytes_per_s,
+        TOTAL: None if read is None or written is None else read + written,
+        "read": read,
+        "write": written,
         "server-read": sample.server_read_bytes_per_s,
         "server-write": sample.server_write_bytes_per_s,
         "over-fetch": sample.over_fetch_ratio,
-        "ops": every.per_s,
+        "ops": every and every.per_s,
         "read-rtt": rtt_ms(sample, "read"),
         "write-rtt": rtt_ms(sample, "write"),
-        "queue": every.queue_ms,
-        "retrans": every.retrans_per_s,
+        "queue": every and every.queue_ms,
+        "retrans": every and every.retrans_per_s,
         "in-flight": sample.transport.in_flight,
         "connections": sample.transport.connections,
     }
@@ -253,121 +256,3 @@ def press(state: TopState, key: str, rows: List) -> TopState:
         return replace(state, help=False)
     act = _PRESSES.get(name)
     return state if act is None else act(state, rows)
-
-
-Place = tuple[str, str]
-"""Source and mount point."""
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """A saved copy of mountstats; `name` is the file's, and stanzas and options are of the same text.
-
-    It names neither superblocks nor a time. Mounts of the same age are one superblock if they have the same
-    source and options, or if they moved bytes and their counters are the same: the kernel prints one mount
-    after the other, and those of a busy superblock differ a little.
-    """
-
-    name: str
-    stanzas: tuple[Stanza, ...]
-    options: Mapping[Place, Options]
-
-    @classmethod
-    def of(cls, name: str, stanzas: tuple[Stanza, ...], mounts: Iterable[MountStats]) -> Saved:
-        """Return the copy with its stanzas and its parsed mounts."""
-        return cls(name, stanzas, {(mount.source, mount.point): mount.options for mount in mounts})
-
-
-def frame_since_mounted(saved: Saved) -> Frame:
-    """Return the mean rates of each superblock since it was mounted.
-
-    Operations of the transport group, which the kernel counts for all mounts of a server, are in it.
-    """
-    counted, silent = _superblocks(saved)
-    entries = []
-    for now in counted:
-        age_s = float(now.stats.age_s or 0)
-        before = replace(now, stats=zeroed(now.stats)._replace(age_s=0))
-        samples = rates(Look(0.0, 0.0, (before,)), Look(0.0, age_s, (now,)))
-        entries.append(_entry(now, samples[0] if samples else None))
-    return Frame(0.0, None, tuple(entries), silent, saved.name, since_mounted=True)
-
-
-def frame_between(earlier: Saved, later: Saved) -> Frame:
-    """Return the rates of each superblock of the later copy since the earlier was made.
-
-    The time between them is the number of seconds by which most mounts are older. Raises ValueError where
-    the copies have no mount with an age in common, or no time passed.
-    """
-    counted, silent = _superblocks(later)
-    known = {place: stanzas[0] for place, stanzas in _by_place(earlier).items() if len(stanzas) == 1}
-    pairs = []
-    for now in counted:
-        places = [(now.source, point) for point in now.mount_points]
-        if stats := next((known[place] for place in places if place in known), None):
-            pairs.append((replace(now, stats=stats), now))
-    ages = [(before.stats.age_s, now.stats.age_s) for before, now in pairs]
-    older_s = [later_s - age_s for age_s, later_s in ages if age_s is not None and later_s is not None]
-    if not older_s:
-        raise ValueError(f"{earlier.name} and {later.name} have no mount in common: name copies of one host")
-    # A mount that was made in between is older by any number, as a rule by less than the time that passed.
-    seconds = float(max(Counter(older_s).items(), key=lambda item: (item[1], item[0]))[0])
-    if seconds == 0:
-        raise ValueError(f"no second passed between {earlier.name} and {later.name}: name two copies")
-    if seconds < 0:
-        raise ValueError(f"{later.name} is older than {earlier.name}: name the earlier copy first")
-    first = Look(0.0, 0.0, tuple(before for before, _ in pairs))
-    samples = {sample.device: sample for sample in rates(first, Look(0.0, seconds, tuple(counted)))}
-    entries = tuple(_entry(now, samples.get(now.device)) for now in counted)
-    return Frame(0.0, seconds, entries, silent, f"{earlier.name} to {later.name}")
-
-
-def _entry(counted: Counted, sample: Sample | None) -> TopEntry:
-    return TopEntry(counted) if sample is None else TopEntry(counted, sample, figures=figures_of(sample))
-
-
-def _by_place(saved: Saved) -> dict[Place, list[Stanza]]:
-    """Return the stanzas by source and mount point, each text once."""
-    places: defaultdict[Place, dict[Stanza, None]] = defaultdict(dict)
-    for stanza in saved.stanzas:
-        places[stanza.source, stanza.point][stanza] = None
-    return {place: list(stanzas) for place, stanzas in places.items()}
-
-
-def _superblocks(saved: Saved) -> tuple[list[Counted], int]:
-    """Return each superblock once, and the number of mounts with ambiguous counters.
-
-    Such a mount has several stanzas with its source and mount point.
-    """
-    superblocks: list[Counted] = []
-    known: dict[tuple[object, ...], int] = {}
-    silent = 0
-    for (source, point), stanzas in _by_place(saved).items():
-        if len(stanzas) > 1:
-            silent += len(stanzas)
-            continue
-        options = saved.options.get((source, point), Options())
-        # mountstats shows no address, and a bind of a folder has that in its source: only the host is shared.
-        group = transport_group(options, split_source(source)[0])
-        traits = _traits(stanzas[0], options, group)
-        number = next((known[trait] for trait in traits if trait in known), len(superblocks))
-        known |= dict.fromkeys(traits, number)
-        if number < len(superblocks):
-            same = superblocks[number]
-            superblocks[number] = replace(same, mount_points=(*same.mount_points, point))
-        else:
-            rsize = options.number("rsize")
-            superblocks.append(
-                Counted(str(number), None, (point,), source, group, stanzas[0], rsize_bytes=rsize)
-            )
-    return superblocks, silent
-
-
-def _traits(stanza: Stanza, options: Options, group: str) -> list[tuple[object, ...]]:
-    """Return the properties that no mount of another superblock has."""
-    traits: list[tuple[object, ...]] = []
-    if options.pairs and options.get("nosharecache") is None:
-        traits.append((stanza.source, stanza.age_s, options))
-    if stanza.totals is not None and stanza.totals.strip(b" 0"):
-        traits.append((group, stanza.age_s, stanza.totals, stanza.operations))
-    return traits

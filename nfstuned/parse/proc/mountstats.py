@@ -30,7 +30,7 @@ from nfstuned.parse.fields import (
 )
 
 FILE = "/proc/self/mountstats"
-_BEGIN = re.compile(rb"(?:device .+|no device) mounted on ")
+_BEGIN = re.compile(rb"(?m)^[ \t]*(?:device .+|no device) mounted on ")
 _DEVICE = b"\ndevice "
 _NFS = re.compile(rb" with fstype nfs4?(?: |$)")
 _OPERATIONS = re.compile(rb"\n[ \t]*per-op statistics\n")
@@ -95,32 +95,30 @@ _COLUMNS = {
 
 
 def is_mountstats(start: bytes) -> bool:
-    """Return whether a file begins as mountstats does: with a mount, of whatever file system."""
-    return _BEGIN.match(start) is not None
+    """Return whether a line begins as those of mounts do, of whatever file system."""
+    return _BEGIN.search(start) is not None
 
 
-def kernel_text(saved: bytes) -> bytes:
-    """Return a saved copy as the kernel writes it: people cut, convert and append such files.
+def kernel_text(saved: bytes) -> tuple[bytes, list[int]]:
+    """Return a saved copy as the kernel writes it, and the number that each of its lines had before.
 
-    Carriage returns and blanks at ends of lines go, and an empty line ends each stanza. A last line without
-    its line break goes, since it may lack digits, and its stanza stays without an end. A server's names go
-    where their line is complete: only in the kernel's own text they may go on behind it.
+    People cut, convert and append such files. Carriage returns and blanks at ends of lines go, and an empty
+    line ends each stanza. A server's names go where their line is complete: only in the kernel's own text
+    they may go on behind it.
     """
-    *complete, rest = saved.split(b"\n")
-    lines: list[bytes] = []
-    for raw in complete:
+    lines: list[tuple[bytes, int]] = []
+    for number, raw in enumerate(saved.split(b"\n"), 1):
         line = raw.rstrip()
         bare = line.lstrip()
         if bare.startswith(_DEVICE[1:]) and b" mounted on " in bare and b" with fstype " in bare:
-            if lines and lines[-1] in {b"", b"--"}:  # as grep separates groups of lines
+            if lines and lines[-1][0] in {b"", b"--"}:  # as grep separates groups of lines
                 lines.pop()
-            lines += [b"", bare]
+            lines += [(b"", number), (bare, number)]
         elif bare.startswith(b"impl_id:") and _END_OF_NAMES.match(bare, max(0, bare.rfind(_DATE))):
-            lines.append(b"\timpl_id:")
+            lines.append((b"\timpl_id:", number))
         else:
-            lines.append(line)
-    end = b"\n" if rest else b"\n\n"
-    return (b"\n".join(lines) + end).lstrip(b"\n")
+            lines.append((line, number))
+    return b"\n".join([line for line, _ in lines]) + b"\n\n", [number for _, number in lines]
 
 
 class _Piece(NamedTuple):

@@ -112,8 +112,9 @@ def requests(sample: Sample) -> tuple[int, int]:
     return reads, writes
 
 
-def whole(sample: Sample, per_s: float) -> int:
+def whole(sample: Sample, per_s: float | None) -> int:
     """Return a rate's total over its interval: the kernel counted whole bytes and requests."""
+    assert per_s is not None
     return round(per_s * sample.interval_s)
 
 

@@ -1,0 +1,337 @@
+"""Saved copies of mountstats: people cut them, append one to another, and name two in any order.
+
+A line that is not there, or that is damaged, is not known: it never counts as zeros.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from nfstuned.core.policy.endpoint import split_source
+from nfstuned.core.samples.delta import continues, zeroed
+from nfstuned.core.samples.rates import rates, transport_group
+from nfstuned.core.samples.sample import sample_to_json
+from nfstuned.core.samples.top import Frame, TopEntry, figures_of
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import MountStats, Options, Stanza, octal_escapes
+from nfstuned.model.samples import Counted, Look, Sample, fields_of
+from nfstuned.parse.fields import mask_secrets
+from nfstuned.parse.proc.mountstats import kernel_text, parse_mountstats, parse_stanzas
+
+Place = tuple[str, str]
+"""Source and mount point."""
+_DAMAGED = b"\t?"
+"""A line that no parser knows, in place of a damaged one."""
+_HEADER = re.compile(rb"(?m)^[ \t]*device .+ mounted on .+ with fstype nfs4?(?:\s|$)")
+_MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A saved copy of mountstats; `name` is the file's, and stanzas and options are of the same text.
+
+    It names neither superblocks nor a time. Mounts of the same age are one superblock if they have the same
+    source and options, or if they moved bytes and their counters are the same: the kernel prints one mount
+    after the other, and those of a busy superblock differ a little.
+    """
+
+    name: str
+    stanzas: tuple[Stanza, ...]
+    options: Mapping[Place, Options]
+
+    @classmethod
+    def of(cls, name: str, stanzas: tuple[Stanza, ...], mounts: Iterable[MountStats]) -> Saved:
+        """Return the copy with its stanzas and its parsed mounts."""
+        return cls(name, stanzas, {(mount.source, mount.point): mount.options for mount in mounts})
+
+
+def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
+    """Return the copies in a file of this name, the earliest first, and its faults.
+
+    A last line without its line break may lack digits, and is left out. Nothing is raised.
+    """
+    problems: list[ParseError | str] = []
+    text, _, last = data.rpartition(b"\n")
+    if last and _is_complete(last, text):
+        data += b"\n"
+    elif last and (last.startswith(b"device") or not text.rstrip(b" \t\r").endswith(b"\n")):
+        data = text + b"\n" + _DAMAGED + b"\n"
+        problems.append(ParseError(name, text.count(b"\n") + 2, "the last line is cut off and left out"))
+    parsed, stanzas, numbers = parse_mountstats(data, name), parse_stanzas([data]), None
+    headers = sum(1 for _ in _HEADER.finditer(data))  # a cut mount may have the next in its server's name
+    damage = any(isinstance(item, ParseError) for item in parsed)
+    if damage or headers > len(stanzas) or not all(each.whole and each.operations for each in stanzas):
+        data, numbers = kernel_text(data)
+        parsed = parse_mountstats(data, name)
+        damaged = [item for item in parsed if isinstance(item, ParseError)]
+        stanzas = parse_stanzas([_without_lines(data, {error.line for error in damaged})])
+        problems[:0] = [ParseError(name, numbers[error.line - 1], error.message) for error in damaged]
+    saved = Saved.of(name, stanzas, (item for item in parsed if isinstance(item, MountStats)))
+    copies = _split(saved)
+    twice = [point for copy in copies for (_, point), found in _by_place(copy).items() if len(found) > 1]
+    problems += [
+        f"{name}: has {octal_escapes(mask_secrets(point))} more than once, with other counters: mounts on "
+        "each other, or several copies; give each copy a file of its own"
+        for point in twice
+    ]
+    return copies, [str(problem) for problem in problems]
+
+
+def _is_complete(last: bytes, before: bytes) -> bool:
+    """Return whether a line without its line break has all columns of the line before, and no more digits."""
+    columns = len(before[before.rfind(b"\n") + 1 :].split())
+    return last.rstrip().endswith(b" 0") and len(last.split()) == columns
+
+
+def _without_lines(data: bytes, numbers: set[int]) -> bytes:
+    """Return the text with damaged lines as unknown ones; a header stays, and begins what is damaged."""
+    lines = data.split(b"\n")
+    for number in numbers:
+        line = lines[number - 1].lstrip()
+        if not line.startswith(b"device "):
+            lines[number - 1] = b"\txprt:\t?" if line.startswith(b"xprt") else _DAMAGED
+    return b"\n".join(lines)
+
+
+def _split(saved: Saved) -> tuple[Saved, ...]:
+    """Return the copies that follow each other in a file; the whole where that is not certain.
+
+    Each has the same mounts, and time passed from one to the next: a mount that lies on another is younger.
+    """
+    copies: list[dict[Place, Stanza]] = [{}]
+    for stanza in saved.stanzas:
+        place = stanza.source, stanza.point
+        if place in copies[-1]:
+            copies.append({})
+        copies[-1][place] = stanza
+    for before, now in pairwise(copies):
+        older_s = _seconds_between(
+            (before[place].age_s, now[place].age_s) for place in now if place in before
+        )
+        if before.keys() != now.keys() or not older_s or older_s < 0:
+            return (saved,)
+    if len(copies) == 1:
+        return (saved,)
+    return tuple(
+        Saved(f"{saved.name} (copy {number})", tuple(copy.values()), saved.options)
+        for number, copy in enumerate(copies, 1)
+    )
+
+
+def _seconds_between(ages: Iterable[tuple[int | None, int | None]]) -> int | None:
+    """Return by how many seconds most mounts are older; None where no age is known.
+
+    A mount that was made in between is older by any number, as a rule by less than the time that passed.
+    """
+    older_s = Counter(now - before for before, now in ages if before is not None and now is not None)
+    return max(older_s.items(), key=lambda item: (item[1], item[0]))[0] if older_s else None
+
+
+def frame_since_mounted(saved: Saved) -> Frame:
+    """Return the mean rates of each superblock since it was mounted.
+
+    Operations of the transport group, which the kernel counts for all mounts of a server, are in it.
+    """
+    counted, silent = _superblocks(saved)
+    return Frame(0.0, None, tuple(map(_entry_since, counted)), silent, (saved.name,))
+
+
+def _entry_since(now: Counted, note: str = "") -> TopEntry:
+    """Return a superblock with its means since it was mounted."""
+    before = replace(now, stats=zeroed(now.stats)._replace(age_s=0))
+    look = Look(0.0, float(now.stats.age_s or 0), (now,))
+    sample = next(iter(rates(Look(0.0, 0.0, (before,)), look)), None)
+    if sample is None:
+        reason = "too many lines are damaged" if now.stats.age_s else "its age is not known"
+        note = "" if now.stats.age_s == 0 else f"no rates: {reason}"
+    return _entry(now, sample, note, all_operations=_has_all(now.stats))
+
+
+def frame_between(earlier: Saved, later: Saved) -> Frame:
+    """Return the rates of each superblock of the later copy since the earlier was made.
+
+    The time between them is the number of seconds by which most mounts are older. A superblock that was
+    mounted in between has its means since then. Raises ValueError where the copies have no mount with an age
+    in common, or no time passed.
+    """
+    counted, silent = _superblocks(later)
+    known = {place: stanzas[0] for place, stanzas in _by_place(earlier).items() if len(stanzas) == 1}
+    before: dict[str, Stanza] = {}
+    for now in counted:
+        places = [(now.source, point) for point in now.mount_points]
+        if stats := next((known[place] for place in places if place in known), None):
+            before[now.device] = stats
+    both = f"{earlier.name} and {later.name}"
+    if not before:
+        raise ValueError(f"{both} have no mount in common: name copies of one host")
+    seconds = _seconds_between(
+        (before[now.device].age_s, now.stats.age_s) for now in counted if now.device in before
+    )
+    if seconds is None:
+        raise ValueError(f"{both} have no mount with an age in common: the time between them is not known")
+    if seconds == 0:
+        raise ValueError(f"no second passed between {both}: name two copies")
+    if seconds < 0:
+        raise ValueError(
+            f"mounts of {later.name} are younger than in {earlier.name}: either the later copy was named "
+            "first, or all was mounted again in between (a restart, a remount); then name the later alone"
+        )
+    shared = {now.device: _comparable(before[now.device], now) for now in counted if now.device in before}
+    first = Look(0.0, 0.0, tuple(old for old, _, _ in shared.values()))
+    last = Look(0.0, float(seconds), tuple(new for _, new, _ in shared.values()))
+    samples = {sample.device: sample for sample in rates(first, last)}
+    entries = []
+    for now in counted:
+        stats, sample = before.get(now.device), samples.get(now.device)
+        if sample is not None:
+            entries.append(_entry(now, sample, all_operations=shared[now.device][2]))
+        else:
+            entries.append(_entry_without(stats, now, seconds, earlier.name))
+    return Frame(0.0, float(seconds), tuple(entries), silent, (earlier.name, later.name))
+
+
+def _comparable(before: Stanza, now: Counted) -> tuple[Counted, Counted, bool]:
+    """Return a superblock at both moments, without lines that only one has, and whether no operation is lost.
+
+    An operation without use in the later copy had none before.
+    """
+    stats = now.stats
+    if before.totals is None or stats.totals is None:
+        before, stats = before._replace(totals=None), stats._replace(totals=None)
+    old, new = _operations(before), _operations(stats)
+    lost = [new[name] for name in new.keys() - old.keys()]
+    complete = (
+        old.keys() <= new.keys() and _has_all(before) and _has_all(stats) and not any(map(_is_used, lost))
+    )
+    if old.keys() != new.keys():
+        common = [name for name in new if name in old]
+        before = before._replace(operations=b"\n".join([old[name] for name in common]))
+        if stats.operations is not None:
+            stats = stats._replace(operations=b"\n".join([new[name] for name in common]))
+    return replace(now, stats=before), replace(now, stats=stats), complete
+
+
+def _operations(stanza: Stanza) -> dict[bytes, bytes]:
+    """Return the lines of operations by their names."""
+    lines = (stanza.operations or b"").split(b"\n")
+    return {line.partition(b":")[0].strip(): line for line in lines if b":" in line}
+
+
+def _has_all(stanza: Stanza) -> bool:
+    return _DAMAGED not in (stanza.operations or _DAMAGED) and bool(_operations(stanza))
+
+
+def _is_used(operation: bytes) -> bool:
+    return bool(operation.partition(b":")[2].strip(b" 0"))
+
+
+def _entry_without(before: Stanza | None, now: Counted, seconds: int, earlier: str) -> TopEntry:
+    """Return a superblock that has no rates since the earlier copy."""
+    age_s = now.stats.age_s
+    if before is None:
+        made = age_s is not None and age_s < seconds
+        return _entry_since(now, f"mounted after {earlier}" if made else f"not in {earlier}")
+    fits = continues(before, now.stats, float(seconds))
+    if not fits and age_s is not None and age_s >= max(before.age_s or 0, seconds):
+        older_s = age_s - (before.age_s or 0)
+        return _entry(now, None, f"no rates: it is older by {older_s} s, and most mounts by {seconds} s")
+    return _entry_since(now, f"mounted again after {earlier}")
+
+
+def _entry(
+    counted: Counted, sample: Sample | None, note: str = "", *, all_operations: bool = True
+) -> TopEntry:
+    figures = figures_of(sample, all_operations=all_operations) if sample is not None else {}
+    return TopEntry(counted, sample, figures=figures, note=note, all_operations=all_operations)
+
+
+def _by_place(saved: Saved) -> dict[Place, list[Stanza]]:
+    """Return the stanzas by source and mount point, those of one superblock once."""
+    places: defaultdict[Place, dict[object, Stanza]] = defaultdict(dict)
+    for stanza in saved.stanzas:
+        moved = _MOVED_BYTES.search(stanza.operations or b"")
+        same = (stanza.age_s, stanza.operations) if moved else stanza
+        places[stanza.source, stanza.point].setdefault(same, stanza)
+    return {place: list(stanzas.values()) for place, stanzas in places.items()}
+
+
+def _superblocks(saved: Saved) -> tuple[list[Counted], int]:
+    """Return each superblock once, and the number of mounts without counters, or with ambiguous ones.
+
+    The latter have several stanzas with their source and mount point.
+    """
+    superblocks: list[Counted] = []
+    known: dict[tuple[object, ...], int] = {}
+    silent = 0
+    for (source, point), stanzas in _by_place(saved).items():
+        if len(stanzas) > 1 or (stanzas[0].totals is None and not _operations(stanzas[0])):
+            silent += len(stanzas)
+            continue
+        options = saved.options.get((source, point), Options())
+        # mountstats shows no address, and a bind of a folder has that in its source: only the host is shared.
+        group = transport_group(options, split_source(source)[0])
+        traits = _traits(stanzas[0], options, group)
+        number = next((known[trait] for trait in traits if trait in known), len(superblocks))
+        known |= dict.fromkeys(traits, number)
+        if number < len(superblocks):
+            same = superblocks[number]
+            superblocks[number] = replace(same, mount_points=(*same.mount_points, point))
+        else:
+            rsize = options.number("rsize")
+            superblocks.append(
+                Counted(str(number), None, (point,), source, group, stanzas[0], rsize_bytes=rsize)
+            )
+    return superblocks, silent
+
+
+def _traits(stanza: Stanza, options: Options, group: str) -> list[tuple[object, ...]]:
+    """Return the properties that no mount of another superblock has.
+
+    The bytes of a superblock differ from line to line while somebody saves the file onto it.
+    """
+    traits: list[tuple[object, ...]] = []
+    if options.pairs and options.get("nosharecache") is None:
+        traits.append((stanza.source, stanza.age_s, options))
+        if _MOVED_BYTES.search(stanza.operations or b""):
+            traits.append((group, stanza.age_s, options, stanza.operations))
+    if stanza.totals is not None and stanza.totals.strip(b" 0"):
+        traits.append((group, stanza.age_s, stanza.totals, stanza.operations))
+    return traits
+
+
+def saved_to_json(frames: Iterable[Frame], problems: Sequence[str]) -> dict[str, object]:
+    """Return frames of saved copies as `nfstuned.top/1` (docs/json.md)."""
+    return {
+        "schema": "nfstuned.top/1",
+        "frames": [
+            {
+                "copies": list(frame.copies),
+                "interval_s": frame.seconds,
+                "without_statistics": frame.silent,
+                "superblocks": [_entry_to_json(entry) for entry in frame.entries],
+            }
+            for frame in frames
+        ],
+        "problems": list(problems),
+    }
+
+
+def _entry_to_json(entry: TopEntry) -> dict[str, object]:
+    """Return the keys of a sample; null for those that a copy does not show."""
+    known: dict[str, object] = {} if entry.sample is None else sample_to_json(entry.sample)
+    if not entry.all_operations:
+        known |= {"kinds": None, "ops": known.get("ops") or None}
+    keys = [field.key for field in fields_of(Sample)]
+    known |= {
+        "mount_points": list(entry.counted.mount_points),
+        "source": entry.counted.source,
+        "rsize_bytes": entry.counted.rsize_bytes,
+        **dict.fromkeys(("time", "device", "read_ahead_kb", "stalled_s")),
+    }
+    return {key: known.get(key) for key in (*keys, "kinds", "ops", "transport")} | {
+        "note": entry.note or None
+    }
