@@ -16,6 +16,10 @@ class ParseError(Exception):
         self.message = message
 
 
+class MapError(ParseError):
+    """A part of the automounter's maps that automount(8) does not take: its mounts are not judged."""
+
+
 class ConfigError(Exception):
     """The administrator's configuration cannot be used: every problem, each on one line.
 

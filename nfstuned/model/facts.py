@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.errors import ParseError
+from nfstuned.errors import MapError, ParseError
 from nfstuned.model.kernel import Mount, MountStats, Options, nfs_protocol, nfs_version, version_text
 from nfstuned.model.mounts import (
     AZURE_FILES,
@@ -391,10 +391,14 @@ class Report:
 
     @property
     def unjudged(self) -> tuple[ParseError, ...]:
-        """The problems of fstab, or of the proposal, and every file that could not be read."""
-        file = self.facts.proposal or FSTAB
-        of_fstab = (problem for problem in self.facts.snapshot.problems if problem.file == file)
-        return tuple({str(problem): problem for problem in (*of_fstab, *self.facts.faults)}.values())
+        """The problems of fstab and the automounter's maps, or of the proposal, and the unread files."""
+        proposal, problems = self.facts.proposal, self.facts.snapshot.problems
+        bad = [
+            problem
+            for problem in problems
+            if problem.file == (proposal or FSTAB) or (not proposal and isinstance(problem, MapError))
+        ]
+        return tuple({str(problem): problem for problem in (*bad, *self.facts.faults)}.values())
 
     def fails(self, finding: Finding) -> bool:
         """Whether a finding is as bad as `fail_on`, or worse."""

@@ -100,18 +100,19 @@ class MapSource:
 
 
 class Unread(Enum):
-    """Why a map of the automounter's was not read."""
+    """Why a map of the automounter's was not read, or an entry of it does not count."""
 
     ASKED = "a program or a server has its entries"
     SOURCE = "nsswitch.conf has others asked for it than files"
     KEY = "which map it is depends on the key"
     FORMAT = "it is written for amd"
     PLACE = "it lies below a mount point"
+    TWICE = "the key has an earlier entry in the same file"
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadMap:
-    """A map of the automounter's that was not read, and the line that names it."""
+    """A map of the automounter's that was not read, or an entry that does not count, and its line."""
 
     why: Unread
     point: str
@@ -122,7 +123,10 @@ class UnreadMap:
     file: str
     line: int
     local: str = ""
-    """A file of that name; its entries count only where the sources before it have no entry."""
+    """A file of that name; its entries count only where the sources before it have no entry.
+
+    Of an entry that does not count the place of the entry that does.
+    """
 
 
 @dataclass(frozen=True, slots=True)

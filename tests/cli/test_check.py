@@ -276,6 +276,15 @@ def test_a_closed_standard_input_is_reported(host: MakeHost, monkeypatch: pytest
     assert (run.status, run.out, "standard input is closed" in run.err) == (2, "", True)
 
 
+def test_a_line_of_a_map_that_is_no_entry_is_2_but_not_for_a_proposal(host: MakeHost, tmp_path: Path) -> None:
+    here = host("autofs-direct")
+    (here.tree / "etc/auto.direct").write_text("nas:/share /local nfs4 nfsvers=4.1,_netdev 0 0\n")
+    run = check(here)
+    assert (run.status, "/etc/auto.direct:1: not a key of a direct map: 'nas:/share'" in run.err) == (2, True)
+    (tmp_path / "fstab.new").write_text("nas:/x /mnt/x nfs vers=4.1,nofail,_netdev 0 0\n")
+    assert check(here, "--root", str(here.tree), "--fstab", str(tmp_path / "fstab.new")).status != 2
+
+
 BAD_LINE = "fstab.new:2: no type after '/mnt/b'"
 
 

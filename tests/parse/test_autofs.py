@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nfstuned.errors import ParseError
+from nfstuned.errors import MapError
 from nfstuned.model.mounts import AutoMap, Maker, MapEntry, MapInclude, Request
 from nfstuned.parse.etc.autofs import mount_requests, parse_map, parse_master, parse_master_name
 from tests.parse.rows import shown
@@ -169,7 +169,7 @@ def test_an_entry_that_automount_would_not_take_is_located_and_the_others_surviv
 
 @pytest.mark.parametrize("line", ["home /etc/auto.home", "/home \\", "/home multi:\\ "])
 def test_a_master_entry_needs_a_path_and_a_map(line: str) -> None:
-    assert [type(row) for row in parse_master(line + "\n\n", FILE)] == [ParseError]
+    assert [type(row) for row in parse_master(line + "\n\n", FILE)] == [MapError]
 
 
 HOME = AutoMap("/home", "", "", "/etc/auto.home", "", "/etc/auto.master", 1)

@@ -405,7 +405,10 @@ def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     source="https://www.freedesktop.org/software/systemd/man/latest/systemd-fstab-generator.html",
 )
 def point_twice(facts: Facts) -> Iterator[Fault]:
-    """Yield lines of an fstab for a mount point of an earlier line; noauto leaves the choice to people."""
+    """Yield lines of an fstab for a mount point of an earlier line, and entries of a map for an earlier key.
+
+    noauto leaves the choice to people.
+    """
     first: dict[tuple[str, str], Request] = {}
     for request in facts.snapshot.requests:
         if not _is_automatic(request) or request.file == UTAB:
@@ -421,6 +424,17 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
                 expected="one line a mount point",
                 remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out"
                 f"{then_sudo(RELOAD_UNITS, image=not facts.running)}",
+            )
+    for entry in facts.snapshot.maps:
+        if entry.why is Unread.TWICE:
+            origin = f"{entry.file}:{entry.line}"
+            yield Fault(
+                origin,
+                f"the key {quoted(entry.name)} has an entry already ({entry.local}): automount(8) takes "
+                "the first, and this one never counts",
+                observed=entry.name,
+                expected="one entry a key",
+                remedy=f"take {entry.local} or {origin} out",
             )
 
 
@@ -446,6 +460,8 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
             observed=request.point,
         )
     for item in facts.snapshot.maps:
+        if item.why is Unread.TWICE:
+            continue
         yield Fault(f"{item.file}:{item.line}", _unread(item), observed=f"{item.kind} {item.name}".lstrip())
 
 

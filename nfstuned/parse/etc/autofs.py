@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from nfstuned.errors import ParseError
+from nfstuned.errors import MapError, ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import SMB_TYPES, AutoMap, Maker, MapEntry, MapInclude, Request
 from nfstuned.parse.etc.requests import TYPES
@@ -58,7 +58,7 @@ def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]
     for number, line in _joined_lines(text):
         if swallowing and line.startswith(_BLANK):
             if line.strip() and previous:
-                yield ParseError(file, number, f"an indented line spoils the entry before it: {quoted(line)}")
+                yield MapError(file, number, f"an indented line spoils the entry before it: {quoted(line)}")
                 previous = None
             continue
         if previous:
@@ -94,12 +94,12 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 def _item(content: str, end: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
     key = re.match(_KEY, content)
     if key is None or content[key.end() :][:1].strip():
-        return ParseError(file, number, f"a quote that does not close: {quoted(content)}")
+        return MapError(file, number, f"a quote that does not close: {quoted(content)}")
     rest = content[key.end() :].strip()
     if content.startswith("+"):
         return map_named(key[0][1:], file, number)
     if not rest:
-        return ParseError(file, number, f"nothing follows the key {quoted(key[0])}")
+        return MapError(file, number, f"nothing follows the key {quoted(key[0])}")
     return MapEntry(unquote(key[0]), rest + end, file, number)
 
 
@@ -122,7 +122,7 @@ def _master_map(entry: MapEntry, text: str) -> AutoMap | ParseError:
     point = entry.key.rstrip("/") or "/"
     match = re.match(_MAP, text)
     if match is None or not point.startswith("/"):
-        return ParseError(entry.file, entry.line, f"no mount point and map: {quoted(entry.key)}")
+        return MapError(entry.file, entry.line, f"no mount point and map: {quoted(entry.key)}")
     kind, name = match["kind"] or "", match["name"]
     options = text[match.end() :]
     if name in ("-hosts", "-null"):
@@ -169,7 +169,7 @@ def parse_master_name(text: str, file: str) -> MapInclude | ParseError | None:
 
 def _with_end(name: str, file: str, line: int) -> ParseError:
     message = "the line ends with a carriage return, which automount(8) takes for a part of the map's name"
-    return ParseError(file, line, f"{message}: {quoted(name)}")
+    return MapError(file, line, f"{message}: {quoted(name)}")
 
 
 def map_named(text: str, file: str, line: int) -> MapInclude:
@@ -244,13 +244,13 @@ def mount_requests(
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
         kind = "a direct" if direct else "an indirect"
-        return (ParseError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
+        return (MapError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
     wildcard = not direct and entry.key == WILDCARD
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
     values = {**variables, **auto.variables}
     if _longest(entry.text, key, values) > MOST_CHARACTERS:
         message = f"the entry of {quoted(entry.key)} may have more than {MOST_CHARACTERS} characters, which "
-        return (ParseError(entry.file, entry.line, message + "automount(8) does not read: shorten it"),)
+        return (MapError(entry.file, entry.line, message + "automount(8) does not read: shorten it"),)
     words = re.findall(_WORD, _expand(entry.text, key, values))
     base = entry.key if direct else f"{auto.point}/{entry.key}"
     requests: list[Request | AutoMap | ParseError] = []
@@ -265,12 +265,12 @@ def mount_requests(
             problem = (
                 "no location" if bad is None else f"a location without a server: {quoted(bad, entry.text)}"
             )
-            return (ParseError(entry.file, entry.line, f"{problem}, in the entry of {quoted(entry.key)}"),)
+            return (MapError(entry.file, entry.line, f"{problem}, in the entry of {quoted(entry.key)}"),)
         if any(location.count(",") >= MOST_REPLICAS for location in part.locations):
             message = (
                 f"more than {MOST_REPLICAS} servers for a location of {quoted(entry.key)}: take some out"
             )
-            return (ParseError(entry.file, entry.line, message),)
+            return (MapError(entry.file, entry.line, message),)
         requests += [
             Request(source, point, options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
             for source in part.sources(fstype)

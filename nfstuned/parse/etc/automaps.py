@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from nfstuned.errors import ParseError
+from nfstuned.errors import MapError, ParseError
 from nfstuned.model.mounts import AutoMap, MapEntry, MapInclude, MapSource, Unread, UnreadMap
 from nfstuned.parse.etc.autofs import (
     CONF,
@@ -99,7 +99,15 @@ class AutoMaps:
         entries: dict[str, tuple[MapEntry, AutoMap]] = {}
         for part in item.parts or (item,):
             for entry in self._entries_of(part):
-                entries.setdefault(entry.key, (entry, part))
+                first, _ = entries.setdefault(entry.key, (entry, part))
+                if first is not entry and first.file == entry.file:
+                    place = f"{first.file}:{first.line}"
+                    self._name(
+                        Unread.TWICE,
+                        MapInclude("", entry.key, entry.file, entry.line),
+                        item.point,
+                        local=place,
+                    )
             if WILDCARD in entries:
                 break
         for entry, part in sorted(entries.values(), key=lambda pair: pair[0].key == WILDCARD):
@@ -112,7 +120,7 @@ class AutoMaps:
                     self._read_map(request, depth + 1)
                 else:
                     message = f"more than {DEEPEST_MOUNTED} maps mounted in each other: this one was not read"
-                    self.collected.refuse(ParseError(entry.file, entry.line, message))
+                    self.collected.refuse(MapError(entry.file, entry.line, message))
 
     def _entries_of(self, item: AutoMap) -> list[MapEntry]:
         """Return the entries of a map; none of a map that is no file: it is named."""
@@ -164,7 +172,7 @@ class AutoMaps:
         self.files += 1
         if self.files == MOST_FILES + 1:
             message = f"more than {MOST_FILES} maps to read: nothing of this and of later maps was checked"
-            self.collected.refuse(ParseError(path, 0, f"{message}; take out repeated includes"))
+            self.collected.refuse(MapError(path, 0, f"{message}; take out repeated includes"))
         return self.root.read_or_empty(path[1:]) if self.files <= MOST_FILES else ""
 
     def _read_default_master(self) -> None:
