@@ -30,10 +30,10 @@ from nfstuned.core.rules.rule import (
     unmount,
 )
 from nfstuned.model.change import quote
-from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.mounts import AZURE_FILES, GENERIC, Maker
 from nfstuned.model.system import Answer, Reach, Reachable
-from nfstuned.parse.fields import count, some
+from nfstuned.parse.fields import count, has_placeholder, some
 
 _LINK = "privatelink"
 _NO_ANSWER = "not responding"
@@ -212,11 +212,11 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS410", "clear-in-public", ADVICE, needs=(NETWORK,), source=Manual.NFS)
-def clear_in_public(facts: Facts) -> Iterator[Fault]:
+@rule("NFS410", "clear-in-public", ADVICE, source=Manual.NFS)
+def clear_in_public(facts: Facts) -> Iterator[Fault | Need]:
     """Yield mounts of public IPv4 addresses of no provider with neither Kerberos nor TLS.
 
-    Private networks have public IPv6 addresses too.
+    A name needs the network, an address does not. Private networks have public IPv6 addresses too.
     """
     answers = facts.network.by_name
     for target in facts.nfs:
@@ -230,6 +230,8 @@ def clear_in_public(facts: Facts) -> Iterator[Fault]:
             continue
         if (options.get("sec") or "sys").startswith("krb5") or (options.get("xprtsec") or "none") != "none":
             continue
+        if not used and not has_placeholder(host):
+            yield from facts.lacks(NETWORK)
         if all_public(used) and all(isinstance(as_address(address), IPv4Address) for address in used):
             yield Fault(
                 target.subject,
