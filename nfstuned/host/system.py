@@ -42,6 +42,11 @@ _PARAMETERS = {"nfs": "sys/module/nfs/parameters", "sunrpc": "sys/module/sunrpc/
 _SYSCTLS = "proc/sys/sunrpc"
 _SYSCTL_CONF = "etc/sysctl.conf"
 _INODES = "nfs_inode_cache"
+_SCRIPTS = (
+    *("etc/systemd/system", "usr/lib/systemd/system", "usr/local/bin", "usr/local/sbin", "etc/cron.d"),
+    *("etc/tmpfiles.d", "etc/cloud/cloud.cfg.d", "etc/NetworkManager/dispatcher.d"),
+)
+_MOST_SCRIPTS = 2000
 
 
 def observe_system(root: Root, *, image: bool) -> System:
@@ -174,4 +179,17 @@ def at_first_boot(root: Root, system: System) -> System:
         config_problems=problems,
         kernels=kernels,
         cmdline=read_command_line(root, kernels[-1].release if kernels else ""),
+        scripts=_scripts(root),
     )
+
+
+def _scripts(root: Root) -> tuple[str, ...]:
+    """Return the services and scripts that name the attribute of a read-ahead, but for nfstuned's own."""
+    names = ((folder, name) for folder in _SCRIPTS for name in root.names(folder))
+    files = [f"{folder}/{name}" for folder, name in names if not name.startswith("nfstuned")]
+    files = [*files[:_MOST_SCRIPTS], "etc/rc.local", "etc/rc.d/rc.local", "etc/crontab"]
+    with root.faults.block() as faults:
+        about = tuple(f"/{file}" for file in files if "read_ahead_kb" in root.read_or_empty(file))
+    for name in tuple(faults):  # a folder, a link to nowhere, or too large for a script
+        root.faults.forget(name)
+    return about

@@ -277,6 +277,8 @@ class System:
     """The problems of nfstuned's own configuration; the built-in profiles count then."""
     kernels: tuple[ImageKernel, ...] = ()
     """Of an image, the newest last."""
+    scripts: tuple[str, ...] = ()
+    """Of an image: services and scripts that name the attribute read_ahead_kb, and may write it."""
 
 
 @dataclass(frozen=True, slots=True)

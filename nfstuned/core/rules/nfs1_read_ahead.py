@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nfstuned.core.mounts.options import read_ahead_is_small
 from nfstuned.core.rules.nfs1_udev import SERVICE, contested_values, has_lost, lost_kbs, overtaken_rules
 from nfstuned.core.rules.rivals import fits_policy, is_recommended, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules.rule import (
@@ -174,13 +175,10 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
 
     NFS105 reports a broken rule that should have set it, NFS112 an unread file.
     """
-    if facts.system.daemon.enabled or facts.system.daemon.active or _persistence_is_unclear(facts):
+    set_kb = kbs_at_mount(facts)
+    if set_kb is None:
         return
     lost_values = lost_kbs(facts)
-    set_kb: dict[str, int] = {}
-    for rival in other_writers(facts):
-        for target in rival.targets:
-            set_kb[target.subject] = max(rival.kb, set_kb.get(target.subject, 0))
     unset = [
         (target, kb)
         for target, kb in _known_read_aheads(facts)
@@ -204,6 +202,20 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
         )
 
 
+def kbs_at_mount(facts: Facts) -> dict[str, int] | None:
+    """Return the value in KiB that other programs give each mount, by its subject, where they give any.
+
+    None where the service does the work, or a value at the next mount is not known.
+    """
+    if facts.system.daemon.enabled or facts.system.daemon.active or _persistence_is_unclear(facts):
+        return None
+    set_kb: dict[str, int] = {}
+    for rival in other_writers(facts):
+        for target in rival.targets:
+            set_kb[target.subject] = max(rival.kb, set_kb.get(target.subject, 0))
+    return set_kb
+
+
 def _persistence_is_unclear(facts: Facts) -> bool:
     """Whether the next mount's value is not known.
 
@@ -213,7 +225,7 @@ def _persistence_is_unclear(facts: Facts) -> bool:
     if any(file.unread for file in facts.udev):
         return True
     kernel = facts.snapshot.kernel
-    if kernel is None or kernel.version < _FIXED_DEFAULT_SINCE or runs_unknown(facts.udev):
+    if kernel is None or not read_ahead_is_small(kernel) or runs_unknown(facts.udev):
         return True
     return any(
         not reaches_all(facts.udev, writer) or (writer.kb is None and not is_nfsrahead(writer))

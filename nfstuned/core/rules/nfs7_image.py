@@ -1,4 +1,4 @@
-"""Rules NFS7xx: an image's first boot: its service, kernels, modules and configuration."""
+"""Rules NFS7xx: an image's first boot: its service, kernels, modules, configuration and read-aheads."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import re
 from collections.abc import Iterator
 
 from nfstuned.core.mounts.options import has_nconnect, is_v3, read_ahead_is_small
-from nfstuned.core.rules.rule import ERROR, IMAGE, INFO, WARNING, Manual, rule, unmask
+from nfstuned.core.rules.nfs1_read_ahead import kbs_at_mount
+from nfstuned.core.rules.nfs1_udev import broken_rules, lost_kbs, overtaken_rules
+from nfstuned.core.rules.rivals import fits_policy, is_aznfs, is_recommended, wanted_kb
+from nfstuned.core.rules.rule import (
+    ERROR,
+    IMAGE,
+    INFO,
+    WARNING,
+    Manual,
+    name_others,
+    rule,
+    source_of,
+    unmask,
+)
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.change import IN_IMAGE
-from nfstuned.model.facts import Facts, Fault
+from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.policy import Profile
 from nfstuned.parse.proc.machine import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
@@ -121,6 +135,45 @@ def config_invalid(facts: Facts) -> Iterator[Fault]:
             subject,
             f"with this configuration the daemon tunes nothing: {mistake}",
             remedy=f"edit {subject.partition(':')[0]} in the image, and check the image again",
+        )
+
+
+@rule("NFS705", "read-ahead-unset", WARNING, needs=(IMAGE,), source=Manual.PERFORMANCE)
+def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
+    """Yield the mounts that will keep the kernel's 128 KiB, once for each profile.
+
+    Only a value that a vendor or an administrator recommends is missed. NFS104 reports another program's
+    value, NFS105, NFS107 and NFS112 a rule that should write the right one, NFS701 the service that is not
+    enabled. Newer releases of AZNFS write a value: where it is not installed yet, its release is not known.
+    """
+    set_kb, system = kbs_at_mount(facts), facts.system
+    if set_kb is None or system.daemon.installed or system.scripts:
+        return
+    if any(not rule.works for _, rule in broken_rules(facts)):
+        return
+    meant = [*lost_kbs(facts), *(early.kb for early, _, _ in overtaken_rules(facts) if early.kb)]
+    unset: dict[Profile, list[Target]] = {}
+    for target in facts.nfs:
+        profile, kb = target.profile, wanted_kb(target)
+        if profile.read_ahead is None or not is_recommended(facts, profile) or target.subject in set_kb:
+            continue
+        if (kb is not None and kb <= _KERNEL_KB) or any(fits_policy(facts, target, each) for each in meant):
+            continue
+        if not is_aznfs(target) or "mount.aznfs" in system.helpers:
+            unset.setdefault(profile, []).append(target)
+    for profile, (chief, *others) in unset.items():
+        kb, wish = wanted_kb(chief), profile.read_ahead
+        wanted = f"{wish.times_rsize} times rsize" if kb is None and wish else f"{kb} KiB"
+        yield Fault(
+            chief.subject,
+            f"nothing in this image gives the mount its read-ahead: it starts with the kernel's {_KERNEL_KB} "
+            f"KiB, and the profile {profile.name} asks for {wanted}; sequential reads then wait for the "
+            f"server again and again{name_others(others)}",
+            observed=f"{_KERNEL_KB} KiB",
+            expected=wanted,
+            remedy=f"install nfstuned in the image, then sudo nfstuned bake --root=DIR, {IN_IMAGE}; with "
+            "--daemonless it writes a udev rule instead of enabling the service",
+            source=source_of(profile, "read_ahead_kb"),
         )
 
 
