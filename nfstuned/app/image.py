@@ -25,6 +25,7 @@ from nfstuned.core.image import (
     wanted_rule,
     wanted_sections,
     wanted_service,
+    with_folder,
     with_remedy,
 )
 from nfstuned.core.nconnect.persist import (
@@ -134,6 +135,8 @@ class BakeWay(_ImageWay):
         image, ledger = self._image, self._image.ledger
         try:
             wanted, replaced = self._wanted()
+            if wanted.unprepared:
+                return Plan(with_folder(wanted.changes, image.root.prefix), Work((), {}, {}), "", todo=False)
             digests = ledger.digests(wanted.contents)
             refusal = refusal_after(image.faults)
             if not (self._dry_run or refusal):
@@ -146,7 +149,7 @@ class BakeWay(_ImageWay):
         known = replace(ledger.known, digests={**ledger.known.digests, **texts})
         steps = plan_files(wanted.contents, digests, known, COMMAND)
         return Plan(
-            results(wanted, steps),
+            with_folder(results(wanted, steps), image.root.prefix),
             Work(steps, wanted.contents, digests, replaced),
             "Nothing to do: the image is prepared.",
             todo=any(step.step in {FileStep.WRITE, FileStep.REMOVE} for step in steps),
@@ -169,6 +172,8 @@ class BakeWay(_ImageWay):
             start = joined((rule, wanted_mask(facts))) if awk else rule
         else:
             start = wanted_service(ImageUnit(unit, *unit_file(bare, SERVICE)))
+        if start.unprepared:
+            return start, {}
         drop_in, replaced = _drop_in(self._image, facts, service=not self._daemonless)
         known = ImageUnit(read_unit(bare, IDENTITY_UNIT, image=True), *unit_file(bare, IDENTITY_UNIT))
         identity = wanted_identity(facts, known, baked_text(IDENTITY))

@@ -36,7 +36,8 @@ def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **
     --persist` does on a host. For mounts of Azure NetApp Files it writes the slots that NFS210 and NFS211
     ask for into /etc/modprobe.d. Clones of one name get an identifier for their NFSv4 client at
     boot (NFS413). No name server is asked, nothing outside of DIR is read or written, and
-    nothing is started. A file that this command did not write, or that was changed since, stays as it is.
+    nothing is started. An image without the package is refused as a whole. A file that this command did not
+    write, or that was changed since, stays as it is.
 
     With --daemonless it writes the udev rule /etc/udev/rules.d/99-nfstuned.rules instead of enabling the
     service: every NFS mount then gets 15360 KiB, whatever its server is.
@@ -61,7 +62,7 @@ def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **
     if undo and daemonless:
         raise click.UsageError("--undo takes back whatever was written: leave --daemonless out")
     folder = folder if folder is not None else root.prefix
-    terminal = Terminal(form, partial(bake_document, folder))
+    terminal = Terminal(form, partial(bake_document, folder), wraps=True)
     try:
         root = ImageRoot(folder)
     except OSError as error:

@@ -15,6 +15,7 @@ from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.cli.terminal import (
     OutsideWithProgress,
     RuleName,
+    coloured,
     format_option,
     live_outside,
     note,
@@ -175,10 +176,8 @@ def _print(report: Report, form: str) -> None:
 
 
 def _print_text(report: Report) -> None:
-    terminal = sys.stdout.isatty()
-    width = terminal_width() if terminal else None
-    dumb = os.environ.get("TERM") in {"dumb", "unknown"}  # as rich, which colours the other commands, has it
-    colour = terminal and not dumb and not os.environ.get("NO_COLOR")
+    width = terminal_width() if sys.stdout.isatty() else None
+    colour = coloured()
     for line in report_lines(report, width):
         lead, text = line.lead, line.text
         if colour and line.severity is not None:

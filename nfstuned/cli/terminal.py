@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,12 @@ def terminal_width() -> int:
     from shutil import get_terminal_size  # noqa: PLC0415 - it loads three compression libraries
 
     return get_terminal_size().columns
+
+
+def coloured() -> bool:
+    """Return whether stdout is a terminal with colours."""
+    dumb = os.environ.get("TERM") in {"dumb", "unknown"}  # as for rich, which draws the tables
+    return sys.stdout.isatty() and not dumb and not os.environ.get("NO_COLOR")
 
 
 def note(line: str) -> None:
@@ -134,6 +141,8 @@ class Terminal:
     """ "json" for a document instead of a table."""
     document: Callable[[Sequence[Change]], Document] | None = None
     """ "json" prints it; None for the document of `apply`."""
+    wraps: bool = False
+    """People read lines that are wrapped to the terminal, not the rows of a table."""
 
     note = staticmethod(note)
     unreadable_lines = staticmethod(unreadable_lines)
@@ -162,10 +171,22 @@ class Terminal:
 
     def result(self, changes: Sequence[Change], nothing: str) -> None:
         """Print the document, or a line for each change and their counts, or that there is nothing to do."""
-        from nfstuned.view.change import apply_document, cells, summary  # noqa: PLC0415 - few commands change anything
+        from nfstuned.view.change import (  # noqa: PLC0415 - few commands change anything
+            apply_document,
+            cells,
+            change_lines,
+            summary,
+        )
 
         if self.form == "json":
             sys.stdout.write(to_json((self.document or apply_document)(changes)) + "\n")
+        elif changes and self.wraps:
+            colours = {"done": "green", "failed": "red"} if coloured() else {}
+            for change in changes:
+                for lead, line in change_lines(change, terminal_width()):
+                    colour = colours.get(lead.strip())
+                    sys.stdout.write(f"{click.style(lead, fg=colour) if colour else lead}{line}\n")
+            sys.stdout.write(summary(changes) + "\n")
         elif changes:
             from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 

@@ -11,7 +11,16 @@ from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crow
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.rule import new_file, permanent_setting
 from nfstuned.core.udev.writers import is_default, set_by_administrator
-from nfstuned.model.change import Change, ChangeKind, Content, FileStep, Installed, Link, Placement
+from nfstuned.model.change import (
+    Change,
+    ChangeKind,
+    Content,
+    FileStep,
+    Installed,
+    Link,
+    Placement,
+    quote,
+)
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, Unit
@@ -89,6 +98,8 @@ class Wanted:
     """Planned changes name a file of `contents`; the others have the reason against a file."""
     contents: Mapping[str, Content] = field(default_factory=dict)
     """The bytes of each file by its path, without a leading slash."""
+    unprepared: bool = False
+    """The image lacks a package for this, so that nothing at all is changed."""
 
 
 def wanted_service(service: ImageUnit) -> Wanted:
@@ -99,7 +110,8 @@ def wanted_service(service: ImageUnit) -> Wanted:
     if service.unit.masked:
         return _refused(ChangeKind.SERVICE, SERVICE, _MASKED, "masked", "enabled")
     if not service.path:
-        return _refused(ChangeKind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
+        refused = _refused(ChangeKind.SERVICE, SERVICE, _ABSENT, "not installed", "enabled")
+        return replace(refused, unprepared=True)
     if service.unit.enabled:
         return Wanted()
     links = {f"{UNITS}/{folder}/{SERVICE}": Link("/" + service.path) for folder in _install(service)}
@@ -122,7 +134,8 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
     `starts`: something starts the service as well; `linked`: a link of the image's does.
     """
     if not has_awk:
-        return _refused(ChangeKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
+        refused = _refused(ChangeKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
+        return replace(refused, unprepared=True)
     reason = "every NFS mount gets it, whatever its server is"
     rule = Change(ChangeKind.RULE, "read-ahead", None, "15360 KiB", Result.PLANNED, reason, "/" + RULE)
     why = _BESIDE if linked else _PRESET
@@ -253,6 +266,17 @@ def joined(parts: Iterable[Wanted]) -> Wanted:
     known = tuple(parts)
     contents = {path: content for part in known for path, content in part.contents.items()}
     return Wanted(tuple(change for part in known for change in part.changes), contents)
+
+
+def with_folder(changes: Iterable[Change], folder: str) -> tuple[Change, ...]:
+    """Return changes with commands for the image in a folder; "/" is the system of the command itself."""
+
+    def root(match: re.Match[str]) -> str:
+        return "" if folder == "/" else f" --root{match[1]}{quote(folder)}"
+
+    return tuple(
+        replace(change, reason=re.sub(r" --root([= ])DIR\b", root, change.reason)) for change in changes
+    )
 
 
 def results(wanted: Wanted, steps: Sequence[Placement]) -> tuple[Change, ...]:

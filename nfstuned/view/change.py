@@ -8,8 +8,10 @@ from difflib import unified_diff
 from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, RemountPlan, ShellCommand
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count
-from nfstuned.view.words import NONE, Document, printable, text
+from nfstuned.view.words import NONE, Document, printable, text, wrapped
 
+_LEAST, _RESULT = 30, 9
+"""The least columns of a change, and those of the result before it."""
 _UNENDED = "\\ No newline at end of file"
 
 
@@ -59,6 +61,22 @@ def _values(change: Change) -> str:
         return printable(text(change.new))
     about = f"{kind.value} {change.target}"
     return printable(about if old == new else f"{about} {old} -> {new}")
+
+
+def change_lines(change: Change, width: int) -> Iterator[tuple[str, str]]:
+    """Yield a change in lines of this width, each behind the columns of the result, which the first has.
+
+    The target, the values and the reason share a line where they fit.
+    """
+    target, values, result, reason = cells(change)
+    lines, room = [""], max(_LEAST, width - _RESULT)
+    for part in (target, values, reason):
+        together = f"{lines[-1]}  {part}".strip()
+        if part != NONE:
+            lines[-1:] = [together] if len(together) <= room else [*lines[-1:], *wrapped(part, room)]
+    for line in lines:
+        yield f"{result:{_RESULT}}", line
+        result = ""
 
 
 def summary(changes: Sequence[Change]) -> str:

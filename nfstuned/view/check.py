@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,7 +9,7 @@ from itertools import groupby
 from nfstuned import __version__
 from nfstuned.model.facts import Need, Report, Rule, Severity
 from nfstuned.parse.fields import count
-from nfstuned.view.words import Document, printable, utc
+from nfstuned.view.words import Document, printable, utc, wrapped
 
 FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "expected", "remedy", "source")
 
@@ -96,10 +95,6 @@ _SEVERITY, _RULE = 9, 8
 _MARGIN = 2
 _HANG = " " * (_MARGIN + _SEVERITY + _RULE)
 _LEAST = 30
-_QUOTED = r"""\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'(?:"'"'[^']*')*"""
-"""A word as nfstuned.model.change.quote writes it; a quote behind a letter is an apostrophe."""
-_HELD = "\u00a0"
-"""A blank at which no line ends; `printable` leaves none of these."""
 _LACKS = {
     Need.HOST: "a host or an image",
     Need.LIVE: "a running kernel",
@@ -133,24 +128,13 @@ def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLin
         source = sources.get(subject)
         yield ReportLine(printable(f"{subject}  {source}" if source else subject), heading=True)
         for finding in findings:
-            first, *rest = _wrapped(printable(finding.message), room)
+            first, *rest = wrapped(printable(finding.message), room)
             yield ReportLine(f"{finding.rule:{_RULE}}{first}", finding.severity)
-            remedy = _wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
+            remedy = wrapped(f"Remedy: {printable(finding.remedy)}", room) if finding.remedy else []
             yield from (ReportLine(_HANG + text) for text in [*rest, *remedy])
         yield ReportLine("")
     for text in verdict_lines(report):
-        yield from (ReportLine(piece) for piece in _wrapped(text, width))
-
-
-def _wrapped(text: str, width: int | None) -> list[str]:
-    """Return the text's lines without breaking a word, which may be a command's, or a quotation."""
-    if width is None:
-        return [text]
-    from textwrap import wrap  # noqa: PLC0415 - only a terminal has a width
-
-    held = re.sub(_QUOTED, lambda match: match[0].replace(" ", _HELD), text)
-    lines = wrap(held, width, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(_HELD, " ") for line in lines] or [""]
+        yield from (ReportLine(piece) for piece in wrapped(text, width))
 
 
 def verdict_lines(report: Report) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 
 from nfstuned.parse.fields import mask_secrets
@@ -16,6 +17,11 @@ TIME_FORM = "%Y-%m-%d %H:%M:%S"
 _DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """How a byte that is not UTF-8 looks in a string (PEP 383)."""
+
+_QUOTED = r"""\$'(?:[^'\\]|\\.)*'|(?<!\w)'[^']*'(?:"'"'[^']*')*"""
+"""A word as nfstuned.model.change.quote writes it; a quote behind a letter is an apostrophe."""
+_HELD = "\u00a0"
+"""A blank at which no line ends; `printable` leaves none of these."""
 
 
 def to_json(document: Document) -> str:
@@ -76,3 +82,14 @@ def duration(seconds: float) -> str:
     """Return a duration in the largest unit that has at least two of it: "90 s", "59 min", "3.5 h"."""
     unit_s, unit = next((unit_s, unit) for least, unit_s, unit in _DURATIONS if seconds >= least)
     return f"{seconds / unit_s:.3g} {unit}"
+
+
+def wrapped(text: str, width: int | None) -> list[str]:
+    """Return the text's lines without breaking a word, which may be a command's, or a quotation."""
+    if width is None:
+        return [text]
+    from textwrap import wrap  # noqa: PLC0415 - only a terminal has a width
+
+    held = re.sub(_QUOTED, lambda match: match[0].replace(" ", _HELD), text)
+    lines = wrap(held, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(_HELD, " ") for line in lines] or [""]
