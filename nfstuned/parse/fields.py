@@ -10,8 +10,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from nfstuned import data
 from nfstuned.model.kernel import Options, parse_options
 
 LARGEST = 2**64 - 1
@@ -134,25 +135,36 @@ MASK = "****"
 _NAME = r"(?:pass(?:wor[dt]|wd|phrase)?|secret|token|(?:account|access|shared|storage)[_-]?key)[0-9]?"
 _IS = r"[\"'}]?[ \t]{0,8}=[ \t]{0,8}|[\"'][ \t]{0,8}:[ \t]{0,8}|:[ \t]{1,8}(?=[\"'])"
 """As options, units and TOML write it, and as JSON does; a colon in a sentence is not meant."""
-_OPTION = r"(?-i:[a-z][a-z0-9_.-]*)(?:=[^,\s]*)?(?=[,\s]|\Z)"
-_PLAIN = rf"(?:,,|[^,\s])+(?:,(?!{_OPTION})[^,\s]+)*"
-_VALUE = rf"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)|{_PLAIN}"
-"""In quotes, or up to a space, or a comma that is not doubled (mount.cifs(8)) and that an option follows."""
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
 _HINTS = ("pass", "secret", "token", "key", "cred", "sig", "user", "//", "==")
 """A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
-# Compiled when a text may hold a secret: the service starts without.
-_SECRETS = (
-    rf"(?P<named>(?:{_NAME})(?:{_IS}))(?!{_MASKED})(?:{_VALUE})"
-    rf"|(?P<credentials>\bcred(?:entials)?=)(?!/|{_MASKED})(?:{_VALUE})"
-    rf"|(?P<signature>\bsig(?:nature)?=)(?!{_MASKED})[^&,\s\"']+"
-    rf"|(?P<user>\buser(?:name)?=[^,\s%\"']{{0,256}}%)(?!{_MASKED})[^,\s]+"
-    rf"|(?P<login>//[^\s/@:%]{{0,256}}[:%])(?!{re.escape(MASK)}@)(?:[^\s/\"']{{0,256}}|[^\s\"'@]{{0,256}})(?=@)"
-    # The same in an automounter's map: behind the first colon of a location each other one is a slash.
-    rf"|(?P<expanded>//[^\s/@:%]{{0,256}}/)(?!{re.escape(MASK)}@)[^\s/@\"']{{1,256}}(?=@[^\s/@]+/)"
-    # A storage account's key: 64 bytes in base64.
-    r"|(?<![A-Za-z0-9+])[A-Za-z0-9+/]{86}=="
-)
+
+
+@cache
+def _secrets() -> str:
+    """Return the pattern of secrets; it is made when a text may hold one: the service starts without.
+
+    A value is in quotes, or ends at a space, or at a comma that is not doubled (mount.cifs(8)) and that a
+    known option follows: any other word may be the end of a password with a comma in it.
+    """
+    tables = data.read_table("mount-options.toml")
+    texts = [tables["common"]["names"], tables["smb"]["names"], *tables["smb"]["renamed"]]
+    texts += [tables["nfs"][key] for key in ("names", "rare", "multipath", "aznfs")]
+    known = "|".join(re.escape(name).replace(r"\[no\]", "(?:no)?") for name in " ".join(texts).split())
+    option = rf"(?-i:{known}|[xX]-[a-z.-]+)(?:=[^,\s]*)?(?=[,\s]|\Z)"
+    plain = rf"(?:,,|[^,\s])+(?:,(?!{option})[^,\s]+)*"
+    value = rf"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)|{plain}"
+    return (
+        rf"(?P<named>(?:{_NAME})(?:{_IS}))(?!{_MASKED})(?:{value})"
+        rf"|(?P<credentials>\bcred(?:entials)?=)(?!/|{_MASKED})(?:{value})"
+        rf"|(?P<signature>\bsig(?:nature)?=)(?!{_MASKED})[^&,\s\"']+"
+        rf"|(?P<user>\buser(?:name)?=[^,\s%\"']{{0,256}}%)(?!{_MASKED})(?:{plain})"
+        rf"|(?P<login>//[^\s/@:%]{{0,256}}[:%])(?!{re.escape(MASK)}@)(?:[^\s/\"']{{0,256}}|[^\s\"'@]{{0,256}})(?=@)"
+        # The same in an automounter's map: behind the first colon of a location each other one is a slash.
+        rf"|(?P<expanded>//[^\s/@:%]{{0,256}}/)(?!{re.escape(MASK)}@)[^\s/@\"']{{1,256}}(?=@[^\s/@]+/)"
+        # A storage account's key: 64 bytes in base64.
+        r"|(?<![A-Za-z0-9+])[A-Za-z0-9+/]{86}=="
+    )
 
 
 class Clear(str):
@@ -169,7 +181,7 @@ def mask_secrets(text: str) -> str:
     def mask(match: re.Match[str]) -> str:
         return (match[match.lastgroup] if match.lastgroup else "") + MASK
 
-    return re.sub(_SECRETS, mask, text, flags=re.IGNORECASE | re.DOTALL)
+    return re.sub(_secrets(), mask, text, flags=re.IGNORECASE | re.DOTALL)
 
 
 def is_clear(text: str) -> bool:
