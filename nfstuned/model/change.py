@@ -13,7 +13,6 @@ from typing import Protocol
 from nfstuned.model.kernel import Mount, MountNode, octal_escapes
 from nfstuned.model.mounts import Result, UnitState
 
-IN_IMAGE = "with the image's folder for DIR"
 RELOAD_UDEV = "udevadm control --reload"
 RELOAD_UNITS = "systemctl daemon-reload"
 
@@ -30,11 +29,9 @@ def quote(text: str) -> str:
     return "$'" + octal_escapes(re.sub(r"[\\']", r"\\\g<0>", text)) + "'"
 
 
-def sudo(program: str, *paths: str, image: bool) -> str:
-    """Return a command about files of the host, or of an image that was looked at: below its folder."""
-    words = (quote(f"DIR{path}" if image else path) for path in paths)
-    command = " ".join(("sudo", program, *words))
-    return f"{command}, {IN_IMAGE}" if image else command
+def sudo(program: str, *paths: str, folder: str) -> str:
+    """Return a command about files below an image's folder, or of the host with ""."""
+    return " ".join(("sudo", program, *(quote(folder + path) for path in paths)))
 
 
 def then_sudo(program: str, *, image: bool, mark: str = ",") -> str:

@@ -19,6 +19,7 @@ from nfstuned.model.mounts import (
     Asked,
     Decision,
     Endpoint,
+    Maker,
     Request,
     Setting,
     Snapshot,
@@ -163,6 +164,8 @@ class Target:
     """The options that were or will be asked for, and those that nfsmount.conf adds, each with its origin."""
     request: Request | None = None
     """The line of fstab, a unit or an autofs map that asks for it; None for a mount made by hand."""
+    program: Maker | None = None
+    """The program that made it, where no line asks for it; None for a mount made by hand."""
     # These are read often, so they are made once.
     wanted: Options = field(init=False, repr=False, compare=False)
     """The options that are asked for."""
@@ -245,6 +248,16 @@ class Target:
     def origin(self) -> str:
         """The line that asks for it, "" for a mount made by hand."""
         return f"{self.request.file}:{self.request.line}" if self.request else ""
+
+    @property
+    def maker(self) -> Maker | None:
+        """Who makes it; None for a mount made by hand."""
+        return self.request.maker if self.request else self.program
+
+    @property
+    def by_program(self) -> bool:
+        """Whether a program made it, and must also mount it again; an automounter lets people unmount."""
+        return self.request is None and not self.foreign and self.program not in {None, Maker.AUTOFS}
 
 
 class Missing(NamedTuple):
@@ -347,6 +360,11 @@ class Facts:
     def image(self) -> bool:
         """Whether they are facts of an image, in which nothing runs, instead of the running host."""
         return Need.IMAGE in self.has
+
+    @property
+    def folder(self) -> str:
+        """The folder with the files of the image, in the user's words; "" for a host."""
+        return self.snapshot.root.rstrip("/") if self.image else ""
 
     @property
     def running(self) -> bool:

@@ -258,7 +258,7 @@ class Tunnel:
 
 
 class Maker(Enum):
-    """Who makes a mount that a file asks for."""
+    """Who makes a mount: as a file asks, or a program that has the options in its own records."""
 
     MOUNT = "mount(8)"
     """From fstab: at boot, as systemd makes a unit of the line, or by hand."""
@@ -267,6 +267,11 @@ class Maker(Enum):
     AUTOMOUNT = "systemd's automount"
     """An .automount unit of the mount unit, at the first use."""
     AUTOFS = "automount(8)"
+    KUBELET = "the kubelet"
+    DOCKER = "Docker"
+    PODMAN = "Podman"
+    NOMAD = "Nomad"
+    PROXMOX = "Proxmox VE"
 
 
 _AT_FIRST_USE = frozenset({"x-systemd.automount", "comment=systemd.automount"})

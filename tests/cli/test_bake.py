@@ -446,7 +446,7 @@ class TestIdentity:
         text, way = (one.format("nfs4_unique_id=golden") for one in (text, way))
         named.put(file, text)
         assert f"the identifier golden, which the unit would leave: {way}, bake again" in self.left(named)
-        assert f"{way}; then sudo nfstuned bake --root DIR" in named.run("check").out
+        assert f"{way}; then sudo nfstuned bake --root {named.tree}" in named.run("check").out
         named.put(file, "")
         assert (named.run("bake").status, named.has(IDENTITY_LINK)) == (0, True)
         assert "NFS413" not in named.run("check").out

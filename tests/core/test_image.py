@@ -252,7 +252,8 @@ NEW_KERNEL, OLD_KERNEL = "6.1.0-50-cloud-amd64", "4.19.0-27-cloud-amd64"
 
 def facts(*requests: Request, system: System | None = None, distribution: str = "debian") -> Facts:
     policy = builtin_policy()
-    snapshot = Snapshot(requests=requests, distribution=Distribution(distribution, "", ""))
+    known = Distribution(distribution, "", "")
+    snapshot = Snapshot(requests=requests, distribution=known, root="/image/")
     return Facts(
         has=Scope(image=True).has,
         snapshot=snapshot,
@@ -288,9 +289,8 @@ def test_a_udev_rule_that_raises_every_mount_does_the_services_work(kb: int, fou
 def test_a_masked_unit_is_unmasked_before_it_is_enabled() -> None:
     (fault,) = not_enabled.judge(facts(system=System(daemon=Unit(installed=True, masked=True))))
     assert fault.observed == "masked"
-    assert fault.remedy.startswith(
-        "systemctl --root=DIR unmask nfstuned.service && systemctl --root=DIR enable nfstuned.service, "
-    )
+    systemctl = "sudo systemctl --root=/image"
+    assert fault.remedy == f"{systemctl} unmask nfstuned.service && {systemctl} enable nfstuned.service"
 
 
 @pytest.mark.parametrize(

@@ -601,7 +601,7 @@ def test_the_protocol_of_an_address_is_corrected_in_its_own_place() -> None:
 
 
 OPTION = "nfs4_disable_idmapping"
-NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then umount and mount again"
+NOW = f"for now: echo Y | sudo tee /sys/module/nfs/parameters/{OPTION}, then unmount and mount again"
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ def test_a_mount_point_is_quoted_in_a_command() -> None:
     seen = facts(mounts, [Answer(SA1, ("10.10.10.11",))], [OPEN], Tls(listening=frozenset()))
     remedies = {one.rule: one.remedy for one in run_rules(seen, RULES).findings}
     assert "umount '/mnt/my $HOME' " in remedies["NFS404"]
-    assert "umount '/mnt/a;b'," in remedies["NFS407"]
+    assert "umount '/mnt/a;b' and" in remedies["NFS407"]
     assert """umount '/mnt/it'"'"'s' and""" in remedies["NFS406"]
 
 

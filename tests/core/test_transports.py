@@ -59,7 +59,7 @@ def test_slots_are_the_host_s_and_the_mounts_that_are_counted_need_not_be_of_one
 
 SLOT = "tcp_max_slot_table_entries"
 SLOTS = f"sunrpc.{SLOT}"
-NOW = f"for now: sudo sysctl {SLOTS}=128, then umount and mount again"
+NOW = f"for now: sudo sysctl {SLOTS}=128, then unmount and mount again"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
+from nfstuned import data
 from nfstuned.core.mounts.requests import Intents, asked_options
 from nfstuned.core.policy.decision import Classification, choose_profile, classify, join_decisions, matcher
 from nfstuned.core.policy.endpoint import as_address, asked_port, is_loopback, plain, same, split_source
+from nfstuned.model.change import quote
 from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import (
@@ -21,8 +25,10 @@ from nfstuned.model.mounts import (
     UnitState,
 )
 from nfstuned.model.policy import WORKLOAD_MARK, Policy, Profile
+from nfstuned.parse.fields import below, some
 
 SMB_SUFFIX = "-smb"
+_MAKERS = "makers.toml"
 _SMB_KEYS = ("actimeo_min", "max_channels")
 """The keys of an administrator's NFS profile that also count for SMB mounts."""
 
@@ -41,11 +47,14 @@ def targets(
         mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
         decision = join_decisions(mounts) if mounts else None
         for mount, classified in mounts:
-            target = _live_target(mount, classified, policy, intents)
+            target = _live_target(mount, classified, policy, intents, program_of(mount.point, snapshot))
             stats = snapshot.stanza_of(mount, superblock)
             live.append(replace(target, superblock=superblock, decision=decision, stats=stats))
     of_smb = ((mount, classify(policy, mount, None, snapshot)) for mount in smb_mounts)
-    live += [_live_target(mount, classified, policy, intents) for mount, classified in of_smb]
+    live += [
+        _live_target(mount, classified, policy, intents, program_of(mount.point, snapshot))
+        for mount, classified in of_smb
+    ]
     known = {target.request for target in live}
     planned: dict[tuple[str, str], Request] = {}
     """The first request of each mount, which is the request that counts."""
@@ -94,12 +103,64 @@ def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
     return replace(snapshot, requests=tuple(kept))
 
 
+@cache
+def _folders() -> tuple[tuple[Maker, re.Pattern[str]], ...]:
+    """Return the folders of the programs that make mounts of their own accord (data/makers.toml)."""
+    return tuple((Maker[name], re.compile(row["folder"])) for name, row in data.read_table(_MAKERS).items())
+
+
+def program_of(point: str, snapshot: Snapshot) -> Maker | None:
+    """Return the program that makes a mount at such a place; None for a place that people choose."""
+    if below(point, (unread.point for unread in snapshot.maps if unread.point)):
+        return Maker.AUTOFS
+    return next((maker for maker, folder in _folders() if folder.search(point)), None)
+
+
+def definition(target: Target, key: str = "definition") -> str:
+    """Return where its maker has the source of a mount, or with `place` its options; "" for no such maker."""
+    if target.program is None or not target.by_program:
+        return "the automounter's map" if target.maker is Maker.AUTOFS else ""
+    return _filled(data.read_table(_MAKERS)[target.program.name][key], [target])
+
+
+def made_by(targets: Sequence[Target]) -> str:
+    """Return a sentence on the program that makes mounts of this kind, and where their options are."""
+    first, maker = targets[0], targets[0].program
+    points = some([target.point for target in targets])
+    return f"{maker.value if maker else ''} makes {points}, with the options in {definition(first, 'place')}"
+
+
+def renewal(targets: Sequence[Target]) -> str:
+    """Return how mounts come back with other options where programs make them; "" where people make all.
+
+    Nobody unmounts those by hand: their makers would not know, and other mounts keep the superblock.
+    """
+    made: dict[str, list[Target]] = {}
+    for target in targets:
+        if target.program is not None and target.by_program:
+            made.setdefault(data.read_table(_MAKERS)[target.program.name]["renewal"], []).append(target)
+    return "; ".join(_filled(step, mounts) for step, mounts in made.items())
+
+
+def _filled(text: str, mounts: Sequence[Target]) -> str:
+    """Return a sentence of data/makers.toml about mounts of one maker."""
+    names: dict[str, None] = {}
+    for target in mounts:
+        match = next((match for _, folder in _folders() if (match := folder.search(target.point))), None)
+        names[(match and match.groupdict().get("name")) or target.point.rpartition("/")[2]] = None
+    points = [target.point for target in mounts]
+    it = some(points) if len(points) > 1 else "it"
+    return text.format(name=" ".join(map(quote, names)), point=" ".join(map(quote, points)), it=it)
+
+
 def _mount_key(request: Request) -> tuple[str, str]:
     """Return source and mount point without trailing slashes: people write them, the kernel does not."""
     return request.source.rstrip("/"), request.point.rstrip("/")
 
 
-def _live_target(mount: Mount, classified: Classification, policy: Policy, intents: Intents) -> Target:
+def _live_target(
+    mount: Mount, classified: Classification, policy: Policy, intents: Intents, program: Maker | None
+) -> Target:
     """Return a live mount as a target, without the facts of an NFS superblock."""
     return Target(
         subject=mount.point,
@@ -111,6 +172,7 @@ def _live_target(mount: Mount, classified: Classification, policy: Policy, inten
         live=mount,
         asked=intents.of(mount),
         request=intents.planned(mount),
+        program=program,
     )
 
 

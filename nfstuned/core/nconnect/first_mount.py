@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from nfstuned.core.mounts.options import NCONNECT_V4_0_SINCE
 from nfstuned.core.mounts.requests import asked_options, is_version, last_asked, requested
+from nfstuned.core.mounts.targets import renewal
 from nfstuned.core.nconnect.transport import (
     busy_connections,
     effective_nconnect,
@@ -130,16 +131,18 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
     The innermost go first; then the first of `targets` comes first, but for the mounts that it lies in. A
     mount that a proposal has a line for comes back as that line asks. Lines that asked for another number are
     changed by then. Mounts of other mount namespaces get no command: here something else may be mounted at
-    the same place.
+    the same place. Of mounts that programs made it returns the programs' own step.
     """
     going = _going(targets, facts, count)
     live = [mount for mount in going if not mount.foreign]
+    by_programs = renewal(live)
+    live = [mount for mount in live if not mount.by_program]
     away = some(list(dict.fromkeys(mount.point for mount in going if mount.foreign)))
     if not live:
         unmount = f"unmount {away} in its own mount namespace, and mount it there again with nconnect={count}"
-        return unmount if away else ""
+        return by_programs or (unmount if away else "")
     after = transport_groups(facts).after
-    first = next(target for target in (*targets, *live) if not target.foreign)
+    first = next(target for target in (*targets, *live) if not (target.foreign or target.by_program))
     chief = after.get(first.identity, first)
     others = [mount for mount in (after.get(mount.identity, mount) for mount in live) if mount is not chief]
     made = [_command(mount, count) for mount in mount_order(chief, others)]
@@ -159,9 +162,10 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
         if away
         else ""
     )
+    keys = ", with a key of the map for KEY" if any("*" in mount.point for mount in others) else ""
     devices = list(unseen_superblocks(going, facts))
     unseen = f" (first end every use of {some(devices)}, which umount -l left behind)" if devices else ""
-    return text + there + unseen
+    return (f"{by_programs}; meanwhile " if by_programs else "") + text + keys + there + unseen
 
 
 def _going(targets: Sequence[Target], facts: Facts, count: int) -> list[Target]:
@@ -208,10 +212,10 @@ def _command(target: Target, count: int) -> str:
     In words where its options are not known: the kernel's list leaves some out.
     """
     point = quote(target.point)
+    if target.maker is Maker.AUTOFS:
+        point = quote(target.point.replace("*", "KEY") + "/")
+        return f"ls {point} >/dev/null"
     if target.request is not None:
-        if target.request.maker is Maker.AUTOFS:
-            # KEY stands for any key of the map.
-            return f"ls {quote(target.point.replace('*', 'KEY') + '/')} >/dev/null"
         if target.request.maker is Maker.MOUNT:
             return f"sudo mount {point}"
         return f"sudo systemctl start {quote(unit_name(target.point))}"

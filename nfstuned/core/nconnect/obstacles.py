@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.mounts.options import has_kerberos
+from nfstuned.core.mounts.targets import made_by
 from nfstuned.core.nconnect.first_mount import unseen_superblocks
 from nfstuned.core.nconnect.server import hard_objection
 from nfstuned.core.nconnect.transport import is_tunnel, was_recorded
@@ -213,6 +214,9 @@ def reason_to_skip(case: Case) -> str:
             f"automount(8) makes {some(automounted)} whenever somebody goes there: it is left alone, and "
             "with it all mounts of its server; it gets another number after all of them have expired"
         )
+    by_programs = [target for target in case.group if target.by_program]
+    if by_programs:
+        return f"{made_by(by_programs)}: it is left alone, and with it all mounts of its server"
     points = [target.point for target in case.group if has_kerberos(target.options)]
     if not points:
         return ""
@@ -220,7 +224,7 @@ def reason_to_skip(case: Case) -> str:
 
 
 def _is_autofs(target: Target, case: Case) -> bool:
-    if target.request is not None and target.request.maker is Maker.AUTOFS:
+    if target.maker is Maker.AUTOFS:
         return True
     node = case.sight.node(target.live)
     parent = case.nodes.get(node.parent_id) if node else None

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from nfstuned.core.mounts.requests import asked_options, last_asked, mounted_source, requested, wants_stand_in
-from nfstuned.core.mounts.targets import has_stand_in, targets
+from nfstuned.core.mounts.targets import has_stand_in, made_by, targets
 from nfstuned.core.nconnect.server import (
     Id,
     Member,
@@ -208,6 +208,11 @@ def _of_server(server: Server[SectionUse], facts: Facts) -> Iterator[SectionVerd
     if refused is not None:
         for name in names or [first.target.endpoint.host]:
             yield _as_others_decide(replace(refused, name=name), deciders.get(name))
+        return
+    asking = [use.target for use in server.members if use.decider is None]
+    if asking and all(target.by_program for target in asking):
+        for name in names:
+            yield SectionVerdict(name, count, Fate.KEEP, made_by(asking))
         return
     absent = sum(1 for option in deciders.values() if option is None)
     needed = any(use.decider is None for use in server.members)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.mounts.options import read_ahead_is_small
-from nfstuned.core.rules.nfs1_udev import SERVICE, contested_values, has_lost, lost_kbs, overtaken_rules
+from nfstuned.core.policy.endpoint import split_source
+from nfstuned.core.rules.nfs1_udev import contested_values, has_lost, lost_kbs, overtaken_rules
 from nfstuned.core.rules.rivals import fits_policy, is_recommended, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules.rule import (
     ADVICE,
@@ -13,6 +14,7 @@ from nfstuned.core.rules.rule import (
     INFO,
     LIVE,
     SAMPLE,
+    SERVICE,
     WARNING,
     Manual,
     by_superblock,
@@ -44,7 +46,7 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
     the kernel's is reported here. It is advice where neither a vendor nor an administrator recommends the
     profile's value.
     """
-    page, first = facts.snapshot.page_kb, unmask(facts.system.daemon, SERVICE)
+    page, first = facts.snapshot.page_kb, unmask(facts, facts.system.daemon, SERVICE)
     reported = {superblock_key(target) for contest in contested_values(facts) for target in contest.lost}
     renamed = [(early.kb, values) for early, _, values in overtaken_rules(facts)]
     lost = lost_kbs(facts)
@@ -146,11 +148,16 @@ def wasted(facts: Facts) -> Iterator[Fault]:
         if reads is None or target is None or read_ahead_use(reads) is not Use.WASTED:
             continue
         # All mounts of a superblock share its value, and so they all need the workload.
-        mounts = target.superblock.mounts if target.superblock else ()
-        points = dict.fromkeys([target.point, *(mount.point for mount in mounts if not mount.foreign)])
+        every = target.superblock.mounts if target.superblock else ()
+        mounts = [mount for mount in every if not mount.foreign]
+        match = {"mount_point": dict.fromkeys([target.point, *(mount.point for mount in mounts)])}
+        if target.by_program:
+            # Its mount points have names of the moment, such as a pod's.
+            exports = dict.fromkeys(split_source(mount.source)[1] for mount in mounts)
+            match = {"server": {target.endpoint.address or target.endpoint.host: None}, "export": exports}
         profile = target.profile.name.partition(WORKLOAD_MARK)[0]
         own = profile if profile != target.endpoint.provider else ""
-        command = give_workload(tuple(points), own, RANDOM)
+        command = give_workload(match, own, RANDOM)
         yield Fault(
             target.subject,
             f"in {sample.interval_s:.0f} s the server sent {reads.fetched_bytes / (1 << 20):.0f} MiB, "
@@ -198,7 +205,7 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
             f"{name_others([target for target, _ in unset[1:]])}",
             observed="set by hand",
             expected="set at every mount",
-            remedy=enable(facts.system.daemon, SERVICE),
+            remedy=enable(facts, facts.system.daemon, SERVICE),
         )
 
 

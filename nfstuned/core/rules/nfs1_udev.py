@@ -15,7 +15,7 @@ from nfstuned.core.rules.rivals import (
     other_writers,
     wanted_kb,
 )
-from nfstuned.core.rules.rule import ERROR, HOST, WARNING, Manual, rule
+from nfstuned.core.rules.rule import ERROR, HOST, SERVICE, WARNING, Manual, enable, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.writers import (
     file_writers,
@@ -33,7 +33,6 @@ from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, is_m
 from nfstuned.parse.fields import some
 from nfstuned.parse.udev_rules import parse_udev_rules
 
-SERVICE = "nfstuned.service"
 _APPLY = ", and sudo nfstuned apply"
 _DISK = UdevEvent(kernel="8:0", read_ahead_kb="128")
 """A usual disk, with the kernel's default (VM_READAHEAD_PAGES)."""
@@ -69,9 +68,17 @@ def contested(facts: Facts) -> Iterator[Fault]:
             f"({some([target.subject for target in contest.objectors])}): whoever writes last wins",
             observed=f"{rival.kb} KiB",
             expected=values,
-            remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}",
+            remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}{_service(facts)}",
             source=rival.source,
         )
+
+
+def _service(facts: Facts) -> str:
+    """Return how the service corrects other programs' values, "" where it does already."""
+    daemon = facts.system.daemon
+    if daemon.enabled or daemon.active:
+        return ""
+    return f"; or {enable(facts, daemon, SERVICE)}: it sets each mount's own value after any other program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +143,19 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
         if late is not None:
             more += f"; {late.file}, which sorts after it, overwrites its value as well"
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
-        name = ", under a name of its own that sorts after 99-nfs.rules" if more else ""
+        repair = "write it in one line, with its own value (nfstuned explain NFS105 has the line)"
+        if defective.sign:
+            repair = f"write ${defective.sign} instead of {defective.sign} in {path}:{defective.line}"
+        named = f", and {_rename(path, facts)}" if more else ""
+        reload = then_sudo(RELOAD_UDEV, image=facts.image, mark=";")
         lost = any(has_lost(facts, target, defective.kb) for target in facts.nfs)
         yield Fault(
             f"{path}:{defective.line}",
             defective.message + more,
             observed=defective.defect,
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
-            remedy=f"{elsewhere} and enable nfstuned.service, or write it as in nfstuned's 99-nfstuned.rules"
-            f"{name}{then_sudo(RELOAD_UDEV, image=facts.image, mark=';')}{_APPLY if lost else ''}",
+            remedy=f"{repair}{named}; or {elsewhere}, and {enable(facts, facts.system.daemon, SERVICE)}"
+            f"{reload}{_APPLY if lost else ''}",
         )
 
 
@@ -203,7 +214,7 @@ def masking(facts: Facts) -> Iterator[Fault]:
             f"that a package brings and updates there have no effect{lost}",
             observed=f"{hidden[0]} is hidden",
             expected="a name of its own",
-            remedy=_unhide_remedy(file, hidden[0], image=facts.image),
+            remedy=_unhide_remedy(file, hidden[0], facts),
         )
 
 
@@ -243,12 +254,13 @@ def _writes_for_all(facts: Facts, file: UdevFile) -> bool:
     return any(writer.kb is not None and reaches_all(facts.udev, writer) for writer in writers)
 
 
-def _unhide_remedy(file: UdevFile, hidden: str, *, image: bool) -> str:
-    if is_mask(file.text) and not image:
+def _unhide_remedy(file: UdevFile, hidden: str, facts: Facts) -> str:
+    if is_mask(file.text) and not facts.image:
         return f"sudo systemctl reload {SERVICE}, which masks the rule only where nfs.conf says nothing"
     if not parse_udev_rules(file.text).rules:
-        return sudo("rm", file.path, image=image) + then_sudo(RELOAD_UDEV, image=image)
-    return _rename_remedy(hidden if file.path.startswith(_PACKAGED) else file.path, image=image)
+        return sudo("rm", file.path, folder=facts.folder) + then_sudo(RELOAD_UDEV, image=facts.image)
+    path = hidden if file.path.startswith(_PACKAGED) else file.path
+    return _rename(path, facts) + then_sudo(RELOAD_UDEV, image=facts.image)
 
 
 def _is_nfs_rules(file: UdevFile | RuleWriter) -> bool:
@@ -271,9 +283,9 @@ def unread(facts: Facts) -> Iterator[Fault]:
             f"give NFS mounts {writer.value} KiB",
             observed=name,
             expected=wanted,
-            remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', image=facts.image)}"
-            f"{then_sudo(RELOAD_UDEV, image=facts.image)}{_APPLY if lost else ''}; or remove it, and enable "
-            f"{SERVICE}",
+            remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', folder=facts.folder)}"
+            f"{then_sudo(RELOAD_UDEV, image=facts.image)}{_APPLY if lost else ''}; or remove it, and "
+            f"{enable(facts, facts.system.daemon, SERVICE)}",
         )
 
 
@@ -321,7 +333,8 @@ def outrun(facts: Facts) -> Iterator[Fault]:
             f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {kbs} KiB",
             observed=f"{kbs} KiB",
             expected=f"{writer.kb} KiB",
-            remedy=f"{first}{_rename_remedy(writer.file, image=facts.image)}{_APPLY if lost else ''}",
+            remedy=f"{first}{_rename(writer.file, facts)}{then_sudo(RELOAD_UDEV, image=facts.image)}"
+            f"{_APPLY if lost else ''}",
         )
 
 
@@ -344,12 +357,11 @@ def overtaken_rules(facts: Facts) -> tuple[tuple[RuleWriter, RuleWriter, list[in
     )
 
 
-def _rename_remedy(path: str, *, image: bool) -> str:
+def _rename(path: str, facts: Facts) -> str:
     """Return the command for a name that sorts after 99-nfs.rules; a package's file is copied to /etc.
 
     The new name ends with the old, so that several files keep their order.
     """
     folder, _, name = path.rpartition("/")
     verb, folder = ("cp", "/etc/udev/rules.d") if path.startswith(_PACKAGED) else ("mv", folder)
-    moved = sudo(f"{verb} -n", path, f"{folder}/99-read-ahead-{name}", image=image)
-    return moved + then_sudo(RELOAD_UDEV, image=image)
+    return sudo(f"{verb} -n", path, f"{folder}/99-read-ahead-{name}", folder=facts.folder)

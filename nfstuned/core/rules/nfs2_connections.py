@@ -18,6 +18,7 @@ from nfstuned.core.rules.rule import (
     WARNING,
     Manual,
     ParameterWish,
+    mount_all_again,
     parameter,
     permanent_setting,
     rule,
@@ -99,7 +100,8 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
                 f"further one cannot be made{_others(members)}",
                 observed=exist,
                 expected=count(wanted_count, "connection"),
-                remedy="umount every mount of this server and mount again; see the kernel's log for why",
+                remedy=mount_all_again(members, "unmount every mount of this server and mount again")
+                + "; see the kernel's log for why",
             )
         elif silent and max(sent) >= _BUSY_SENDS:
             yield Fault(
@@ -109,8 +111,10 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
                 f"{_others(members)}",
                 observed=f"requests sent: {', '.join(map(str, sent))}",
                 expected="about the same on each",
-                remedy="umount every mount of this server and mount again with nconnect; then look at the "
-                "firewall's limits of connections",
+                remedy=mount_all_again(
+                    members, "unmount every mount of this server and mount again with nconnect"
+                )
+                + "; then look at the firewall's limits of connections",
             )
 
 
@@ -153,7 +157,8 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     crowded = crowd(facts, SLOT_TABLE)
     if crowded is not None:
         name, most = SLOT_TABLE.name, SLOT_TABLE.value
-        live = f"for now: sudo sysctl {name}={most}, then umount and mount again"
+        again = mount_all_again(crowded.users, "unmount and mount again")
+        live = f"for now: sudo sysctl {name}={most}, then {again}"
         remedies = [permanent_setting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
         yield Fault(
             crowded.users[0].subject,
@@ -176,7 +181,9 @@ def session_slots_low(facts: Facts) -> Iterator[Fault]:
             f"requests under way{_others(crowded.users)}",
             observed=str(crowded.value),
             expected=SESSION_SLOTS.value,
-            remedy=", then ".join(filter(None, (permanent_setting(facts, SESSION_SLOTS), "reboot"))),
+            remedy=", then ".join(
+                filter(None, (permanent_setting(facts, SESSION_SLOTS), "reboot" if facts.running else ""))
+            ),
         )
 
 
@@ -276,7 +283,7 @@ def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
             observed="remount," + ",".join(fixed),
             expected="umount and mount",
             remedy=f"take remount out of {request.file}:{request.line}"
-            + (f", umount {quote(request.point)} and mount it" if facts.running else ""),
+            + (f", sudo umount {quote(request.point)} and mount it" if facts.running else ""),
         )
 
 

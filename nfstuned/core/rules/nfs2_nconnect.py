@@ -24,7 +24,18 @@ from nfstuned.core.nconnect.transport import (
     transport_groups,
 )
 from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
-from nfstuned.core.rules.rule import ADVICE, ERROR, KERNEL, WARNING, Manual, name_others, rule, source_of
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    KERNEL,
+    WARNING,
+    Manual,
+    mount_all_again,
+    name_others,
+    rule,
+    source_of,
+    where,
+)
 from nfstuned.model.facts import Facts, Fault, Identity, Need, Target
 from nfstuned.model.mounts import AZURE_FILES, UTAB
 from nfstuned.parse.fields import some
@@ -247,11 +258,17 @@ def _raise(low: Sequence[Target], possible: int, server: Server[Member], facts: 
     count = max([possible, *(number for number in asked if number <= server.most)])
     by_hand = next((target for target in low if not target.origin and target.asked_nconnect != count), None)
     change = ""
-    if by_hand is not None:
+    if by_hand is not None and by_hand.by_program:
+        change = f"put nconnect={count} into the options in {where(by_hand)}"
+    elif by_hand is not None:
         profiles = count == by_hand.profile.nconnect and not objection(by_hand, facts)
         may = profiles and not _without_section(by_hand)
         change = "sudo nfstuned apply --persist" if may else f"put nconnect={count} into the options"
-    return _then(change, _written(count, server.targets, facts), mount_commands(low, facts, count))
+    open_ = any(each.is_azure_files and has_private_endpoint(each, facts) is None for each in low)
+    only = (
+        "; only where the endpoint is private: Azure Files supports nconnect over no other" if open_ else ""
+    )
+    return _then(change, _written(count, server.targets, facts), mount_commands(low, facts, count)) + only
 
 
 def _then(*steps: str) -> str:
@@ -408,14 +425,15 @@ def _unlike_fault(members: Sequence[Target], message: str, expected: str) -> Fau
     chief, count = max(members, key=lambda target: target.asked_nconnect or 1), _common_count(members)
     live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
     others = sorted((member for member in members if member.asked_nconnect != count), key=place)
-    lines = dict.fromkeys(target.origin or f"the options of {target.point}" for target in others)
+    lines = dict.fromkeys(target.origin or _named_place(target) for target in others)
     also = "also " if count == (chief.asked_nconnect or 1) else ""
     return Fault(
         chief.subject,
         message,
         observed=f"in effect: {', '.join(map(str, live))}" if live else "nothing mounted yet",
         expected=expected,
-        remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and mount all of them again",
+        remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and "
+        + mount_all_again(members, "mount all of them again"),
     )
 
 
@@ -470,7 +488,9 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             continue
         chief, *others = mounts
         flavours, count = security(chief.options), effective_nconnect(chief, facts)
-        again = "umount every mount of this server and mount them again without nconnect"
+        again = mount_all_again(
+            server.targets, "unmount every mount of this server and mount them again without nconnect"
+        )
         asking = some(list(dict.fromkeys(map(_place_of_request, _of_groups(mounts, facts)))))
         yield Fault(
             chief.subject,
@@ -493,7 +513,12 @@ def _shares_kerberos(target: Target, facts: Facts) -> bool:
 def _place_of_request(mount: Target) -> str:
     """Return where a mount's nconnect stands, for people; utab is no file to change."""
     asked = last_asked(mount.asked, "nconnect")
-    return asked.origin if asked and asked.file != UTAB else f"the options of {mount.point}"
+    return asked.origin if asked and asked.file != UTAB else _named_place(mount)
+
+
+def _named_place(mount: Target) -> str:
+    """Return the place with the options of a mount that no file asks for, among other mounts' places."""
+    return where(mount) if mount.program else f"the options of {mount.point}"
 
 
 def _without(mounts: Iterable[Target], facts: Facts) -> str:
@@ -502,7 +527,7 @@ def _without(mounts: Iterable[Target], facts: Facts) -> str:
     for mount in _of_groups(mounts, facts):
         asked, place = last_asked(mount.asked, "nconnect"), _place_of(mount, facts)
         if asked is not None and asked.file != UTAB and is_global(asked, facts.snapshot.settings):
-            written[place or f"the options of {mount.point}"] = None
+            written[place or _named_place(mount)] = None
         else:
             taken[_place_of_request(mount)] = None
     return _then(

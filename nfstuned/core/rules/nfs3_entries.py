@@ -313,13 +313,13 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
     for refused in facts.snapshot.misnamed:
         request = refused.request
         folder, _, own = request.file.rpartition("/")
+        renamed = sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
         yield Fault(
             request.file,
             f"systemd refuses the unit {quoted(own)}: a mount at {quoted(request.point)} is {refused.name}",
             observed=own,
             expected=refused.name,
-            remedy=f"{sudo('mv', request.file, f'{folder}/{refused.name}', image=facts.image)}, change other "
-            "files that name the unit, such as an .automount unit"
+            remedy=f"{renamed}, change other files that name the unit, such as an .automount unit"
             + then_sudo(RELOAD_UNITS, image=facts.image),
         )
 
@@ -339,15 +339,21 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
         if of_smb and any(source[2:].strip("/\\").partition(mark)[2] for mark in "/\\"):
             return None
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
+        names = "with the server's name for HOST and its share's for SHARE"
     elif (server := source.partition(":/")[0]) and ":" in server and as_address(server) is not None:
         path = source.removeprefix(server + ":")
         why = "has an IPv6 address without brackets: mount.nfs takes its part before a colon for a name"
         return why, f"[{server}]:{path}", "write the address in brackets"
     elif of_smb or (":" not in source and request.maker is not Maker.AUTOFS):
         form, other = "HOST:/PATH", "cifs for a share of SMB"
+        names = "with the server's name for HOST and its export for PATH"
     else:
         return None
-    return f"is not one of type {fstype}: mount(8) refuses it", form, f"write {form}, or the type {other},"
+    return (
+        f"is not one of type {fstype}: mount(8) refuses it",
+        form,
+        f"write {form}, {names}, or the type {other},",
+    )
 
 
 def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | None:
@@ -395,7 +401,8 @@ def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
         return None
     named = first if not share and first.lower() not in {"", account} else "SHARE"
     why = "names no share of the account: Azure Files exports each as /ACCOUNT/SHARE, and denies all else"
-    return why, f"/{account}/{named}", f"write {host}:/{account}/{named}"
+    hint = ", with the share's name for SHARE," if named == "SHARE" else ""
+    return why, f"/{account}/{named}", f"write {host}:/{account}/{named}{hint}"
 
 
 @rule(

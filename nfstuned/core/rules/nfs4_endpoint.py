@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address
 
 from nfstuned.core.mounts.requests import wants_tunnel
-from nfstuned.core.mounts.targets import has_stand_in, server_name
+from nfstuned.core.mounts.targets import definition, has_stand_in, server_name
 from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import (
     Address,
@@ -25,9 +25,11 @@ from nfstuned.core.rules.rule import (
     NETWORK,
     WARNING,
     Manual,
+    mount_again,
+    mount_all_again,
     name_others,
     rule,
-    unmount,
+    where,
 )
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Target
@@ -72,7 +74,8 @@ def public(facts: Facts) -> Iterator[Fault]:
             "region that have a service endpoint, not over peering, and the address may change",
             observed=", ".join(used),
             expected="the address of a private endpoint",
-            remedy=f"create a private endpoint for the {owner} in this network, link {zone}, and mount again",
+            remedy=f"create a private endpoint for the {owner} in this network, link {zone}, and "
+            + mount_all_again([target], "mount again"),
         )
 
 
@@ -95,7 +98,7 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
             observed=" -> ".join((answer.host, *answer.chain, used[0])),
             expected="the address of the private endpoint",
             remedy=f"link the private DNS zone {_zone(link)} to this virtual network, or forward it to "
-            "168.63.129.16 from a DNS server in there, and mount again",
+            f"168.63.129.16 from a DNS server in there, and {mount_all_again([target], 'mount again')}",
         )
 
 
@@ -115,14 +118,17 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
             mounts.setdefault((host, ordinary), []).append(target)
     for (host, ordinary), (chief, *others) in mounts.items():
         kind = "an address" if as_address(host) is not None else "a name of the privatelink zone"
-        places = dict.fromkeys(target.origin or "the mount command" for target in (chief, *others))
+        alike = (chief, *others)
+        again = mount_all_again(alike, "unmount and mount again")
+        places = dict.fromkeys(target.origin or definition(target) or "the mount command" for target in alike)
         yield Fault(
             chief.subject,
             f"the source {host} is {kind}; the account's ordinary name leads to its private endpoint by "
             f"itself, and stays right when the endpoint is replaced{name_others(others)}",
             observed=host,
             expected=ordinary,
-            remedy=f"use {ordinary} in {', '.join(places)}, unmount and mount again",
+            remedy=f"use {ordinary} in {', '.join(places)}, {again}"
+            + (", with the account's name for ACCOUNT" if ordinary.startswith("ACCOUNT.") else ""),
         )
 
 
@@ -162,7 +168,9 @@ def drifted(facts: Facts) -> Iterator[Fault]:
             "resolved only once, and the mount hangs when the old address no longer answers",
             observed=address,
             expected=", ".join(answer.addresses),
-            remedy=f"{unmount(target)} (with -l where that hangs), then mount it again",
+            remedy=mount_again(
+                target, f" (sudo umount -l {quote(target.point)} where that hangs), then mount it again"
+            ),
         )
 
 
@@ -240,7 +248,7 @@ def clear_in_public(facts: Facts) -> Iterator[Fault | Need]:
                 observed=used[0],
                 expected="a private network, sec=krb5p or xprtsec=mtls",
                 remedy="let it go through a VPN, or ask for sec=krb5p or xprtsec=mtls (Linux 6.5) in "
-                f"{target.origin or 'the mount command'}",
+                f"{where(target)}",
             )
 
 

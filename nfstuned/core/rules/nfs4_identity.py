@@ -12,12 +12,14 @@ from nfstuned.core.rules.rule import (
     SAMPLE,
     WARNING,
     Manual,
+    bake,
+    mount_all_again,
     name_others,
     out_of_files,
     parameter,
     rule,
 )
-from nfstuned.model.change import IN_IMAGE, sudo
+from nfstuned.model.change import sudo
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 
@@ -30,8 +32,6 @@ _PARAMETER = "nfs.nfs4_unique_id"
 _OFTEN = 3
 """New sessions of a client between two looks. A server's boot causes a single new session."""
 _ENABLE = f"sudo systemctl enable --now {IDENTITY_UNIT}"
-_BAKE = f"sudo nfstuned bake --root DIR, {IN_IMAGE}"
-_AGAIN = "then unmount all NFSv4 mounts and mount them again"
 
 
 @rule("NFS413", "client-identity-generic", WARNING, needs=(HOST,), source=Manual.CLIENT_ID)
@@ -53,7 +53,8 @@ def generic(facts: Facts) -> Iterator[Fault]:
             f"{v4[0].subject} is of NFSv4{name_others(v4[1:])}",
             observed=f"{client.name}, without an identifier",
             expected="a name or an identifier of its own",
-            remedy=f"sudo hostnamectl hostname NAME, or {_ENABLE}; {_AGAIN}",
+            remedy=f"sudo hostnamectl hostname NAME, with a name of its own for NAME, or {_ENABLE}; then "
+            + mount_all_again(v4, "unmount all NFSv4 mounts and mount them again"),
         )
 
 
@@ -85,7 +86,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
             f"takes the others' sessions, opens and locks away; {mount} is of NFSv4",
             observed=f"{client.name}, with {value}",
             expected="an identifier for each clone",
-            remedy=f"{without_identifier(facts)}; then {_BAKE}",
+            remedy=f"{without_identifier(facts)}; then {bake(facts)}",
         )
         return
     if not client.shared_by_clones:
@@ -93,7 +94,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     if client.given:
         # Where the id is empty and not absent, systemd applies no presets at the next boot (machine-id(5)).
         commands = (
-            sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, image=True)
+            sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, folder=facts.folder)
             for file in client.machine_ids
         )
         yield Fault(
@@ -113,8 +114,8 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         f"locks away; {mount} is of NFSv4",
         observed=client.name or "",
         expected="a name or an identifier for each clone",
-        remedy=f"{_BAKE}: each clone then gives itself an identifier at "
-        "boot, which is made of its machine id",
+        remedy=f"{bake(facts)}: each clone then gives itself an identifier at boot, which is made of its "
+        "machine id",
     )
 
 
@@ -140,5 +141,6 @@ def shared(facts: Facts) -> Iterator[Fault]:
                 observed=f"{times} new sessions",
                 expected="none",
                 remedy="find the other host with this name, give this host another name (sudo hostnamectl "
-                f"hostname NAME) or an identifier ({_ENABLE}), {_AGAIN}",
+                f"hostname NAME, with the new one for NAME) or an identifier ({_ENABLE}), then "
+                + mount_all_again(facts.nfs, "unmount all NFSv4 mounts and mount them again"),
             )

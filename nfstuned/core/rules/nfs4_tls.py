@@ -21,10 +21,10 @@ from nfstuned.core.rules.rule import (
     WATCHDOG,
     Manual,
     enable,
+    mount_again,
     name_after,
     rule,
     unmask,
-    unmount,
 )
 from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
@@ -52,8 +52,8 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 "waits for it",
                 observed=f"no listener on TCP port {port}",
                 expected="a running stunnel",
-                remedy=f"{unmask(state.watchdog, WATCHDOG)}sudo systemctl restart {WATCHDOG}, which starts "
-                f"the tunnel within seconds; else {unmount(target)} and mount it again; see "
+                remedy=f"{unmask(facts, state.watchdog, WATCHDOG)}sudo systemctl restart {WATCHDOG}, which "
+                f"starts the tunnel within seconds; else {mount_again(target)}; see "
                 "/opt/microsoft/aznfs/data/aznfs.log",
             )
         elif stopped and (port is not None or _asks_tls(target)):
@@ -63,7 +63,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 f"aznfswatchdogv4.service is not running: without it {hurts}",
                 observed="inactive",
                 expected="active",
-                remedy=enable(state.watchdog, WATCHDOG),
+                remedy=enable(facts, state.watchdog, WATCHDOG),
             )
 
 
@@ -123,8 +123,8 @@ def _in_the_clear(facts: Facts) -> Iterator[Fault]:
             "server came first, and the kernel sends both over its connections",
             observed=f"source {target.source}, addr={address}",
             expected="addr=127.0.0.1",
-            remedy=f"{unmount(target)}, unmount every clear mount of {address}, and mount "
-            f"those of the server again with -t {AZNFS} and without notls",
+            remedy=f"end every clear mount of {address}, then "
+            + mount_again(target, f" and mount it again with -t {AZNFS} and without notls"),
         )
 
 

@@ -13,7 +13,19 @@ from nfstuned.core.nconnect.server import servers
 from nfstuned.core.nconnect.transport import busy_connections
 from nfstuned.core.policy.endpoint import is_loopback, split_source
 from nfstuned.core.rules.nfs2_nconnect import mounts_below_policy
-from nfstuned.core.rules.rule import ADVICE, ERROR, LIVE, SAMPLE, WARNING, WATCHDOG, Manual, enable, rule
+from nfstuned.core.rules.rule import (
+    ADVICE,
+    ERROR,
+    LIVE,
+    SAMPLE,
+    WARNING,
+    WATCHDOG,
+    Manual,
+    enable,
+    mount_all_again,
+    rule,
+    where,
+)
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import Mount, bracketed
@@ -89,8 +101,12 @@ def unverified(facts: Facts) -> Iterator[Fault]:
             "and change its mounts' data, although the tunnel is encrypted",
             observed=f"no {'checkHost' if service.verifies_chain else 'verifyChain'}",
             expected="verifyChain = yes and a checkHost, as mount.aznfs writes them",
-            remedy=f"{_unmount(service.port)}, wait until the watchdog has removed {service.file}, and mount "
-            f"again with -t {AZNFS}, which writes a new one",
+            remedy=_mount_through(
+                facts,
+                service.port,
+                f"wait until the watchdog has removed {service.file}, and mount again with -t {AZNFS}, which "
+                "writes a new one",
+            ),
         )
 
 
@@ -110,8 +126,11 @@ def port_twice(facts: Facts) -> Iterator[Fault]:
             f"only one of them can, and mounts of the other's shares go to the wrong server or wait{reach}",
             observed=f"accept = {service.accept} in {other.file}:{other.line}, too",
             expected="a port for each",
-            remedy=f"{_unmount(service.port)}, wait until the watchdog has removed both files, and mount "
-            f"again with -t {AZNFS}",
+            remedy=_mount_through(
+                facts,
+                service.port,
+                f"wait until the watchdog has removed both files, and mount again with -t {AZNFS}",
+            ),
         )
 
 
@@ -128,11 +147,12 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
         if late_s < _OVERDUE_S or _in_use(facts, port):
             continue
         if watchdog.active is False:
-            remedy = enable(watchdog, WATCHDOG)
+            remedy = enable(facts, watchdog, WATCHDOG)
         else:
             remedy = (
-                "find the mount that hangs with pgrep -a mount.nfs, end it with sudo kill -9 PID, install an "
-                f"AZNFS that is newer than 2026-02-18, and sudo systemctl restart {WATCHDOG}"
+                "find the mount that hangs with pgrep -a mount.nfs, end it with sudo kill -9 PID, with its "
+                "number for PID, install an AZNFS that is newer than 2026-02-18, and sudo systemctl restart "
+                f"{WATCHDOG}"
             )
         yield Fault(
             f"{entry.file}:{entry.line}",
@@ -159,7 +179,7 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
             f"{reason}: the port is open, and every mount that needs a new connection waits",
             observed=f"rejected {quoted(refusal.certificate)}",
             expected="a certificate of that name, from a CA of its file",
-            remedy=_acceptance(service, refusal),
+            remedy=_acceptance(facts, service, refusal),
         )
 
 
@@ -186,10 +206,10 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             f"{quote(through[0].point)} shows the limit"
         )
         if nconnect:
-            remedy = (
-                f"{_unmount(service.port)}, and mount again with nconnect={nconnect}: each connection has a "
-                "thread of its own"
-            )
+            remedy = _mount_through(facts, service.port, f"and mount again with nconnect={nconnect}")
+            if through[0].by_program:
+                remedy = f"put nconnect={nconnect} into the options in {where(through[0])}, then {remedy}"
+            remedy += ": each connection has a thread of its own"
         if connections == 1:
             busy = (
                 f"a thread of the tunnel had {least:.0%} of a processor, and it carries the only connection: "
@@ -210,12 +230,12 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
         )
 
 
-def _acceptance(service: TunnelService, refusal: Refusal) -> str:
+def _acceptance(facts: Facts, service: TunnelService, refusal: Refusal) -> str:
     """Return the commands that make a tunnel accept its server, if this is the right server."""
     if refusal.reason == _WRONG_NAME:
         return (
             "set AZURE_ENDPOINT_OVERRIDE to the suffix of the account's cloud for this mount (nfstuned "
-            f"explain NFS409), {_unmount(service.port)}, and mount again with -t {AZNFS}"
+            f"explain NFS409), {_mount_through(facts, service.port, f'and mount again with -t {AZNFS}')}"
         )
     address = bracketed(service.server)
     show = f"openssl s_client -connect {address}:{service.server_port} </dev/null shows its certificate"
@@ -266,8 +286,11 @@ def _trust(services: list[TunnelService]) -> str:
     return f"the tunnels to {some(servers)} trust"
 
 
-def _unmount(port: int) -> str:
-    return f"unmount the mounts through port {port} (findmnt -t nfs4 -O port={port})"
+def _mount_through(facts: Facts, port: int, then: str) -> str:
+    """Return how the mounts through a tunnel come back; `then` follows their unmounting."""
+    through = [target for target in facts.nfs if _goes_through(target.live, port)]
+    unmounted = f"unmount the mounts through port {port} (findmnt -t nfs4 -O port={port}), {then}"
+    return mount_all_again(through, unmounted)
 
 
 def _certificates(file: CaFile) -> str:

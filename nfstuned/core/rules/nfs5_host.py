@@ -20,6 +20,7 @@ from nfstuned.core.rules.rule import (
     WARNING,
     Manual,
     ParameterWish,
+    mount_all_again,
     parameter,
     permanent_setting,
     rule,
@@ -62,7 +63,7 @@ def readdir_hang(facts: Facts) -> Iterator[Fault | Need]:
             "5.12.4, and RHEL 8.4, which took over the change)",
             observed=kernel.text,
             expected="5.12.5 or later, not RHEL 8.4's",
-            remedy="install a later kernel and boot it",
+            remedy="install a later kernel" + (" and boot it" if facts.running else ""),
         )
 
 
@@ -101,7 +102,8 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
         return
     value, place = setting
     wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
-    live = "" if facts.image else f"for now: echo Y | sudo tee {_IDMAPPING_FILE}, then umount and mount again"
+    again = mount_all_again(facts.azure_files, "unmount and mount again")
+    live = "" if facts.image else f"for now: echo Y | sudo tee {_IDMAPPING_FILE}, then {again}"
     yield Fault(
         name,
         f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "
@@ -155,7 +157,7 @@ def kernel_without_io_depth(facts: Facts) -> Iterator[Fault | Need]:
             "one on Azure Files with it",
             observed=kernel.text,
             expected="5.0 or later, RHEL 8.6 or later",
-            remedy="install a later kernel and boot it",
+            remedy="install a later kernel" + (" and boot it" if facts.running else ""),
         )
 
 
@@ -195,7 +197,10 @@ NEAR_LIMIT = 0.9
 """The share of a VM's limit from which the VM is at its limit. See docs/rules/NFS510.md."""
 MAINLY_WRITES = 0.5
 """The share of writes to NFS in the sent bytes from which they are the main part."""
-_RESIZE = "az vm resize --resource-group GROUP --name VM --size SIZE"
+_RESIZE = (
+    "az vm resize --resource-group GROUP --name VM --size SIZE, with its resource group for GROUP, its name "
+    "for VM"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +231,10 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
                 "goes through the host's virtual switch, which costs latency, throughput and CPU time",
                 observed=f"{NETVSC} alone",
                 expected="an mlx4, mlx5 or mana interface under it",
-                remedy="az network nic update --resource-group GROUP --name NIC "
-                "--accelerated-networking true, with the VM deallocated; where Azure says that it is on, the "
-                "guest lacks the driver: sudo modprobe -a mlx5_core mana",
+                remedy="az network nic update --resource-group GROUP --name NIC --accelerated-networking "
+                "true, with the VM's resource group for GROUP and its interface for NIC, while the VM is "
+                "deallocated; where Azure says that it is on, the guest lacks the driver: sudo modprobe -a "
+                "mlx5_core mana",
             )
 
 
@@ -272,10 +278,7 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
             address = mounts[0][1].address
             if route_mtu is None:
                 owner, mtu = uplink.name, uplink.interface.mtu
-                remedy = (
-                    f"sudo ip link set {quote(uplink.name)} mtu {MTU}, and the same where the network is "
-                    f"configured; or a route to the storage with mtu {MTU}"
-                )
+                remedy = _corrected_mtu(uplink.interface, address)
             else:
                 owner, mtu = f"the route to {address} through {uplink.name}", route_mtu
                 remedy = (
@@ -291,6 +294,19 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
                 expected=str(MTU),
                 remedy=remedy,
             )
+
+
+def _corrected_mtu(interface: Interface, address: str) -> str:
+    """Return how packets to the storage get the right size; other traffic may need the larger ones."""
+    name, kept = quote(interface.name), "the same where the network is configured"
+    link = f"sudo ip link set {name} mtu {MTU}"
+    if (interface.mtu or 0) < MTU:
+        return f"{link}, and {kept}"
+    route = f"sudo ip route replace {address} via GATEWAY dev {name} mtu {MTU}"
+    return (
+        f"{route}, with the gateway that ip route get {address} shows for GATEWAY (without via, where it "
+        f"shows none); or, where nothing needs larger packets, {link}; and {kept}"
+    )
 
 
 def _has_wrong_mtu(facts: Facts, interface: Interface, target: Target, route: Route) -> bool:
@@ -362,7 +378,8 @@ def near_egress(facts: Facts) -> Iterator[Fault]:
             f"{limit.mbit_per_s:,}: writes wait for the VM, not for the storage",
             observed=f"{rate:,.0f} Mbit/s",
             expected=f"below {NEAR_LIMIT * limit.mbit_per_s:,.0f} Mbit/s",
-            remedy=f"{_RESIZE}, with a larger size; or the writers on several VMs; reads do not count",
+            remedy=f"{_RESIZE}, and a larger size for SIZE; or the writers on several VMs; reads "
+            "do not count",
             source=limit.page,
         )
 
@@ -389,7 +406,7 @@ def old_size(facts: Facts) -> Iterator[Fault]:
             "are on the wrong NUMA node",
             observed=size,
             expected="v4 or later (of L: Lsv3)",
-            remedy=f"{_RESIZE}, with the same size of a later version",
+            remedy=f"{_RESIZE}, and the same size of a later version for SIZE",
         )
 
 

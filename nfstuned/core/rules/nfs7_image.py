@@ -13,16 +13,17 @@ from nfstuned.core.rules.rule import (
     ERROR,
     IMAGE,
     INFO,
+    SERVICE,
     WARNING,
     Manual,
+    bake,
+    enable,
     name_others,
     rule,
     source_of,
-    unmask,
 )
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
-from nfstuned.model.change import IN_IMAGE
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.policy import Profile
 from nfstuned.parse.proc.machine import parse_release
@@ -40,7 +41,6 @@ _HAS_NCONNECT: dict[bool | None, str] = {
     True: "as many connections as nconnect asks for",
     False: "one connection, as it has no nconnect",
 }
-_SYSTEMCTL_IN = "systemctl --root=DIR"
 _PACKAGES = {
     "debian": "install linux-image-{release} again",
     "ubuntu": "install linux-modules-extra-{release}",
@@ -60,12 +60,11 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
     ruled = bool(written) and (written[-1] or 0) > _KERNEL_KB
     if daemon.installed and not daemon.enabled and not ruled:
         yield Fault(
-            "nfstuned.service",
+            SERVICE,
             "nfstuned is installed and nothing starts it at boot: every mount keeps the kernel's read-ahead",
             observed="masked" if daemon.masked else "disabled",
             expected="enabled",
-            remedy=unmask(daemon, "nfstuned.service", _SYSTEMCTL_IN)
-            + f"{_SYSTEMCTL_IN} enable nfstuned.service, {IN_IMAGE}",
+            remedy=enable(facts, daemon, SERVICE),
         )
 
 
@@ -171,8 +170,8 @@ def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
             f"server again and again{name_others(others)}",
             observed=f"{_KERNEL_KB} KiB",
             expected=wanted,
-            remedy=f"install nfstuned in the image, then sudo nfstuned bake --root=DIR, {IN_IMAGE}; with "
-            "--daemonless it writes a udev rule instead of enabling the service",
+            remedy=f"install nfstuned in the image, then {bake(facts)}; with --daemonless it "
+            "writes a udev rule instead of enabling the service",
             source=source_of(profile, "read_ahead_kb"),
         )
 

@@ -141,18 +141,18 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
         yield Rival(
-            place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets, image=facts.image)
+            place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets, facts.folder)
         )
 
 
-def _configure(setting: Setting | None, targets: Sequence[Target], *, image: bool) -> str:
+def _configure(setting: Setting | None, targets: Sequence[Target], folder: str) -> str:
     """Return how to give nfsrahead the policy's values: it has one value a version, for all servers.
 
     Only the deciding line is worth a change; below /usr it is the vendor's, and a drop-in overrules it.
     """
     wanted = {(fstype_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
     if len(wanted) > len({kind for kind, _ in wanted}):
-        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", image=image)
+        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", folder=folder)
         return f"{mask}, and let nfstuned.service set each mount's own value"
     settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
     if setting is None or setting.file.startswith("/usr/"):

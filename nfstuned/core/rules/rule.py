@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nfstuned.core.mounts.requests import last_asked
+from nfstuned.core.mounts.targets import definition, renewal
 from nfstuned.core.policy.decision import as_glob
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity, Target
-from nfstuned.model.mounts import UTAB
+from nfstuned.model.mounts import UTAB, Maker
 from nfstuned.model.policy import Profile
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
@@ -56,14 +57,14 @@ class Manual:
     UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
 
 
-WATCHDOG = "aznfswatchdogv4"
-"""The service that keeps the TLS tunnels of AZNFS."""
+SERVICE, WATCHDOG = "nfstuned.service", "aznfswatchdogv4"
+"""nfstuned's own service, and the service that keeps the TLS tunnels of AZNFS."""
 _DROP_INS = "/etc/nfstuned/conf.d"
 
 
 def where(target: Target) -> str:
-    """Return the place that has to be changed, for people."""
-    return target.origin or "the mount command"
+    """Return the place with the options of a mount, for people."""
+    return target.origin or definition(target, "place") or "the mount command"
 
 
 def source_of(profile: Profile, key: str) -> str:
@@ -91,15 +92,19 @@ def name_others(others: Sequence[Target]) -> str:
     return f"; the same holds for {some([other.subject for other in others])}" if others else ""
 
 
-def give_workload(points: Sequence[str], profile: str, workload: str) -> str:
+def give_workload(match: Mapping[str, Iterable[str]], profile: str, workload: str) -> str:
     """Return the command that adds the [[policy]] entry for mounts to a drop-in; "" keeps their profile.
 
+    `match` has the texts of each key that mean these mounts.
     It makes the folder of drop-ins, which no package brings. A `?`, which matches any character, replaces a
     character that TOML or a terminal cannot hold.
     """
-    globs = ("".join(char if char.isprintable() else "?" for char in as_glob(point)) for point in points)
-    patterns = ",".join(json.dumps(glob, ensure_ascii=False) for glob in globs)
-    keys = [f"match={{mount_point=[{patterns}]}}"]
+    conditions = []
+    for key, texts in match.items():
+        globs = ("".join(char if char.isprintable() else "?" for char in as_glob(text)) for text in texts)
+        patterns = ",".join(json.dumps(glob, ensure_ascii=False) for glob in globs)
+        conditions.append(f"{key}=[{patterns}]")
+    keys = [f"match={{{','.join(conditions)}}}"]
     keys += [f'profile="{profile}"'] if profile else []
     words = " ".join(quote(line) for line in ("[[policy]]", *keys, f'workload="{workload}"'))
     written = f"printf '%s\\n' {words} | sudo tee -a {_DROP_INS}/workloads.toml"
@@ -121,14 +126,27 @@ def out_of_conf(target: Target, *names: str) -> str:
     return f"take {', '.join(added)}" if added else ""
 
 
-def unmask(unit: Unit, name: str, systemctl: str = "sudo systemctl") -> str:
+def bake(facts: Facts) -> str:
+    """Return the command that prepares the image."""
+    return f"sudo nfstuned bake --root {quote(facts.folder)}"
+
+
+def systemctl(facts: Facts) -> str:
+    """Return the command for the units of the host, or of the image."""
+    return f"sudo systemctl --root={quote(facts.folder)}" if facts.image else "sudo systemctl"
+
+
+def unmask(facts: Facts, unit: Unit, name: str) -> str:
     """Return the command that must precede enabling or starting a service; "" where it is not masked."""
-    return f"{systemctl} unmask {name} && " if unit.masked else ""
+    return f"{systemctl(facts)} unmask {name} && " if unit.masked else ""
 
 
-def enable(unit: Unit, name: str) -> str:
-    """Return the command that starts a service now and at every boot."""
-    return f"{unmask(unit, name)}sudo systemctl enable --now {name}"
+def enable(facts: Facts, unit: Unit, name: str) -> str:
+    """Return the command that starts a service now and at every boot, or at an image's boots."""
+    if facts.image and not unit.installed:
+        return f"install the package with {name} in the image"
+    now = "" if facts.image else "--now "
+    return f"{unmask(facts, unit, name)}{systemctl(facts)} enable {now}{name}"
 
 
 def name_after(file: str, known: str) -> str:
@@ -138,7 +156,7 @@ def name_after(file: str, known: str) -> str:
 
 def then_remount(target: Target) -> str:
     """Return how a change comes into effect for a live mount: remounting changes none of these options."""
-    return f", then {unmount(target)} and mount it again" if target.live is not None else ""
+    return f", then {mount_again(target)}" if target.live is not None else ""
 
 
 def place_to_change(target: Target) -> str:
@@ -146,14 +164,29 @@ def place_to_change(target: Target) -> str:
     return where(target) + then_remount(target)
 
 
-def unmount(target: Target) -> str:
-    """Return how to unmount, in words where another mount namespace has the mount.
+def mount_again(target: Target, unmounted: str = " and mount it again") -> str:
+    """Return how a mount comes back; `unmounted` follows the command that unmounts it.
 
-    Its mount point is a path of that namespace; the host may have something else at the same path.
+    In words where another mount namespace has the mount: its mount point is a path of that namespace, and the
+    host may have something else at the same path.
     """
     if target.foreign:
-        return f"unmount {target.point} in its own mount namespace"
-    return f"sudo umount {quote(target.point)}"
+        return f"unmount {target.point} in its own mount namespace{unmounted}"
+    by_program = renewal([target])
+    if by_program:
+        return by_program
+    command = f"sudo umount {quote(target.point)}"
+    if target.maker is Maker.AUTOFS:
+        return f"sudo systemctl reload autofs && {command}: the next access mounts it"
+    return command + unmounted
+
+
+def mount_all_again(targets: Sequence[Target], words: str) -> str:
+    """Return how several mounts come back: in these words where people make all of them."""
+    by_programs = renewal(targets)
+    others = [each.point for each in targets if each.live and not each.foreign and not each.by_program]
+    meanwhile = f"; meanwhile unmount {some(others)} and mount them again" if others else ""
+    return by_programs + meanwhile if by_programs else words
 
 
 @dataclass(frozen=True, slots=True)

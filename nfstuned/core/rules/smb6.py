@@ -7,6 +7,7 @@ Microsoft's, inherits from such a profile, or has numbers: Azure Files is known 
 
 from __future__ import annotations
 
+import re
 import stat
 from collections import defaultdict
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from nfstuned.core.mounts.smb import (
     signs,
     wanted_channels,
 )
+from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.core.rules.nfs3_entries import is_refused_line
 from nfstuned.core.rules.rule import (
     ADVICE,
@@ -36,6 +38,7 @@ from nfstuned.core.rules.rule import (
     SAMPLE,
     WARNING,
     Manual,
+    mount_all_again,
     place_to_change,
     rule,
     source_of,
@@ -49,6 +52,7 @@ from nfstuned.parse.fields import count, holds_secret, some
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 
 _SMB1 = "1.0"
+_PLAIN = re.compile(r"[\w.-]+")
 _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 METADATA_PERCENT, METADATA_PER_S = 75, 50
 
@@ -140,7 +144,8 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
                 observed=count(most, "channel"),
                 expected=count(asked, "channel"),
                 remedy="see 'Server interfaces' in /proc/fs/cifs/DebugData; switch multichannel on at the "
-                f"server, unmount every mount of {target.endpoint.host} and mount again",
+                "server, and "
+                + mount_all_again([target], f"unmount every mount of {target.endpoint.host} and mount again"),
             )
 
 
@@ -254,22 +259,28 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
 def secret_in_file(facts: Facts) -> Iterator[Fault]:
     """Yield lines with a password or an account key, which everybody who reads the file has then."""
     places = dict.fromkeys(
-        target.origin
+        (target.origin, target.endpoint.host)
         for target in facts.smb_mounts
         if target.request is not None
         and (holds_secret(target.request.options) or holds_secret(target.request.source))
     )
     # A unit that systemd refuses can be read all the same.
     refused = (unit.request for unit in facts.snapshot.misnamed if unit.request.fstype in SMB_TYPES)
-    places |= {f"{request.file}:{request.line}": None for request in refused if holds_secret(request.options)}
-    for place in places:
+    places |= {
+        (f"{request.file}:{request.line}", split_source(request.source)[0]): None
+        for request in refused
+        if holds_secret(request.options)
+    }
+    for place, host in places:
+        name = host.partition(".")[0] if as_address(host) is None else host
+        file = f"/etc/smbcredentials/{name if _PLAIN.fullmatch(name) else 'share'}.cred"
         yield Fault(
             place,
             "the password or account key stands in the line itself: whoever may read the file has it",
             observed="a secret in the options",
-            expected="credentials=/etc/smbcredentials/NAME.cred",
-            remedy="put the user's name and the password into such a file with mode 0600 (mount.cifs(8)), "
-            f"name it in {place} instead, and change the password or rotate the key",
+            expected=f"credentials={file}",
+            remedy=f"write username= and password= into a new file {file} with mode 0600, write "
+            f"credentials={file} instead of them in {place}, and change the password or rotate the key",
         )
 
 
@@ -290,7 +301,8 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
             f"{some(list(dict.fromkeys(places)))} logs in",
             observed=f"mode {mode:04o}",
             expected="mode 0600",
-            remedy=f"{sudo('chmod 600', path, image=facts.image)}, and change the password or rotate the key",
+            remedy=f"{sudo('chmod 600', path, folder=facts.folder)}, and change the password or rotate the "
+            "key",
         )
 
 

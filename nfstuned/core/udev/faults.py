@@ -56,8 +56,13 @@ class BrokenRule:
     """The last line of the rule that its author meant."""
     kb: int | None = None
     """The value that it should write to an NFS mount, in KiB; None where that is not known."""
-    works: bool = False
-    """Whether it acts as its author meant it all the same, and udev only complains."""
+    sign: str = ""
+    """The dollar sign of a program, "$4" or "$", that should be doubled: the rule works all the same."""
+
+    @property
+    def works(self) -> bool:
+        """Whether it acts as its author meant it all the same, and udev only complains."""
+        return bool(self.sign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,9 +346,10 @@ def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
         yield BrokenRule(piece.first, "variables eaten by a shell", message)
     elif any("invalid substitution" in defect.message for defect in piece.defects):
         field = _FIELD.search(piece.text)
-        sign = field[0] if field else "a single $"
+        sign = field[0] if field else "$"
+        shown = sign if field else "a single $"
         message = (
-            f"{sign} is no substitution of udev, which complains whenever it reads the rule, and passes it "
+            f"{shown} is no substitution of udev, which complains whenever it reads the rule, and passes it "
             "on as it is for now: a dollar sign of the program is written $$"
         )
-        yield BrokenRule(piece.first, f"{sign} for ${sign}" if field else sign, message, works=True)
+        yield BrokenRule(piece.first, f"{sign} for ${sign}" if field else shown, message, sign=sign)
