@@ -298,8 +298,8 @@ def plain_lines(
     else:
         layout = layout_for(columns)
     date = "" if frame.copies else f"{_moment(frame, zone):%Y-%m-%d} "
-    yield f"{date}{_title(frame, state, zone)}"
-    yield _sums(frame)
+    for text in (f"{date}{_title(frame, state, zone)}", _sums(frame)):
+        yield from wrap(text, columns, break_long_words=False) if columns and frame.copies else [text]
     if shown:
         yield layout.header(state)[MARGIN:].rstrip()
     for entry in shown:

@@ -23,6 +23,7 @@ import pytest
 
 import nfstuned.parse
 from nfstuned import api
+from nfstuned.core.samples.saved import parse_saved
 from nfstuned.core.samples.top import parse_keys
 from nfstuned.errors import ConfigError, ParseError
 from nfstuned.model.kernel import parse_options
@@ -73,7 +74,7 @@ SPECIAL: dict[str, Reader] = {
     "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),
     "nfstuned.toml": partial(toml.parse_toml, "f"),
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
-    "mountstats, saved": as_bytes(mountstats.kernel_text),
+    "mountstats, saved": as_bytes(partial(parse_saved, "f")),
     "sample": lambda text: parse_line(text.encode("utf-8", "surrogateescape"), "f", 1),
     "keys": as_bytes(parse_keys),
     "options": parse_options,
@@ -117,7 +118,7 @@ PIECES = (
     "\\040", "\udcff", "\u00b2", "1 2 0:3 / /m rw - nfs s:/a rw\n", "[Mount]\nWhat=a\n", "GOTO=",
     'GOTO="a"\n', 'A=="b", ', 'A=="b"\\\n', "device s:/a mounted on /m with fstype nfs\n", "v4 ", "1.",
     "\timpl_id:\tname='", "',domain='", "',date='0,0'\n", "\n\n", "\tper-op statistics\n", "include=a\n",
-    'key "', "a: b\n", "{a=",
+    'key "', "a: b\n", "{a=", "device a mounted on ",
 )
 # fmt: on
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved
 from nfstuned.core.samples.top import Frame
 from nfstuned.model.kernel import MountStats, Options
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 from tests.core.counters import cut, line, moved, op, stats, written
+from tests.parse.damage import damaged, tokens_damaged
 
 KERNELS = Path(__file__).parents[1] / "parse/data"
 MIB = 1 << 20
@@ -230,6 +234,30 @@ def test_a_file_that_was_saved_onto_its_own_mount_shows_one_superblock() -> None
     docs, setup = (placed(point, replace(USED, source=f"s:/v{point}")) for point in ("/docs", "/setup"))
     (entry,) = frame_since_mounted(saved(docs, replace(setup, bytes=moved(50 * MIB, 3657)))).entries
     assert (entry.counted.mount_points, entry.figures["read"]) == (("/docs", "/setup"), MIB / 2)
+
+
+REAL = (KERNELS / "6.12/mountstats").read_text()
+
+
+def real_figures(text: str) -> dict[str, Mapping[str, float]]:
+    """The figures of each superblock since it was mounted, by its first mount point."""
+    (copy, *_), _ = parse_saved("copy", text.encode("utf-8", "surrogatepass"))
+    return {entry.counted.mount_points[0]: entry.figures for entry in frame_since_mounted(copy).entries}
+
+
+@given(st.integers(0, len(REAL)))
+def test_a_file_that_is_cut_anywhere_has_no_other_figure(end: int) -> None:
+    """But sums of operations: nothing shows that lines were cut off behind the last that is whole."""
+    complete = real_figures(REAL)
+    for point, shown in real_figures(REAL[:end]).items():
+        assert {name: value for name, value in shown.items() if name not in SUMS}.items() <= complete[
+            point
+        ].items()
+
+
+@given(st.one_of(damaged(REAL), tokens_damaged(REAL)))
+def test_no_damage_makes_a_figure_that_is_no_number(text: str) -> None:
+    assert all(0 <= value < math.inf for shown in real_figures(text).values() for value in shown.values())
 
 
 def test_faults_have_the_line_of_the_users_own_file() -> None:

@@ -26,7 +26,7 @@ Place = tuple[str, str]
 """Source and mount point."""
 _DAMAGED = b"\t?"
 """A line that no parser knows, in place of a damaged one."""
-_HEADER = re.compile(rb"(?m)^[ \t]*device .+ mounted on .+ with fstype nfs4?(?:\s|$)")
+_NFS = re.compile(rb" with fstype nfs4?(?:\s|$)")
 _MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")
 
 
@@ -62,7 +62,8 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
         data = text + b"\n" + _DAMAGED + b"\n"
         problems.append(ParseError(name, text.count(b"\n") + 2, "the last line is cut off and left out"))
     parsed, stanzas, numbers = parse_mountstats(data, name), parse_stanzas([data]), None
-    headers = sum(1 for _ in _HEADER.finditer(data))  # a cut mount may have the next in its server's name
+    # A mount with few lines may have taken the next one's header for a part of its server's name.
+    headers = sum(1 for row in data.split(b"\n") if row.lstrip().startswith(b"device ") and _NFS.search(row))
     damage = any(isinstance(item, ParseError) for item in parsed)
     if damage or headers > len(stanzas) or not all(each.whole and each.operations for each in stanzas):
         data, numbers = kernel_text(data)
