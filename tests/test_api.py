@@ -129,9 +129,7 @@ def test_what_was_undone_is_planned_again(host: Path) -> None:
     assert [outcome.result for outcome in plan(observe(host))] == [Result.PLANNED]
 
 
-def test_a_folder_asks_nobody_and_names_the_skipped_rules(
-    host: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_asks_nobody_and_names_skipped_rules(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "socket", None)
     offline = diagnose(host)
     assert [finding.rule for finding in offline.findings] == ["NFS101"]

@@ -68,9 +68,7 @@ def test_quick_boots_nothing(status: int, tmp_path: Path) -> None:
         *(((5, 0), 0), ((0, 5), 0), ((5, 1), 1), ((1, 5), 1), ((5, 5), 5)),
     ],
 )
-def test_the_worse_status_counts_where_tests_ran(
-    statuses: tuple[int, int], status: int, tmp_path: Path
-) -> None:
+def test_the_worse_status_counts_if_tests_ran(statuses: tuple[int, int], status: int, tmp_path: Path) -> None:
     found, started = run(tmp_path, without=statuses[0], lab=statuses[1])
     assert (found, len(started)) == (status, 2)
 
@@ -78,9 +76,7 @@ def test_the_worse_status_counts_where_tests_ran(
 @pytest.mark.parametrize(
     ("arguments", "builds"), [((), True), (("--all",), True), (("-k", "mine"), False), (("--quick",), False)]
 )
-def test_the_image_is_built_with_all_tests(
-    arguments: tuple[str, ...], tmp_path: Path, *, builds: bool
-) -> None:
+def test_an_image_is_built_for_all_tests(arguments: tuple[str, ...], tmp_path: Path, *, builds: bool) -> None:
     run(tmp_path, *arguments)
     deadline = time.monotonic() + 10
     while builds and os.geteuid() == 0 and not (tmp_path / "image").exists():

@@ -161,9 +161,7 @@ class TestTheLibraries:
 
 
 class TestTheTree:
-    def test_it_is_below_usr_with_a_launcher_and_a_rule_that_is_not_in_effect(
-        self, files: dict[str, File]
-    ) -> None:
+    def test_it_is_below_usr_with_a_launcher_and_a_rule_not_in_effect(self, files: dict[str, File]) -> None:
         assert all(path.startswith("usr/") and not path.endswith(".pyc") for path in files)
         unit = files["usr/lib/systemd/system/nfstuned.service"].data.decode()
         assert "\nExecStart=/usr/bin/nfstuned daemon\n" in unit
@@ -486,9 +484,7 @@ class TestTheRpm:
 
     @pytest.mark.parametrize("argument", ["0", "1", "2"])
     @pytest.mark.parametrize("section", ["post", "preun", "postun"])
-    def test_its_scripts_restart_a_running_service(
-        self, section: str, argument: str, machine: Machine
-    ) -> None:
+    def test_scripts_restart_a_running_service(self, section: str, argument: str, machine: Machine) -> None:
         machine.boot()
         machine.command("systemctl")
         machine.put(machine.lib / "compile", f'#!/bin/sh\necho "compile $*" >>{machine.log}\n')
@@ -521,9 +517,7 @@ class TestTheRpm:
         }.get((section, argument), [])
 
     @pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild is not installed")
-    def test_it_is_the_same_whenever_it_is_built(
-        self, files: dict[str, File], wheels: list[Path], tmp_path: Path
-    ) -> None:
+    def test_builds_are_identical(self, files: dict[str, File], wheels: list[Path], tmp_path: Path) -> None:
         made = []
         for place in ("one", "two"):
             (tmp_path / place).mkdir()

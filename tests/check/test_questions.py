@@ -61,9 +61,7 @@ def test_a_name_instead_of_an_address_does_not_end_the_check(tmp_path: Path, lin
         ("tls-in-fstab", ("sa1.file.core.windows.net",)),
     ],
 )
-def test_the_name_behind_a_tunnel_comes_from_a_line(
-    host: str, names: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_the_name_behind_a_tunnel_is_from_a_line(host: str, names: tuple[str, ...], tmp_path: Path) -> None:
     asked = questions(host, tmp_path)
     assert asked.names == names
     assert asked.servers == (("10.10.10.10", 2049),)

@@ -114,9 +114,7 @@ def test_on_a_terminal_it_asks(here: Host, answer: bytes, status: int, outcome: 
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
-def test_nothing_is_written_but_by_the_replacement(
-    here: Host, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_only_the_replacement_writes_anything(here: Host, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What happens when that is killed is shown where it is tested (tests/host/test_replace_killed.py)."""
     log = tmp_path_factory.mktemp("log") / "calls"
     kinds = "/^(open|creat|renam|link|symlink|unlink|mkdir|rmdir|truncat|mknod|chmod|chown|fchmodat|fchownat)"

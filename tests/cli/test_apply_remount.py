@@ -87,9 +87,7 @@ def test_json_is_one_document_and_the_plan_is_talk(run: Runner) -> None:
     }
 
 
-def test_what_is_not_mounted_in_the_end_is_named_with_its_command(
-    here: Remounting, run: Runner, tmp_path: Path
-) -> None:
+def test_a_mount_that_does_not_return_has_its_command(here: Remounting, run: Runner, tmp_path: Path) -> None:
     here.ground = refusing(tmp_path / "text").ground
     done = run(yes=True)
     assert (done.status, "2 failed\n" in done.out) == (1, True)
@@ -132,9 +130,7 @@ def ends(done: Run) -> set[tuple[str, str]]:
     return {(action["outcome"], action["reason"]) for action in done.actions}
 
 
-def test_a_server_that_does_not_answer_is_left_alone_and_nobody_is_looked_at(
-    here: Remounting, run: Runner
-) -> None:
+def test_a_server_that_does_not_answer_is_left_without_a_look_at_users(here: Remounting, run: Runner) -> None:
     here.network = Network(reaches=(Reach("10.10.20.5", 2049, Reachable.TIMEOUT, "no answer within 2 s"),))
     done = run(form="json", yes=True)
     reason = (
@@ -153,9 +149,7 @@ def test_mounts_that_are_right_are_nothing_to_do(here: Remounting, run: Runner) 
         assert (done.status, done.out[:13]) == (0, "Nothing to do")
 
 
-def test_what_is_left_alone_on_purpose_is_a_failure_only_where_it_was_asked_for(
-    here: Remounting, run: Runner
-) -> None:
+def test_mounts_left_on_purpose_are_a_failure_only_if_asked_for(here: Remounting, run: Runner) -> None:
     table = here.tree / "proc/1/mountinfo"
     trigger = "90 27 0:90 / /mnt/b rw shared:190 - autofs /etc/auto.direct rw,fd=5\n"
     table.write_text(trigger + table.read_text().replace("69 27 0:47", "69 90 0:47"))
@@ -179,9 +173,7 @@ def test_without_a_terminal_nothing_is_done_unasked(here: Remounting, run: Runne
 @pytest.mark.parametrize(
     ("answer", "status", "outcome"), [(b"y\n", 0, "done"), (b"n\n", 1, "skipped"), (b"\n", 1, "skipped")]
 )
-def test_on_a_terminal_it_shows_the_plan_and_asks(
-    here: Remounting, answer: bytes, status: int, outcome: str
-) -> None:
+def test_on_a_terminal_it_plans_and_asks(here: Remounting, answer: bytes, status: int, outcome: str) -> None:
     returned, out, dialog = on_a_terminal([*program(here), "json"], answer)
     assert (returned, {end for end, _ in ends(Run(returned, out, ""))}) == (status, {outcome})
     assert PLAN in dialog

@@ -81,9 +81,7 @@ def test_the_text_names_each_file_its_value_and_the_reason(image: Image) -> None
 
 
 @pytest.mark.parametrize("case", DISTRIBUTIONS)
-def test_check_agrees_with_it_in_images_of_each_family(
-    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_agrees_in_each_family(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     image = make(case, tmp_path / "image", capsys)
     (program,) = [path for path in image.tree.glob("**/mount.nfs") if "sbin" in str(path)]
     with_netapp(image, place=str(program.relative_to(image.tree)))
@@ -169,9 +167,7 @@ def test_another_bake_follows_the_images_own_files(image: Image) -> None:
     assert everything(image.tree) == before
 
 
-def test_an_image_that_mounts_nothing_gets_the_service_and_sections_for_servers_of_a_policy(
-    image: Image,
-) -> None:
+def test_an_image_without_mounts_gets_the_service_and_sections_of_a_policy(image: Image) -> None:
     image.put("etc/fstab", "")
     assert image.bake()[1] == [("service", "nfstuned.service", "done")]
     assert not (image.tree / "etc/nfsmount.conf.d").exists()
@@ -361,9 +357,7 @@ class TestParameters:
         assert image.run("bake", "--undo").status == 0
         assert not written.parent.exists()
 
-    def test_an_administrators_parameter_is_left_and_named_and_a_file_of_that_name_too(
-        self, image: Image
-    ) -> None:
+    def test_an_administrators_parameter_or_file_of_that_name_is_left_and_named(self, image: Image) -> None:
         image.put("etc/modprobe.d/site.conf", "options sunrpc tcp_max_slot_table_entries=256\n")
         status, actions = image.actions()
         (one,) = [one for one in actions if one["target"].startswith("sunrpc.")]
@@ -440,9 +434,7 @@ class TestIdentity:
             ),
         ],
     )
-    def test_an_identifier_that_all_clones_would_share_is_named(
-        self, named: Image, file: str, text: str, way: str
-    ) -> None:
+    def test_an_identifier_of_all_clones_is_named(self, named: Image, file: str, text: str, way: str) -> None:
         text, way = (one.format("nfs4_unique_id=golden") for one in (text, way))
         named.put(file, text)
         assert f"the identifier golden, which the unit would leave: {way}, bake again" in self.left(named)

@@ -125,9 +125,7 @@ def test_a_full_disk_is_reported_and_written_files_can_be_taken_back(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' rights to lay down")
-def test_without_root_it_names_the_remedy_and_changes_nothing(
-    readable: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_root_it_only_names_the_remedy(readable: Path, capsys: pytest.CaptureFixture[str]) -> None:
     image = with_netapp(make("image-debian-13", readable / "image", capsys))
     before = everything(image.tree)
     with rights_of(NOBODY):

@@ -99,9 +99,7 @@ def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> 
         ("--suite nconnect", "can have no second set of connections: its server's address is fd00::4"),
     ],
 )
-def test_a_refusal_has_its_reason_and_changes_nothing(
-    here: Host, place: Path, arguments: str, reason: str
-) -> None:
+def test_a_refusal_has_a_reason_and_no_effect(here: Host, place: Path, arguments: str, reason: str) -> None:
     here.edit("proc/1/mountinfo", ",addr=10.10.10.10", ",addr=fd00::4")
     run = bench(here, place, *arguments.split())
     assert (run.status, "makes files of" in run.err) == (2, False)
@@ -200,9 +198,7 @@ def test_the_changes_of_a_killed_guard_are_named_and_put_back_by_the_next_start(
     assert nothing_is_left(here, place)
 
 
-def test_an_interrupt_that_leaves_changes_names_them(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changes_at_an_interrupt_are_named(here: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     befall(monkeypatch, 1, KilledToo())
     run = bench(here, place, "--compare")
     (record,) = records(here, place)
@@ -210,9 +206,7 @@ def test_an_interrupt_that_leaves_changes_names_them(
     assert run.status == 2
 
 
-def test_an_interrupt_that_leaves_nothing_is_just_that(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_may_leave_no_changes(here: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     befall(monkeypatch, 1, KeyboardInterrupt())
     run = bench(here, place, "--compare")
     assert (run.status, "not put back" in run.err) == (130, False)
@@ -226,9 +220,7 @@ def test_an_interrupt_that_leaves_nothing_is_just_that(
         ("--suite netapp --format json", '"netapp"'),
     ],
 )
-def test_a_page_or_a_document_is_written(
-    here: Host, place: Path, tmp_path: Path, words: str, part: str
-) -> None:
+def test_it_writes_a_page_or_document(here: Host, place: Path, tmp_path: Path, words: str, part: str) -> None:
     file = tmp_path / "result"
     run = bench(here, place, *words.split(), "-o", str(file))
     assert (run.status, run.out) == (0, ""), run.err
@@ -291,9 +283,7 @@ def test_for_people_it_prints_plan_table_and_verdicts_as_wide_as_the_terminal(
     assert max(map(len, sentences)) <= 80
 
 
-def test_a_terminal_shows_each_step_and_clears_it(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminals_show_and_clear_steps(here: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")

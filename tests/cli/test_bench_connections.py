@@ -95,9 +95,7 @@ def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
     assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
 
 
-def test_a_run_on_idle_connections_does_not_count(
-    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_run_on_idle_connections_counts(place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     counts(monkeypatch, carrying=1)
     host, folder = place
     document = host.run("bench", str(folder), *WORDS).document
@@ -106,9 +104,7 @@ def test_a_run_on_idle_connections_does_not_count(
     assert [one["setting"] for one in document["results"]] == ["1 connection"]
 
 
-def test_a_mount_that_joins_other_connections_is_not_measured(
-    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_connections_are_not_measured(place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     counts(monkeypatch, shown=4)
     host, folder = place
     run = host.run("bench", str(folder), *WORDS)

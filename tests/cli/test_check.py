@@ -244,9 +244,7 @@ def test_unanswered_questions_are_printed(low: Host) -> None:
         ("etc/fstab", 2, "/etc/fstab: Permission denied\n"),
     ],
 )
-def test_a_file_that_only_root_may_read_is_named_and_an_fstab_is_2(
-    low: Host, name: str, status: int, problem: str
-) -> None:
+def test_a_file_that_only_root_may_read_is_named(low: Host, name: str, status: int, problem: str) -> None:
     (low.tree / name).chmod(0)
     run = low.run("check", "--offline", "--select", "NFS101")
     assert (run.status, run.err, "/mnt/share" in run.out) == (status, problem, True)

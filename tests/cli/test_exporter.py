@@ -91,9 +91,7 @@ def test_no_number_of_a_file_that_is_absent_stale_or_damaged_is_served(
 
 
 @pytest.mark.parametrize("text", [b"", whole(0)], ids=["empty", "stale"])
-def test_a_reason_that_stays_is_printed_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes
-) -> None:
+def test_a_reason_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes) -> None:
     put(tmp_path / FILE, text)
     clock = iter((NOW + 1e5, NOW + 2e5, NOW + 3e5))
     collector = MetricsCollector(Root(str(tmp_path)), f"/{FILE}", lambda: next(clock))

@@ -148,18 +148,14 @@ def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_ba
     assert not (older.tree / "usr").exists()
 
 
-def test_python_m_nfstuned_finds_the_command_next_to_its_python(
-    venv: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_m_nfstuned_finds_the_command_next_to_it(venv: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/opt/nfstuned/lib/python3/site-packages/nfstuned/__main__.py"])
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str((venv.tree / COMMAND).parent))
     assert venv.run("install-files").status == 0
     assert f"\nExecStart=/{COMMAND} daemon\n" in (venv.tree / UNIT).read_text()
 
 
-def test_an_image_is_given_by_its_folder_and_gets_no_unit_that_could_not_start(
-    venv: Host, host: MakeHost, tmp_path: Path
-) -> None:
+def test_an_image_folder_gets_no_unit_that_cannot_start(venv: Host, host: MakeHost, tmp_path: Path) -> None:
     assert host("read-ahead-128").run("install-files", "--root", str(venv.tree)).status == 0
     assert (venv.tree / MANUAL).exists()
     run = venv.run("install-files", "--root", str(tmp_path))
@@ -200,9 +196,7 @@ def test_a_command_that_a_unit_cannot_name_is_refused(venv: Host, monkeypatch: p
     assert "a unit cannot name it" in run.err
 
 
-def test_a_package_has_no_files_to_install(
-    venv: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_installs_no_files(venv: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_CHECKOUT", str(tmp_path))
     run = venv.run("install-files")
     assert run.status == 2

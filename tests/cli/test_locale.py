@@ -65,9 +65,7 @@ def named(host: MakeHost) -> Host:
 
 
 @pytest.mark.parametrize(("locale", "letter"), [(ASCII, b"\\xe9"), (STREAMS, b"\xe9")])
-def test_names_are_shown_as_far_as_the_streams_can(
-    named: Host, locale: dict[str, str], letter: bytes, tmp_path: Path
-) -> None:
+def test_names_suit_the_streams(named: Host, locale: dict[str, str], letter: bytes, tmp_path: Path) -> None:
     file = tmp_path / "s\u00e9.jsonl"
     file.write_bytes(to_line(replace(SAMPLE, mount_points=("/mnt/\u00e9\udcff",))))
     samples = ("--file", str(file), "--mount", "/mnt/\u00e9\udcff")

@@ -148,9 +148,7 @@ def test_a_host_without_a_kernel_release_is_reported_in_one_line(host: MakeHost)
         (["explain", "NFS101"], ["rich"]),
     ],
 )
-def test_no_command_loads_what_it_does_not_need(
-    words: list[str], needless: list[str], tmp_path: Path
-) -> None:
+def test_no_command_loads_needless_modules(words: list[str], needless: list[str], tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     words = [word.replace("ROOT", str(tmp_path)) for word in words]
     run = f"from nfstuned.cli.app import main; main({words})" if words else "import nfstuned.cli"

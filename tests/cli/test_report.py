@@ -69,9 +69,7 @@ def test_a_file_of_another_host_is_shown_and_this_host_is_not(tree: Path, file: 
     assert "NFS101" not in said
 
 
-def test_what_is_wrong_with_this_host_is_on_the_page(
-    tree: Path, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_has_the_hosts_findings(tree: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, said = written(tree, order(file=str(file)))
     assert status == 1  # there is no journal, which the page says
     assert "NFS101" in said
@@ -94,9 +92,7 @@ def test_damaged_lines_are_on_the_page_and_make_the_status_1(tree: Path, file: P
     assert (status, "2 damaged samples could not be read." in said) == (1, True)
 
 
-def test_an_invalid_configuration_costs_the_findings_alone(
-    tree: Path, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_file_costs_only_findings(tree: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(tree / "etc/nfstuned/nfstuned.toml", "nonsense = 1\n")
     status, said = written(tree, order(file=str(file)))
     assert (status, "/mnt/share" in said, "nonsense" in capsys.readouterr().err) == (1, True, True)

@@ -46,9 +46,7 @@ def json_of(*samples: Sample) -> list[dict[str, object]]:
     return [sample_to_json(sample) for sample in samples]
 
 
-def test_json_is_one_document_with_every_key_of_every_sample_and_counts_the_means(
-    run: Callable[..., Run],
-) -> None:
+def test_json_has_every_key_of_every_sample_and_counts_the_means(run: Callable[..., Run]) -> None:
     done = run("--format", "json")
     assert (done.status, done.err) == (0, "")
     document = done.document
@@ -94,9 +92,7 @@ def test_text_has_a_block_for_each_mount(run: Callable[..., Run]) -> None:
 
 
 @pytest.mark.parametrize(("encoding", "bar"), [("ascii", "#"), ("utf-8", "█"), ("latin-1", "#")])
-def test_stdin_is_read_and_bars_are_those_that_the_output_can_show(
-    file: Path, encoding: str, bar: str
-) -> None:
+def test_stdin_is_read_and_bars_are_those_that_the_output_shows(file: Path, encoding: str, bar: str) -> None:
     environ = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "nfstuned", "samples", "--file", "-"]
     with file.open("rb") as samples:
@@ -108,9 +104,7 @@ def test_stdin_is_read_and_bars_are_those_that_the_output_can_show(
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv"])
-def test_damaged_lines_are_named_and_make_the_status_1(
-    run: Callable[..., Run], file: Path, form: str
-) -> None:
+def test_damaged_lines_are_named_and_the_status_is_1(run: Callable[..., Run], file: Path, form: str) -> None:
     file.write_bytes(to_line(NEW) + b"{\n" * 12 + to_line(OTHER))
     done = run("--format", form)
     assert done.status == 1

@@ -23,9 +23,7 @@ def mounts(run: Run) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", ["debian-13-5.10", CASE, "no-nfs"])
-def test_the_output_is_the_golden_one_and_json_keeps_its_schema(
-    case: str, host: MakeHost, golden: Golden
-) -> None:
+def test_the_output_is_golden_and_json_keeps_its_schema(case: str, host: MakeHost, golden: Golden) -> None:
     text, json = (host(case).run("status", "--format", form) for form in ("text", "json"))
     golden(GOLDEN / case / "status.txt", text.out)
     golden(GOLDEN / case / "status.json", json.out)

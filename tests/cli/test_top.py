@@ -139,9 +139,7 @@ class TestSaved:
         [("\n", "\r\n"), ("\n", " \t\n"), ("\n\n", "\n"), ("\t", ""), ("\n\ndevice ", "\n--\ndevice ")],
         ids=["Windows", "blanks at ends of lines", "no empty lines", "no indents", "separators of grep"],
     )
-    def test_a_pasted_copy_has_the_rates_of_the_kernels_own_text(
-        self, copies: tuple[Host, Path, Path], old: str, new: str
-    ) -> None:
+    def test_a_pasted_copy_has_equal_rates(self, copies: tuple[Host, Path, Path], old: str, new: str) -> None:
         here, before, _ = copies
         real = here.run("top", "--file", str(before))
         before.write_bytes(before.read_text().replace(old, new).encode())
@@ -149,9 +147,7 @@ class TestSaved:
         assert (pasted.status, pasted.out, pasted.err) == (0, real.out, "")
 
     @pytest.mark.parametrize("end", ["\n\n", "\n"])
-    def test_a_mount_without_its_operations_has_none_of_the_next_mounts_bytes(
-        self, copies: tuple[Host, Path, Path], end: str
-    ) -> None:
+    def test_a_cut_mount_has_no_bytes_of_the_next(self, copies: tuple[Host, Path, Path], end: str) -> None:
         """As `grep -A11 device` leaves two mounts: 1 GB in 100,000 s, and 50 GB."""
         here, before, _ = copies
         text = "".join(
@@ -235,18 +231,14 @@ class TestSaved:
             ("", "is no mountstats; to save one: cat /proc/self/mountstats > FILE"),
         ],
     )
-    def test_another_file_is_2_with_its_name_and_what_to_do(
-        self, copies: tuple[Host, Path, Path], text: str, said: str
-    ) -> None:
+    def test_another_file_is_2_and_named(self, copies: tuple[Host, Path, Path], text: str, said: str) -> None:
         here, before, after = copies
         before.write_text(text)
         run = here.run("top", "--file", str(before), "--file", str(after))
         assert (run.status, run.out) == (2, "")
         assert run.err.startswith(f"{before}: {said}")
 
-    def test_copies_in_the_wrong_order_or_of_one_moment_or_host_are_2(
-        self, copies: tuple[Host, Path, Path]
-    ) -> None:
+    def test_copies_in_disorder_or_of_one_moment_or_host_are_2(self, copies: tuple[Host, Path, Path]) -> None:
         here, before, after = copies
         other = before.with_name("other")
         other.write_text("device s:/x mounted on /x with fstype nfs4 statvers=1.1\n\tage:\t5\n\n")

@@ -6,23 +6,14 @@ import re
 from dataclasses import astuple, replace
 from types import MappingProxyType
 
-from nfstuned.model.kernel import (
-    ByteCounters,
-    Mount,
-    MountStats,
-    OpCounters,
-    Options,
-    Stanza,
-    Transport,
-    Volume,
-)
+from nfstuned.model import kernel
 from nfstuned.model.mounts import Superblock
 from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.mountstats import parse_stanzas
 
 MIB = 1 << 20
 GROUP = "v4.1 tcp 10.10.10.10:2049"
-OPTIONS = Options(
+OPTIONS = kernel.Options(
     (("rw", None), ("vers", "4.1"), ("proto", "tcp"), ("nconnect", "2"), ("addr", "10.10.10.10"))
 )
 LEADS = {
@@ -34,12 +25,12 @@ LEADS = {
 """What stands before the counters of calls."""
 
 
-def cut(*stats: MountStats) -> tuple[Stanza, ...]:
+def cut(*stats: kernel.MountStats) -> tuple[kernel.Stanza, ...]:
     """The stanzas of a file with these mounts, as the sampler has them."""
     return parse_stanzas(["".join(map(written, stats)).encode("utf-8", "surrogateescape")])
 
 
-def written(stats: MountStats) -> str:
+def written(stats: kernel.MountStats) -> str:
     """The text of one mount; one that is not whole ends before its empty line."""
     names = f"device {_escaped(stats.source)} mounted on {_escaped(stats.point)}"
     lines = [f"{names} with fstype nfs4 statvers=1.1", "\topts:\trw"]
@@ -59,44 +50,44 @@ def _escaped(path: str) -> str:
     return re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", path)
 
 
-def _transport(one: Transport) -> str:
+def _transport(one: kernel.Transport) -> str:
     lead = LEADS[one.protocol].format(one).replace("None", "0")
     calls = (one.sends, one.receives, one.bad_xids, one.in_flight_sum, one.backlog_sum)
     slots = () if one.max_slots is None else (one.max_slots, one.sending_sum, one.pending_sum)
     return " ".join([f"\txprt:\t{one.protocol}", lead, *map(str, (*calls, *slots, *one.extra))])
 
 
-def _operation(name: str, counters: OpCounters) -> str:
+def _operation(name: str, counters: kernel.OpCounters) -> str:
     columns = (count for count in astuple(counters) if count is not None)
     return f"\t{name:>12}: {' '.join(map(str, columns))}"
 
 
 def op(
     ops: int = 0, rtt_ms: int = 0, transmissions: int | None = None, errors: int | None = 0, queue_ms: int = 0
-) -> OpCounters:
+) -> kernel.OpCounters:
     sent = ops if transmissions is None else transmissions
     moved = ops * 200 % (1 << 64), ops * 150 % (1 << 64)
-    return OpCounters(ops, sent, 0, *moved, queue_ms, rtt_ms, queue_ms + rtt_ms, errors)
+    return kernel.OpCounters(ops, sent, 0, *moved, queue_ms, rtt_ms, queue_ms + rtt_ms, errors)
 
 
 def moved(
     read: int = 0, written: int = 0, server_read: int = 0, server_written: int = 0, direct_read: int = 0
-) -> ByteCounters:
+) -> kernel.ByteCounters:
     pages = server_read // 4096, server_written // 4096
-    return ByteCounters(read, written, direct_read, 0, server_read, server_written, *pages)
+    return kernel.ByteCounters(read, written, direct_read, 0, server_read, server_written, *pages)
 
 
-def line(sends: int = 0, in_flight: int = 0, backlog: int = 0) -> Transport:
-    return Transport("tcp", 0, 1, 0, sends, sends, 0, in_flight, backlog, 64, 0, 0)
+def line(sends: int = 0, in_flight: int = 0, backlog: int = 0) -> kernel.Transport:
+    return kernel.Transport("tcp", 0, 1, 0, sends, sends, 0, in_flight, backlog, 64, 0, 0)
 
 
 def stats(
     age: int | None = 1000,
-    total: ByteCounters | None = None,
-    lines: tuple[Transport, ...] = (),
-    **ops: OpCounters,
-) -> MountStats:
-    return MountStats(
+    total: kernel.ByteCounters | None = None,
+    lines: tuple[kernel.Transport, ...] = (),
+    **ops: kernel.OpCounters,
+) -> kernel.MountStats:
+    return kernel.MountStats(
         source="server:/data",
         point="/mnt/data",
         fstype="nfs4",
@@ -110,32 +101,35 @@ def stats(
 
 
 def counted(
-    stats: MountStats, device: str = "0:43", group: str = GROUP, points: tuple[str, ...] = ("/mnt/data",)
+    stats: kernel.MountStats,
+    device: str = "0:43",
+    group: str = GROUP,
+    points: tuple[str, ...] = ("/mnt/data",),
 ) -> Counted:
     (stanza,) = cut(stats)
     return Counted(device, int(device[2:]), points, "server:/data", group, stanza, 128)
 
 
-def looks(before: MountStats, now: MountStats, seconds: float = 10.0) -> tuple[Look, Look]:
+def looks(before: kernel.MountStats, now: kernel.MountStats, seconds: float = 10.0) -> tuple[Look, Look]:
     """Two looks at one superblock, with the age that the later one must have."""
     aged = replace(now, age_s=1000 + int(seconds))
     return Look(5e8, 100.0, (counted(before),)), Look(5e8 + seconds, 100.0 + seconds, (counted(aged),))
 
 
-def mount(number: int, device: str = "0:43", point: str = "/mnt/data", parent: int = 1) -> Mount:
-    return Mount(number, parent, device, "/", point, "nfs4", "server:/data", OPTIONS)
+def mount(number: int, device: str = "0:43", point: str = "/mnt/data", parent: int = 1) -> kernel.Mount:
+    return kernel.Mount(number, parent, device, "/", point, "nfs4", "server:/data", OPTIONS)
 
 
-def superblock(*mounts: Mount) -> Superblock:
+def superblock(*mounts: kernel.Mount) -> Superblock:
     return Superblock(mounts[0].device, int(mounts[0].device[2:]), 128, mounts)
 
 
-def stanza(reads: int, point: str = "/mnt/data") -> MountStats:
+def stanza(reads: int, point: str = "/mnt/data") -> kernel.MountStats:
     return replace(stats(READ=op(reads)), point=point)
 
 
-def through(port: int) -> Options:
-    return Options((("vers", "4.1"), ("proto", "tcp"), ("port", str(port)), ("addr", "127.0.0.1")))
+def through(port: int) -> kernel.Options:
+    return kernel.Options((("vers", "4.1"), ("proto", "tcp"), ("port", str(port)), ("addr", "127.0.0.1")))
 
 
 def tunnelled(port: int) -> tuple[Superblock, ...]:
@@ -144,5 +138,5 @@ def tunnelled(port: int) -> tuple[Superblock, ...]:
         superblock(replace(mount(number, f"0:{number}", f"/{number}"), options=through(asked)))
         for number, asked in ((43, 20049), (44, 20050))
     ]
-    volume = Volume(4, "127.0.0.1", port, "", "0:0")
+    volume = kernel.Volume(4, "127.0.0.1", port, "", "0:0")
     return tuple(replace(each, volume=replace(volume, device=each.device)) for each in shown)

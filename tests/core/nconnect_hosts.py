@@ -8,17 +8,8 @@ from nfstuned.app.facts import Scope
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES
 from nfstuned.host.config import builtin_policy
+from nfstuned.model import kernel
 from nfstuned.model.facts import Facts, Fault, Target
-from nfstuned.model.kernel import (
-    Distribution,
-    KernelRelease,
-    Mount,
-    MountStats,
-    NfsClient,
-    Transport,
-    Volume,
-    parse_options,
-)
 from nfstuned.model.mounts import UTAB, Request, Snapshot, Superblock
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.system import Answer, Network
@@ -34,8 +25,8 @@ POLICY = Policy(
     assignments=(Assignment(Match(server=("10.9.0.0/16",)), "azure-netapp-files", "policy 1"),),
     providers=builtin_policy().providers,
 )
-KERNEL = KernelRelease((6, 12, 0), "6.12.0")
-DEBIAN = Distribution("debian", "12", "Debian")
+KERNEL = kernel.KernelRelease((6, 12, 0), "6.12.0")
+DEBIAN = kernel.Distribution("debian", "12", "Debian")
 LIVE = Scope().has
 
 
@@ -62,13 +53,15 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
     superblocks, stats, utab, fstab = [], [], [], []
     for number, one in enumerate(made):
         device = f"0:{50 + number}"
-        shown = parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
-        mount = Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown, one.flags)
-        space = (NfsClient(4, one.at, 2049, 2, one.space),)
-        volume = Volume(4, one.at, one.port or shown.number("port") or 2049, device, "0:0")
+        shown = kernel.parse_options(f"{one.shown or 'vers=4.1,proto=tcp'},addr={one.at}")
+        mount = kernel.Mount(60 + number, 27, device, "/", one.point, "nfs4", one.source, shown, one.flags)
+        space = (kernel.NfsClient(4, one.at, 2049, 2, one.space),)
+        volume = kernel.Volume(4, one.at, one.port or shown.number("port") or 2049, device, "0:0")
         superblocks.append(Superblock(device, number, 128, (mount,), volume, space))
-        transports = tuple(Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))
-        stats.append(MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports))
+        transports = tuple(kernel.Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))
+        stats.append(
+            kernel.MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports)
+        )
         if one.asked is not None:
             utab.append(Request(one.source, one.point, one.asked or "rw", UTAB, number + 1))
         if one.fstab is not None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nfstuned.core.bench import connections
 from nfstuned.core.bench.compare import (
     CLOSE,
     Against,
@@ -24,13 +25,6 @@ from nfstuned.core.bench.compare import (
     lack_of_runs,
     over_fetch,
     spread,
-)
-from nfstuned.core.bench.connections import (
-    compared_connections,
-    own_mount,
-    own_mount_obstacle,
-    unlike_setting,
-    used_connections,
 )
 from nfstuned.core.bench.plan import (
     candidates,
@@ -129,9 +123,7 @@ def test_a_scaled_file_is_whole_blocks_and_enough_for_its_depth(size: int, name:
 
 
 @pytest.mark.parametrize(("round_trip_ms", "seconds"), [(0.2, 5), (62.5, 5), (62.6, 6), (100, 8), (9000, 60)])
-def test_a_run_that_a_read_ahead_can_change_lasts_for_80_round_trips(
-    round_trip_ms: float, seconds: float
-) -> None:
+def test_a_run_that_read_ahead_can_change_lasts_80_round_trips(round_trip_ms: float, seconds: float) -> None:
     searched = with_long_runs(suite("read-ahead", full=False), round_trip_ms)
     assert {job.runtime_s for job in searched.jobs} == {seconds}
     direct = suite("netapp", full=False)
@@ -251,11 +243,11 @@ def test_a_run_from_memory_does_not_count() -> None:
 
 
 def test_connections_with_few_requests_are_not_counted() -> None:
-    assert used_connections((69, 61, 51, 51)) == 4
+    assert connections.used_connections((69, 61, 51, 51)) == 4
     # Transports that were added to a mount without nconnect (kernel-facts.md).
-    assert used_connections((232, 0, 0, 0)) == 1
-    assert used_connections((100, 1)) == 1
-    assert used_connections((0, 0)) == 0
+    assert connections.used_connections((232, 0, 0, 0)) == 1
+    assert connections.used_connections((100, 1)) == 1
+    assert connections.used_connections((0, 0)) == 0
 
 
 def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
@@ -264,9 +256,9 @@ def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
         looks(idle, stats(lines=tuple(line(sends) for sends in each)))
         for each in ((9, 8, 9, 8), (9, 8, 9, 0))
     )
-    assert unlike_setting(None, *three) == unlike_setting(4, *all_four) == ""
-    assert unlike_setting(4, *three).startswith("3 of 4 connections")
-    assert "does not show" in unlike_setting(4, Look(0, 0), Look(1, 1))
+    assert connections.unlike_setting(None, *three) == connections.unlike_setting(4, *all_four) == ""
+    assert connections.unlike_setting(4, *three).startswith("3 of 4 connections")
+    assert "does not show" in connections.unlike_setting(4, Look(0, 0), Look(1, 1))
 
 
 def test_over_fetch_is_by_the_kernels_count_and_of_mapped_files_by_fios() -> None:
@@ -307,9 +299,7 @@ def outcomes(comparison: Against) -> dict[tuple[str, str], Relation]:
     ("factor", "outcome"),
     [(0.5, Relation.FASTER), (2.0, Relation.SLOWER), (1.0, Relation.SAME), (0.97, Relation.SAME)],
 )
-def test_each_job_under_each_setting_is_judged_as_a_difference_of_settings_is(
-    factor: float, outcome: Relation
-) -> None:
+def test_each_job_under_each_setting_is_judged_as_settings_are(factor: float, outcome: Relation) -> None:
     comparison = against(times(COMPARED, factor, "sequential-read"), COMPARED)
     names = [setting.name for setting in COMPARED.settings]
     assert outcomes(comparison) == {
@@ -426,7 +416,7 @@ def changed(old: str, new: str) -> Mount:
 
 
 def test_it_has_the_mounts_options_and_another_way_to_write_the_address() -> None:
-    own = own_mount(mount(V41), 1)
+    own = connections.own_mount(mount(V41), 1)
     assert (own.source, own.fstype, own.synchronous) == (
         "sa1.file.core.windows.net:/sa1/share",
         "nfs4",
@@ -439,7 +429,7 @@ def test_it_has_the_mounts_options_and_another_way_to_write_the_address() -> Non
 
 
 def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
-    own = own_mount(mount(V3), 8)
+    own = connections.own_mount(mount(V3), 8)
     assert own.synchronous
     assert own.options == (
         "vers=3,rsize=262144,wsize=262144,hard,nocto,port=2050,timeo=600,retrans=2,sec=sys,"
@@ -461,7 +451,7 @@ def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
     ],
 )
 def test_a_mount_without_a_second_one_has_the_reason(line: Mount, reason: str) -> None:
-    obstacle = own_mount_obstacle(line)
+    obstacle = connections.own_mount_obstacle(line)
     assert reason in obstacle
     assert bool(reason) == bool(obstacle)
 
@@ -469,7 +459,9 @@ def test_a_mount_without_a_second_one_has_the_reason(line: Mount, reason: str) -
 def test_an_address_that_is_hidden_from_fstab_counts_not_the_name() -> None:
     """A tunnel's mount goes to this machine, whatever its source is called."""
     tunnel = replace(mount(V41.replace("addr=10.0.0.4", "port=20049,addr=127.0.0.1")), source="127.0.0.1:/s")
-    assert own_mount(tunnel, 4).options.endswith("port=20049,proto=tcp6,nconnect=4,addr=::ffff:127.0.0.1")
+    assert connections.own_mount(tunnel, 4).options.endswith(
+        "port=20049,proto=tcp6,nconnect=4,addr=::ffff:127.0.0.1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -485,4 +477,4 @@ def test_an_address_that_is_hidden_from_fstab_counts_not_the_name() -> None:
 def test_one_connection_is_compared_with_those_asked_for_those_there_or_the_profiles(
     asked: int | None, present: int | None, target: int | None, most: int | None
 ) -> None:
-    assert compared_connections(asked, present, target) == most
+    assert connections.compared_connections(asked, present, target) == most

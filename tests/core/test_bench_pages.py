@@ -227,9 +227,7 @@ def test_the_best_setting_for_all_jobs_is_proposed(bench: Bench, key: str, best:
 
 
 @pytest.mark.parametrize("four", [{}, {"read-4k": 2, "write-4k": 0.5}], ids=["no difference", "a job loses"])
-def test_nothing_is_proposed_that_no_job_gains_by_or_that_costs_another_job(
-    four: Mapping[str, float],
-) -> None:
+def test_nothing_is_proposed_that_no_job_gains_by_or_that_costs_a_job(four: Mapping[str, float]) -> None:
     assert list(proposal_lines(numbers(four))) == []
 
 

@@ -202,9 +202,7 @@ def readable(file: bytes) -> dict[str, MountStats]:
 
 @unhurried
 @given(files())
-def test_the_text_that_differs_says_what_the_full_parser_understands(
-    written: tuple[str, tuple[str, str]],
-) -> None:
+def test_the_text_that_differs_is_read_as_by_the_full_parser(written: tuple[str, tuple[str, str]]) -> None:
     """Each mount is where and as old as the parser says, and its numbers differ as the parser's do."""
     before, now = map(data, written[1])
     first = {stanza.point: stanza for stanza in parse_stanzas([before])}
@@ -292,9 +290,7 @@ def test_a_stanza_that_did_not_change_is_the_same_object(kernel: str) -> None:
 
 @unhurried
 @given(files(), st.lists(st.integers(1, 5000), max_size=8))
-def test_a_file_in_parts_is_cut_as_the_whole_file(
-    written: tuple[str, tuple[str, str]], sizes: list[int]
-) -> None:
+def test_parts_of_a_file_are_cut_as_the_file(written: tuple[str, tuple[str, str]], sizes: list[int]) -> None:
     """Wherever a part ends: in a header, in a server's name that looks like a mount, within a character."""
     before, now = map(data, written[1])
     known = parse_stanzas([before])
@@ -360,9 +356,7 @@ def test_unusual_numbers_have_the_same_rates_read_in_either_way(now: OpCounters)
 
 
 @given(lasting(), st.floats(0.01, 1000))
-def test_any_numbers_have_the_same_rates_read_in_either_way(
-    pair: tuple[MountStats, MountStats], seconds: float
-) -> None:
+def test_both_ways_to_read_have_the_same_rates(pair: tuple[MountStats, MountStats], seconds: float) -> None:
     together, alone = both(*pair, seconds)
     assert together == alone
 

@@ -302,9 +302,7 @@ def test_a_name_is_of_no_kind(text: str) -> None:
         ((), False),
     ],
 )
-def test_addresses_are_public_when_there_are_some_and_none_is_private(
-    addresses: tuple[str, ...], *, expected: bool
-) -> None:
+def test_known_addresses_are_public_if_none_is_private(addresses: tuple[str, ...], *, expected: bool) -> None:
     assert all_public(addresses) is expected
 
 

@@ -113,21 +113,10 @@ def test_a_profile_whose_number_depends_proposes_none() -> None:
     assert numbers(line(OF_BLOCK, "vers=3"), replace(BUILTIN, assignments=(FILESTORE,))) == []
 
 
-@pytest.mark.parametrize(("value", "expected"), [("4", []), ("8", [(8, 4, PLANNED)])])
-def test_a_number_of_nfsmount_conf_counts_as_asked_for(value: str, expected: list[object]) -> None:
-    assert numbers(line(), settings=(replace(CONF, value=value),)) == expected
-
-
 def test_units_of_other_servers_and_behind_fstab_do_not_count() -> None:
     assert numbers(NETAPP, requests=(unit("10.1.2.5:/b", "rw"),)) == [(None, 8, PLANNED)]
     entry = Request("10.1.2.4:/a", "/a", "rw", "/etc/fstab", 1)
     assert numbers(NETAPP, requests=(entry, unit("10.1.2.4:/z", "rw", "/a"))) == [(None, 8, PLANNED)]
-
-
-@pytest.mark.parametrize("options", ["vers=4.1", "nconnect=1", "nconnect=4"])
-def test_a_server_whose_profile_says_none_gets_none(options: str) -> None:
-    assert [one for one in numbers(line(f"{EFS}:/", options)) if one[2] is Result.PLANNED] == []
-    assert edited(line(f"{EFS}:/", options)).text == line(f"{EFS}:/", options)
 
 
 def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
@@ -232,15 +221,6 @@ def live(source: str, address: str, point: str = "/live", **more: object) -> Sna
     return replace(SNAPSHOT, superblocks=(superblock,), **more)  # type: ignore[arg-type]  # as above
 
 
-@pytest.mark.parametrize(
-    ("address", "result"), [("10.0.0.9", Result.PLANNED), ("52.239.238.8", Result.SKIPPED)]
-)
-def test_where_no_name_server_answers_a_live_mount_tells_the_endpoint(address: str, result: Result) -> None:
-    snapshot = live(f"{SA1}:/sa1/live", address)
-    (change,) = edited(line(), POLICY, snapshot, Network()).changes
-    assert change.result is result
-
-
 def test_a_public_answer_counts_before_a_live_mount() -> None:
     snapshot = live("sapublic.file.core.windows.net:/s", "10.0.0.9")
     (change,) = edited(line("sapublic.file.core.windows.net:/s"), POLICY, snapshot, NETWORK).changes
@@ -252,15 +232,6 @@ def test_a_server_that_says_netapp_by_a_live_mount_is_that_for_its_other_volumes
     snapshot = live("10.7.7.7:/v1", "10.7.7.7", stats=(stats,), azure=True)
     assert [one.new for one in edited(line("10.7.7.7:/v2", "noauto"), POLICY, snapshot).changes] == [8]
     assert edited(line("10.7.7.7:/v2", "noauto"), POLICY).changes == ()
-
-
-def test_one_that_is_mounted_without_saying_so_is_what_another_mount_of_its_server_says() -> None:
-    stats = MountStats("10.7.7.7:/v1", "/live", "nfs4", "1.1", 9, implementation="NetApp Release 9.13.1")
-    snapshot = live("10.7.7.7:/v1", "10.7.7.7", stats=(stats,), azure=True)
-    silent = live("10.7.7.7:/v2", "10.7.7.7", "/a").superblocks[0]
-    both = replace(snapshot, superblocks=(*snapshot.superblocks, replace(silent, device="0:51", bdi=2)))
-    text = line("10.7.7.7:/v1", "nconnect=8", "/live") + line("10.7.7.7:/v2", "vers=3")
-    assert [(one.new, one.result) for one in edited(text, POLICY, both).changes] == [(8, Result.PLANNED)]
 
 
 def test_a_mount_of_aznfs_by_an_address_of_its_own_is_its_entrys() -> None:
@@ -295,28 +266,6 @@ def test_an_entry_that_is_mounted_has_the_profile_of_its_mount(network: Network)
     assert by_name(network, live(f"{VOLUME}:/v", "10.1.2.4", "/v")) == [8]
 
 
-@pytest.mark.parametrize(
-    ("network", "numbers"),
-    [
-        (at("10.1.2.4"), [8]),
-        (at("10.1.2.4", "10.23.0.1"), [8]),
-        (at("10.1.2.4", "10.77.0.1"), []),
-        (at("10.77.0.1"), []),
-        (at(), []),
-        (Network(), []),
-    ],
-)
-def test_where_the_policy_goes_by_addresses_the_resolver_tells_the_profile(
-    network: Network, numbers: list[object]
-) -> None:
-    assert by_name(network) == numbers
-
-
-@pytest.mark.parametrize(("network", "numbers"), [(Network(), [8]), (at(), [8]), (at("10.77.0.1"), [])])
-def test_without_an_answer_a_live_mount_of_the_name_tells_it(network: Network, numbers: list[object]) -> None:
-    assert by_name(network, live(f"{VOLUME}:/other", "10.1.2.4")) == numbers
-
-
 @pytest.mark.parametrize("server", ["10.1.2.0/24", "10.1.2.4", "10.1.2.*", "[fd00::5]"])
 def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> None:
     matches = (Assignment(Match(server=("x.example", server)), "azure-netapp-files", "policy 1"),)
@@ -326,18 +275,6 @@ def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> 
     assert (
         fstab_users(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name)).names_to_resolve() == ()
     )
-
-
-def test_the_first_policy_that_means_the_address_counts() -> None:
-    first = Assignment(Match(server=("10.1.2.4",)), "generic", "policy 1")
-    named = Assignment(Match(server=(VOLUME,)), "azure-netapp-files", "policy 2")
-    assert by_name(at("10.1.2.4"), policy=replace(BUILTIN, assignments=(first, named))) == []
-    assert by_name(at("10.1.2.4"), policy=replace(BUILTIN, assignments=(named, first))) == [8]
-
-
-def test_a_unit_by_name_of_the_same_server_counts_with_the_profile_of_its_address() -> None:
-    snapshot = replace(SNAPSHOT, requests=(unit(f"{VOLUME}:/u", "nconnect=8"),))
-    assert by_name(at("10.1.2.4"), snapshot) == [8]
 
 
 @pytest.mark.parametrize(
@@ -366,9 +303,7 @@ def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
     [("/live", "nconnect=8", Result.PLANNED), ("/live", "rw", Result.SKIPPED), ("/a", "rw", Result.PLANNED)],
     ids=["alike", "differs", "its own"],
 )
-def test_a_live_mount_of_the_server_counts_unless_it_is_the_entry_s(
-    point: str, asked: str, result: Result
-) -> None:
+def test_another_live_mount_of_the_server_counts(point: str, asked: str, result: Result) -> None:
     row = Request("10.1.2.4:/a", point, asked, UTAB)
     (change,) = edited(NETAPP, POLICY, live("10.1.2.4:/a", "10.1.2.4", point, requests=(row,))).changes
     assert change.result is result
@@ -416,14 +351,6 @@ def test_what_a_unit_decides_is_changed_there() -> None:
     )
     right = replace(other, options="nconnect=8")
     assert numbers(NETAPP, requests=(right,)) == []
-
-
-def test_names_that_lead_to_one_address_are_one_server() -> None:
-    network = Network(answers=(Answer("filer", ("10.1.2.4", "10.77.0.1")),))
-    text = NETAPP + line("filer:/b", "nconnect=2", "/b")
-    first, second = edited(text, POLICY, SNAPSHOT, network).changes
-    assert (first.result, second.result) == (Result.SKIPPED, Result.SKIPPED)
-    assert "names no nconnect" in second.reason
 
 
 @pytest.mark.parametrize(

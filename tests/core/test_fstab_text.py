@@ -14,14 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.nconnect.fstab import (
-    ansible_lines,
-    is_faithful,
-    is_of_cloud_init,
-    owner,
-    with_count,
-    with_counts,
-)
+from nfstuned.core.nconnect import fstab
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import NFS_TYPES, Request
 from nfstuned.model.policy import Policy
@@ -54,8 +47,8 @@ LINE = 'sa1:/sa1/share /mnt/a\\040b nfs rw,context="a,b",nconnect=2,hard 0 0 # w
     ],
 )
 def test_the_option_is_changed_in_place_or_stands_last(line: str, expected: str) -> None:
-    assert with_count(line, 4) == expected
-    assert is_faithful(line, expected, 4)
+    assert fstab.with_count(line, 4) == expected
+    assert fstab.is_faithful(line, expected, 4)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +56,7 @@ def test_the_option_is_changed_in_place_or_stands_last(line: str, expected: str)
     ['s:/ /m nfs rw,context="a 0 0', "s:/ /m nfs rw,nconnect\\0753 0 0", "s:/ /m nfs rw 0 x", "s:/ /m"],
 )
 def test_a_line_that_would_not_be_read_as_meant_is_told(line: str) -> None:
-    assert not is_faithful(line, with_count(line, 4), 4)
+    assert not fstab.is_faithful(line, fstab.with_count(line, 4), 4)
 
 
 @pytest.mark.parametrize(
@@ -79,25 +72,25 @@ def test_a_line_that_would_not_be_read_as_meant_is_told(line: str) -> None:
     ],
 )
 def test_any_other_difference_is_not_faithful(other: str) -> None:
-    assert not is_faithful("s:/ /m nfs rw", other, 4)
+    assert not fstab.is_faithful("s:/ /m nfs rw", other, 4)
 
 
 def test_only_the_numbered_lines_of_a_text_change() -> None:
     text = "# a\ns:/ /m nfs rw\ns:/ /n nfs rw"
-    assert with_counts(text, {3: 8}) == "# a\ns:/ /m nfs rw\ns:/ /n nfs rw,nconnect=8"
-    assert with_counts(text, {}) == text
+    assert fstab.with_counts(text, {3: 8}) == "# a\ns:/ /m nfs rw\ns:/ /n nfs rw,nconnect=8"
+    assert fstab.with_counts(text, {}) == text
 
 
 @given(st.one_of(damaged(LINE), tokens_damaged(LINE), any_text).filter(lambda line: "\n" not in line))
 def test_whatever_a_line_holds_only_its_options_change(line: str) -> None:
-    changed = with_count(line, 4)
-    if is_faithful(line, changed, 4):
+    changed = fstab.with_count(line, 4)
+    if fstab.is_faithful(line, changed, 4):
         fields = re.compile(r"([ \t]*(?:[^ \t]+[ \t]+){2}[^ \t]+)(?:[ \t]+[^ \t]+)?(.*)", re.DOTALL)
         was, now = fields.fullmatch(line.removesuffix("\r")), fields.fullmatch(changed.removesuffix("\r"))
         assert was is not None
         assert now is not None
         assert was.groups() == now.groups()
-        assert with_count(changed, 4) == changed
+        assert fstab.with_count(changed, 4) == changed
 
 
 PUPPET = """\
@@ -150,7 +143,7 @@ s:/ /b nfs
     ],
 )
 def test_the_comments_name_the_owner(text: str, name: str) -> None:
-    assert owner(text) == name
+    assert fstab.owner(text) == name
 
 
 @pytest.mark.parametrize(
@@ -168,13 +161,13 @@ def test_the_comments_name_the_owner(text: str, name: str) -> None:
     ],
 )
 def test_cloud_init_s_mark_is_known_from_an_order_after_it(options: str, marked: bool) -> None:  # noqa: FBT001
-    assert is_of_cloud_init(options) is marked
+    assert fstab.is_of_cloud_init(options) is marked
 
 
 def test_ansible_owns_the_lines_of_its_block_only() -> None:
-    assert ansible_lines(BLOCK) == {3}
-    assert ansible_lines(BLOCK.replace("# END", "# end")) == {3, 4, 5, 6}
-    assert ansible_lines("s:/ /a nfs\n") == frozenset()
+    assert fstab.ansible_lines(BLOCK) == {3}
+    assert fstab.ansible_lines(BLOCK.replace("# END", "# end")) == {3, 4, 5, 6}
+    assert fstab.ansible_lines("s:/ /a nfs\n") == frozenset()
 
 
 each = pytest.mark.parametrize("name", FILES)
@@ -244,9 +237,7 @@ def test_with_every_server_in_a_profile_every_entry_that_can_have_it_gets_it(nam
 @each
 @both
 @pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
-def test_libmount_reads_the_same_entries_but_for_the_number(
-    name: str, policy: Policy, tmp_path: Path
-) -> None:
+def test_libmount_reads_the_same_entries_except_numbers(name: str, policy: Policy, tmp_path: Path) -> None:
     result = edited(decoded(name), policy)
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(FILES[name])
@@ -277,4 +268,4 @@ def _without(entry: dict[str, Any]) -> dict[str, Any]:
 
 @each
 def test_the_files_that_programs_call_their_own_are_known(name: str) -> None:
-    assert owner(decoded(name)) == _OWNED.get(name, "")
+    assert fstab.owner(decoded(name)) == _OWNED.get(name, "")

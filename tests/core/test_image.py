@@ -8,21 +8,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.app.facts import Scope
-from nfstuned.core.image import (
-    RULE,
-    SERVICE,
-    ImageUnit,
-    Wanted,
-    interrupted,
-    joined,
-    plan_files,
-    plan_removal,
-    results,
-    taken_back,
-    wanted_rule,
-    wanted_sections,
-    wanted_service,
-)
+from nfstuned.core import image
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
@@ -47,9 +33,9 @@ def summary(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]
 
 
 def test_the_service_is_started_by_its_units_targets() -> None:
-    wanted = wanted_service(ImageUnit(INSTALLED, UNIT, TEXT))
+    wanted = image.wanted_service(image.ImageUnit(INSTALLED, UNIT, TEXT))
     assert wanted.contents == {LINK: Link(f"/{UNIT}")}
-    assert summary(wanted.changes) == [(ChangeKind.SERVICE, SERVICE, Result.PLANNED)]
+    assert summary(wanted.changes) == [(ChangeKind.SERVICE, image.SERVICE, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -63,49 +49,54 @@ def test_the_service_is_started_by_its_units_targets() -> None:
     ],
 )
 def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
-    wanted = wanted_service(ImageUnit(INSTALLED, UNIT, install))
+    wanted = image.wanted_service(image.ImageUnit(INSTALLED, UNIT, install))
     assert (dict(wanted.contents), summary(wanted.changes)) == (
         {},
-        [(ChangeKind.SERVICE, SERVICE, Result.FAILED)],
+        [(ChangeKind.SERVICE, image.SERVICE, Result.FAILED)],
     )
 
 
 def test_a_target_that_is_named_twice_has_one_link() -> None:
     text = "[Install]\nWantedBy=a.target a.target\nWantedBy=a.target\nRequiredBy=a.target\n"
-    names = [path.split("/")[3] for path in wanted_service(ImageUnit(INSTALLED, UNIT, text)).contents]
+    names = [
+        path.split("/")[3] for path in image.wanted_service(image.ImageUnit(INSTALLED, UNIT, text)).contents
+    ]
     assert names == ["a.target.wants", "a.target.requires"]
 
 
 @pytest.mark.parametrize(
     ("service", "old"),
     [
-        (ImageUnit(Unit()), "not installed"),
-        (ImageUnit(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
-        (ImageUnit(Unit(masked=True)), "masked"),
+        (image.ImageUnit(Unit()), "not installed"),
+        (image.ImageUnit(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
+        (image.ImageUnit(Unit(masked=True)), "masked"),
     ],
 )
-def test_a_service_that_cannot_be_started_is_reported(service: ImageUnit, old: str) -> None:
-    (change,) = wanted_service(service).changes
+def test_a_service_that_cannot_be_started_is_reported(service: image.ImageUnit, old: str) -> None:
+    (change,) = image.wanted_service(service).changes
     assert (change.old, change.new, change.place, change.result) == (old, "enabled", "", Result.FAILED)
 
 
 def test_a_service_that_something_starts_already_is_left() -> None:
-    assert wanted_service(ImageUnit(Unit(installed=True, enabled=True), UNIT, TEXT)) == Wanted()
+    assert (
+        image.wanted_service(image.ImageUnit(Unit(installed=True, enabled=True), UNIT, TEXT))
+        == image.Wanted()
+    )
 
 
 def test_the_rule_needs_awk_and_no_service() -> None:
     assert (
-        summary(wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2]
+        summary(image.wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2]
         is Result.FAILED
     )
-    wanted = wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
-    assert wanted.contents == {RULE: b"rule"}
+    wanted = image.wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
+    assert wanted.contents == {image.RULE: b"rule"}
     assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
     assert wanted.changes[1].reason.endswith("systemctl --root=DIR disable nfstuned.service")
 
 
 def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
-    (_, service) = wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
+    (_, service) = image.wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
     assert "first boot" in service.reason
     assert service.reason.endswith("systemctl --root=DIR mask nfstuned.service")
 
@@ -116,7 +107,9 @@ def section(name: str, old: int | None, new: int | None, result: Result = Result
 
 def test_sections_are_compared_with_the_images_own() -> None:
     planned = (section("a", None, 8), section("b", None, 8), section("x", None, 4, Result.SKIPPED))
-    wanted = wanted_sections(planned, {"a": 8, "b": 8}, {"a": 8, "old": 4}, with_sections({"a": 8, "b": 8}))
+    wanted = image.wanted_sections(
+        planned, {"a": 8, "b": 8}, {"a": 8, "old": 4}, with_sections({"a": 8, "b": 8})
+    )
     assert [(one.target, one.old, one.new, one.result) for one in wanted.changes] == [
         ("b", None, 8, Result.PLANNED),
         ("old", 4, None, Result.PLANNED),
@@ -127,9 +120,9 @@ def test_sections_are_compared_with_the_images_own() -> None:
 
 
 def test_a_drop_in_without_sections_goes_as_a_file() -> None:
-    wanted = wanted_sections((), {}, {"a": 8}, None)
+    wanted = image.wanted_sections((), {}, {"a": 8}, None)
     steps = (Placement(PERSISTED[1:], FileStep.REMOVE),)
-    assert summary(results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
+    assert summary(image.results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
 
 
 def test_a_change_has_the_result_of_its_file() -> None:
@@ -137,7 +130,7 @@ def test_a_change_has_the_result_of_its_file() -> None:
         return Change(ChangeKind.PARAMETER, path, 1, 2, Result.PLANNED, "why", f"/{path}")
 
     names = ("written", "same", "refused")
-    wanted = joined(Wanted((change(name),), {name: b""}) for name in names)
+    wanted = image.joined(image.Wanted((change(name),), {name: b""}) for name in names)
     steps = (
         Placement("written", FileStep.WRITE),
         Placement("same", FileStep.SAME),
@@ -145,14 +138,14 @@ def test_a_change_has_the_result_of_its_file() -> None:
         Placement("gone", FileStep.REMOVE),
         Placement("kept", FileStep.KEEP, "edited"),
     )
-    changes = settled(results(wanted, steps), Result.DONE)
+    changes = settled(image.results(wanted, steps), Result.DONE)
     assert [(one.place, one.result, one.reason) for one in changes] == [
         ("/written", Result.DONE, "why"),
         ("/refused", Result.FAILED, "foreign"),
         ("/gone", Result.DONE, "nothing asks for it any more"),
         ("/kept", Result.SKIPPED, "edited"),
     ]
-    half = interrupted(changes, {"/gone"}, "no space")
+    half = image.interrupted(changes, {"/gone"}, "no space")
     assert [(one.place, one.reason) for one in half if one.result is Result.FAILED] == [
         ("/written", "no space"),
         ("/refused", "foreign"),
@@ -165,7 +158,7 @@ def test_a_removal_and_a_restored_text_differ() -> None:
         Placement("b", FileStep.REMOVE),
         Placement("c", FileStep.KEEP, "edited"),
     )
-    changes = taken_back(steps, {"b"})
+    changes = image.taken_back(steps, {"b"})
     assert [(one.new, one.result) for one in changes] == [
         ("removed", Result.PLANNED),
         ("as before", Result.PLANNED),
@@ -198,17 +191,15 @@ def known(*digests: str) -> Installed:
         ("", (OLD,), FileStep.REFUSE),
     ],
 )
-def test_only_a_missing_or_unchanged_file_is_written(
-    found: str | None, ours: tuple[str, ...], step: FileStep
-) -> None:
-    (one,) = plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known(*ours), COMMAND)
+def test_all_but_changed_files_are_written(found: str | None, ours: tuple[str, ...], step: FileStep) -> None:
+    (one,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known(*ours), COMMAND)
     assert one.step is step
     assert bool(one.reason) is (step is FileStep.REFUSE)
 
 
 def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
-    (foreign,) = plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(), COMMAND)
-    (edited,) = plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(OLD), COMMAND)
+    (foreign,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(), COMMAND)
+    (edited,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(OLD), COMMAND)
     assert "not written by install-files" in foreign.reason
     assert "changed after" in edited.reason
 
@@ -218,12 +209,12 @@ def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
     [(OLD, [FileStep.REMOVE]), (OTHER, [FileStep.KEEP]), ("", [FileStep.KEEP]), (None, [])],
 )
 def test_only_an_unchanged_file_is_removed(found: str | None, steps: list[FileStep]) -> None:
-    assert [one.step for one in plan_removal({OWN_UNIT: found}, known(OLD), COMMAND)] == steps
+    assert [one.step for one in image.plan_removal({OWN_UNIT: found}, known(OLD), COMMAND)] == steps
 
 
 def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
     found = {"usr/local/new": None, OWN_UNIT: OLD}
-    steps = plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), COMMAND)
+    steps = image.plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), COMMAND)
     assert [(one.path, one.step) for one in steps] == [
         ("usr/local/new", FileStep.WRITE),
         (OWN_UNIT, FileStep.REMOVE),
@@ -232,15 +223,15 @@ def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
 
 def test_a_link_is_known_by_where_it_leads() -> None:
     link = Link("/usr/lib/systemd/system/nfstuned.service")
-    (same,) = plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(link)}, known(), COMMAND)
-    (other,) = plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(Link("/dev/null"))}, known(), COMMAND)
+    (same,) = image.plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(link)}, known(), COMMAND)
+    (other,) = image.plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(Link("/dev/null"))}, known(), COMMAND)
     assert (same.step, other.step) == (FileStep.SAME, FileStep.REFUSE)
 
 
 def test_a_file_with_its_earlier_text_needs_no_removal() -> None:
     installed = Installed({OWN_UNIT: (NEW,)}, before={OWN_UNIT: BEFORE})
-    assert plan_removal({OWN_UNIT: digest(BEFORE.encode())}, installed, COMMAND) == ()
-    (one,) = plan_removal({OWN_UNIT: NEW}, installed, COMMAND)
+    assert image.plan_removal({OWN_UNIT: digest(BEFORE.encode())}, installed, COMMAND) == ()
+    (one,) = image.plan_removal({OWN_UNIT: NEW}, installed, COMMAND)
     assert one.step is FileStep.REMOVE
 
 

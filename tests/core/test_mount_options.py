@@ -143,9 +143,7 @@ def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(
         ("5.3.0-1041-azure", "softreval", ""),
     ],
 )  # fmt: skip
-def test_options_of_later_kernels_are_named_unless_the_kernel_may_have_them(
-    release: str, text: str, newer: str
-) -> None:
+def test_options_that_the_kernel_cannot_have_are_named(release: str, text: str, newer: str) -> None:
     assert list(newer_options(parse_options(text), parse_release(release))) == newer.split()
 
 
@@ -167,11 +165,7 @@ def test_options_of_later_kernels_are_named_unless_the_kernel_may_have_them(
         ("4.12.14-197.45-default", None, None),
     ],
 )
-def test_what_a_kernel_does_is_told_by_its_release_where_that_tells(
-    release: str,
-    small: bool | None,  # noqa: FBT001 - a column of the table
-    several: bool | None,  # noqa: FBT001 - as above
-) -> None:
+def test_a_release_shows_kernel_abilities(release: str, *, small: bool | None, several: bool | None) -> None:
     kernel = parse_release(release)
     assert read_ahead_is_small(kernel) is small
     assert has_nconnect(kernel) is several

@@ -88,14 +88,6 @@ def test_a_mount_that_is_only_asked_for_joins_a_group_where_only_one_is_possible
         assert subjects("NFS204", found) == (["/etc/fstab:100"] if joins else [])
 
 
-def test_what_was_asked_is_unknown_where_neither_utab_nor_a_file_tells() -> None:
-    asked = [
-        one.asked_nconnect for one in facts(Made("/a", None), Made("/b"), Made("/c", "nconnect=9")).targets
-    ]
-    assert asked == [None, 1, 9]
-    assert only(facts(Made("/a", "nconnect=many"))).asked_nconnect is None
-
-
 def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> None:
     (fault,) = faults(
         "NFS204", facts(Made("/a", age_s=90), Made("/b", "nconnect=4", age_s=20, fstab="nconnect=4"))
@@ -372,9 +364,7 @@ def volumes(asked: str, shown: str, sources: str = "10.9.0.5:/v", *, in_fstab: b
         ("NFS207", "nconnect=8,sec=krb5", "vers=4.1,proto=tcp,nconnect=8,sec=krb5", 1),
     ],
 )
-def test_twelve_volumes_of_a_server_are_one_finding_that_names_every_line(
-    rule: str, asked: str, shown: str, count: int
-) -> None:
+def test_twelve_volumes_are_one_finding_with_each_line(rule: str, asked: str, shown: str, count: int) -> None:
     host = volumes(asked, shown)
     (fault,) = faults(rule, host)
     assert fault.subject == "/mnt/00"

@@ -41,9 +41,7 @@ def told(host: Facts) -> list[str]:
     ("options", "most"),
     [(("rw", "nconnect=4"), 101), (("nconnect=4", "rw"), 100), (("nconnect=2", "nconnect=4"), 101)],
 )
-def test_lines_of_one_server_that_differ_are_one_finding_whoever_the_vendor_is(
-    host: str, options: tuple[str, str], most: int
-) -> None:
+def test_a_servers_lines_that_differ_are_one_finding(host: str, options: tuple[str, str], most: int) -> None:
     found = facts(lines=tuple(f"{host}:/{n} /{n} vers=4.1,{text}" for n, text in enumerate(options)))
     assert told(found) == [f"NFS215 /etc/fstab:{most}"]
     (fault,) = faults("NFS215", found)
@@ -91,15 +89,6 @@ def test_names_of_one_address_are_one_server_and_a_name_of_several_is_none() -> 
     for addresses, number in ((("10.0.0.5", "fd00::5"), 1), (("10.0.0.5", "10.0.0.6"), 0)):
         network = Network(answers=(Answer(NAS, addresses),))
         assert len(faults("NFS215", facts(lines=alike, network=network))) == number
-
-
-def test_what_nfsmount_conf_adds_counts_and_is_left_alone() -> None:
-    found = facts(lines=(f"{A}rw", f"{B}nconnect=2"))
-    conf = (Setting("nfsmount_global_options", None, "nconnect", "4", "/etc/nfsmount.conf", 2),)
-    (fault,) = faults("NFS215", on_host(found, settings=conf))
-    assert (fault.subject, fault.remedy) == ("/etc/fstab:100", "set nconnect=4 in /etc/fstab:101")
-    agreed = facts(lines=(f"{A}rw", f"{B}nconnect=4"))
-    assert not faults("NFS215", on_host(agreed, settings=conf))
 
 
 def test_units_and_maps_are_lines_too_and_replicas_are_not() -> None:

@@ -85,9 +85,7 @@ def subjects(faults: Iterable[Fault]) -> list[str]:
 
 
 @pytest.mark.parametrize(("kb", "below"), [(15356, ["/0"]), (15360, []), (0, []), (4, ["/0"]), (None, [])])
-def test_below_policy_is_judged_in_whole_pages_and_not_where_there_is_no_page(
-    kb: int | None, below: list[str]
-) -> None:
+def test_below_policy_is_judged_in_whole_pages_if_there_are_any(kb: int | None, below: list[str]) -> None:
     assert subjects(nfs1.low_read_ahead.judge(facts(superblock(kb, AZURE)))) == below
 
 
@@ -95,9 +93,7 @@ def test_below_policy_is_judged_in_whole_pages_and_not_where_there_is_no_page(
     ("source", "kb", "found"),
     [(AZURE, 16384, []), (AZURE, 16388, ["/0"]), (NFS, 65536, []), (NFS, 65540, ["/0"]), (NFS, 15360, [])],
 )
-def test_a_read_ahead_above_the_profiles_limit_or_above_every_sensible_value_is_excessive(
-    source: str, kb: int, found: list[str]
-) -> None:
+def test_read_ahead_above_a_sensible_limit_is_excessive(source: str, kb: int, found: list[str]) -> None:
     assert subjects(nfs1.excessive.judge(facts(superblock(kb, source)))) == found
 
 
@@ -264,9 +260,7 @@ DROP_IN = "below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
         ([("default", "1")], "/usr/etc/nfs.conf", f"write nfs=1024 and nfs4=15360 {DROP_IN}"),
     ],
 )
-def test_nfsrahead_gets_one_value_a_version_in_the_deciding_line(
-    settings: list[tuple[str, str]], file: str, remedy: str
-) -> None:
+def test_nfsrahead_is_set_where_it_decides(settings: list[tuple[str, str]], file: str, remedy: str) -> None:
     writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = facts(superblock(15360, AZURE), OLD)
     host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
@@ -292,9 +286,7 @@ def test_nfsrahead_cannot_have_two_values_for_one_version() -> None:
         ([("nfs4", "15360"), ("default", "1"), ("nfs4", "x")], ["/f:2"]),
     ],
 )
-def test_of_nfs_conf_the_last_line_for_the_version_counts(
-    settings: list[tuple[str, str]], found: list[str]
-) -> None:
+def test_the_last_line_for_a_version_counts(settings: list[tuple[str, str]], found: list[str]) -> None:
     writers = tuple(setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = replace(facts(superblock(15360, AZURE)), udev=(PACKAGED,), writers=writers)
     assert subjects(udev.contested.judge(host)) == found
@@ -366,20 +358,6 @@ def test_efs_utils_writes_15_times_the_rsize_of_its_own_mounts(value: str, found
     assert not list(udev.contested.judge(replace(facts(superblock(15360, NFS)), writers=writers)))
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "found"),
-    [
-        ("/sys/class/bdi/*/read_ahead_kb", "128", ["/f:1"]),
-        ("/sys/class/bdi/8:*/read_ahead_kb", "128", []),
-        ("/sys/class/bdi/*/read_ahead_kb", "${mine}", []),
-        ("/sys/class/bdi/*/read_ahead_kb", "9" * 5000, []),
-    ],
-)
-def test_tuned_counts_where_its_pattern_meets_the_mount(path: str, value: str, found: list[str]) -> None:
-    host = replace(facts(superblock(15360, AZURE)), writers=(setting(TUNED, path, value),))
-    assert subjects(udev.contested.judge(host)) == found
-
-
 def test_a_rule_is_outrun_by_a_later_one_with_another_value() -> None:
     assert subjects(udev.outrun.judge(replace(facts(), udev=(EARLY, PACKAGED)))) == [f"{EARLY.path}:1"]
     assert not list(udev.outrun.judge(replace(facts(), udev=(EARLY, PACKAGED, LATE))))
@@ -395,9 +373,7 @@ def test_a_rule_is_outrun_by_a_later_one_with_another_value() -> None:
 
 
 @pytest.mark.parametrize(("jump", "found"), [(CLOSED, True), (OPEN, False)])
-def test_a_rule_is_outrun_where_no_open_jump_passes_over_it_or_over_the_later_one(
-    jump: str, *, found: bool
-) -> None:
+def test_a_rule_is_outrun_unless_an_open_jump_passes_over_either(jump: str, *, found: bool) -> None:
     early, late = guarded(jump, ONE_LINE, EARLY.path), guarded(jump, NFS_UTILS, PACKAGED.path)
     assert bool(list(udev.outrun.judge(replace(facts(), udev=(early, PACKAGED))))) is found
     assert bool(list(udev.outrun.judge(replace(facts(), udev=(EARLY, late))))) is found
@@ -440,24 +416,6 @@ def test_of_a_file_that_was_not_read_nothing_is_claimed() -> None:
     settings = (setting(NFSRAHEAD, "nfs4", "15360"),)
     host = replace(facts(superblock(15360, AZURE)), udev=(file,), writers=settings)
     assert not [*udev.masking.judge(host), *nfs1.not_persistent.judge(host)]
-
-
-@pytest.mark.parametrize(
-    ("folder", "command"),
-    [
-        ("/etc", "mv -n /etc/udev/rules.d/99-nfs.rules /etc/udev/rules.d/"),
-        ("/run", "mv -n /run/udev/rules.d/99-nfs.rules /run/udev/rules.d/"),
-        ("/usr/local/lib", "mv -n /usr/local/lib/udev/rules.d/99-nfs.rules /usr/local/lib/udev/rules.d/"),
-        ("/usr/lib", "cp -n /lib/udev/rules.d/99-nfs.rules /etc/udev/rules.d/"),
-    ],
-)
-def test_a_file_that_hides_moves_within_its_folder_unless_a_package_brought_it(
-    folder: str, command: str
-) -> None:
-    file = UdevFile(f"{folder}/udev/rules.d/99-nfs.rules", ONE_LINE, ("/lib/udev/rules.d/99-nfs.rules",))
-    assert not list(udev.masking.judge(replace(facts(), udev=(file,))))
-    (fault,) = udev.masking.judge(replace(facts(), udev=(file,), writers=(setting(NFSRAHEAD, "nfs4", "1"),)))
-    assert fault.remedy == f"sudo {command}99-read-ahead-99-nfs.rules, {RELOAD}"
 
 
 def test_each_outrun_file_gets_a_name_of_its_own_that_sorts_last() -> None:
@@ -604,9 +562,7 @@ def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: P
 
 
 @pytest.mark.parametrize("active", [True, False, None])
-def test_a_running_service_reads_the_policy_before_a_wasted_read_ahead_is_lowered(
-    *, active: bool | None
-) -> None:
+def test_a_service_reads_the_policy_before_a_wasted_read_ahead_is_lowered(*, active: bool | None) -> None:
     measured = Measured(8.0, (sample(3.0, 512, 15360),))
     system = System(daemon=Unit(installed=True, active=active))
     (fault,) = nfs1.wasted.judge(replace(facts(superblock(15360, AZURE)), measured=measured, system=system))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.app.facts import Scope
-from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.policy import load_policy
@@ -142,9 +141,7 @@ def test_the_helper_of_azure_reads_the_version_in_its_own_way(version: str, read
         ("softerr", ["NFS307"]),
     ],
 )
-def test_the_needs_of_azure_files_are_compared_with_the_requested_options(
-    more: str, wrong: list[str]
-) -> None:
+def test_the_needs_of_azure_files_are_compared_with_requested_options(more: str, wrong: list[str]) -> None:
     good = GOOD.replace("sec=sys,", "") if "sec=" in more else GOOD
     assert rules(f"{AZURE} nfs {good},{more}") == wrong
 
@@ -484,15 +481,6 @@ def test_an_open_version_of_netapp_is_named_where_mount_nfs_begins_with_4_2(
     settings = (conf("Defaultvers", default),) if default else ()
     seen = requested(*lines, settings=settings, policy=NETAPP)
     assert ("NFS301 /etc/fstab:1" in found(seen)) is finds
-
-
-def test_a_default_version_counts_for_the_mount_points_and_servers_of_its_section() -> None:
-    line = Request("nas:/a", "/a", "", "/etc/fstab", 3)
-    everywhere = conf("Defaultvers", "4.2")
-    here = Setting("mountpoint", "/a", "defaultVers", "4.1", CONF, 4)
-    assert Intents((), (everywhere, here)).default_version(line) == "4.1"
-    assert Intents((), (everywhere, here)).default_version(replace(line, point="/b")) == "4.2"
-    assert Intents((), (here,)).default_version(replace(line, point="/b")) is None
 
 
 @pytest.mark.parametrize(

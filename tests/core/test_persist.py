@@ -118,26 +118,6 @@ def test_the_changes_of_a_file(
     assert planned(host(*lines), held, network=network, prune=True).changes == plan.changes
 
 
-@pytest.mark.parametrize(
-    ("pattern", "match", "expected"),
-    [
-        ("nas.example.org", {}, {"nas.example.org": 8}),
-        ("NAS.example.org.", {}, {"nas.example.org": 8}),
-        ("10.7.7.7", {}, {"10.7.7.7": 8}),
-        ("nas*", {}, {}),
-        ("10.7.0.0/16", {}, {}),
-        ("fd00::5", {}, {}),
-        ("127.0.0.1", {}, {}),
-        ("nas.example.org", {"export": ("/vol1*",)}, {}),
-        ("nas.example.org", {"mount_point": ("/mnt",)}, {}),
-    ],
-)
-def test_a_server_that_the_policy_names_gets_one_before_it_is_mounted(
-    pattern: str, match: dict[str, tuple[str, ...]], expected: dict[str, int]
-) -> None:
-    assert after(planned(host(), policy=named(pattern, match=match))) == expected
-
-
 def test_a_named_server_is_asked_about_as_any_other() -> None:
     policy = named(PUBLIC, "azure-files")
     assert "public endpoint" in told(planned(host(), policy=policy))[PUBLIC]
@@ -220,13 +200,6 @@ def test_a_share_by_ipv6_without_a_number_keeps_the_section_from_its_server() ->
     assert after(planned(host(*lines), policy=policy, network=network)) == {"nas": 8}
 
 
-def test_tunnels_of_one_account_say_nothing_about_the_others() -> None:
-    tls = Request(f"{SA2}:/sa2/b", "/b", "vers=4.1", "/etc/fstab", 2, fstype="aznfs")
-    plan = planned(host(requests=(*fstab(A), tls)))
-    assert after(plan) == {SA1: 4}
-    assert "every TLS tunnel" in told(plan)[SA2]
-
-
 def test_the_automounter_mounts_a_name_of_several_addresses_by_one_of_them() -> None:
     many = Network(answers=(Answer("nas", ("10.1.2.4", "10.1.2.5")),))
     policy = named("nas")
@@ -255,13 +228,6 @@ def test_the_same_number_of_the_administrators_needs_no_section() -> None:
     settings = (conf("server", SA1, "4"),)
     assert planned(host(A, settings=settings)).changes == ()
     assert said(planned(host(A, settings=settings), {SA1: 4})) == [(SA1, 4, None, Result.PLANNED)]
-
-
-def test_a_section_of_a_mount_point_with_another_number_keeps_the_shares_from_being_alike() -> None:
-    plan = planned(host(A, B, settings=(conf("mountpoint", "/b", "2"),)))
-    assert after(plan) == {}
-    assert "/etc/nfsmount.conf:2 asks for nconnect=2" in told(plan)[SA1]
-    assert after(planned(host(A, B, settings=(conf("mountpoint", "/b", "4"),)))) == {SA1: 4}
 
 
 def test_a_section_of_a_server_that_is_gone_stays_until_it_is_pruned() -> None:
@@ -302,12 +268,6 @@ def test_a_mount_of_such_an_address_gets_no_section_whoever_made_it() -> None:
         assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
 
 
-def test_mount_aznfs_always_mounts_an_address_of_its_own_for_blob_storage() -> None:
-    blob = Request("sa1.blob.core.windows.net:/sa1/c", "/c", "vers=3", FSTAB, 1, fstype="aznfs")
-    policy = named("sa1.blob.core.windows.net")
-    assert "of its own" in told(planned(host(requests=(blob,)), policy=policy))["sa1.blob.core.windows.net"]
-
-
 def test_where_the_policy_goes_by_addresses_a_name_is_asked_for_and_has_the_profile_of_its_address() -> None:
     snapshot = host("anf1:/x /x rw", "anf1:/y /y vers=3")
     assert section_uses(snapshot, POLICY).names_to_resolve() == ("anf1",)
@@ -321,9 +281,7 @@ def test_a_line_beside_a_live_mount_of_its_name_has_the_profile_of_its_address()
 
 
 @pytest.mark.parametrize(("at", "asked"), [("10.10.10.10", ()), ("52.239.238.8", (SA1,))])
-def test_a_live_mount_tells_the_address_but_not_whose_a_public_one_is(
-    at: str, asked: tuple[str, ...]
-) -> None:
+def test_a_live_mount_gives_an_address_but_no_owner_of_a_public_one(at: str, asked: tuple[str, ...]) -> None:
     snapshot = facts(Made("/a", source=f"{SA1}:/sa1/a", at=at)).snapshot
     assert section_uses(snapshot, POLICY).names_to_resolve() == asked
     network = Network(answers=(Answer(SA1, (at,), (f"{SA1}".replace(".", ".privatelink.", 1),)),))
@@ -407,9 +365,7 @@ def test_one_that_reads_no_drop_ins_gets_none() -> None:
     ("utils", "words"),
     [(None, "there is no mount.nfs here: install"), (NfsUtils(), "does not tell its version")],
 )
-def test_without_knowing_it_nothing_is_written_and_nothing_taken_away(
-    utils: NfsUtils | None, words: str
-) -> None:
+def test_without_knowing_it_nothing_is_written_or_taken_away(utils: NfsUtils | None, words: str) -> None:
     plan = planned(host(A, VOL), {SA1: 4}, utils)
     assert said(plan) == [(ANF, None, 8, Result.FAILED)]
     assert words in told(plan, Result.FAILED)[ANF]

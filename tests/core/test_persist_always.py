@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from nfstuned.core.mounts.requests import last_asked, requested
 from nfstuned.core.nconnect.persist import section_uses, sections, with_sections
-from nfstuned.errors import ParseError
-from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Setting, Snapshot
+from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Snapshot
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.settings import PERSISTED, parse_nfsmount
+from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.fstabs import EVERYWHERE, POLICY
 from tests.core.persisted import (
     ANF,
@@ -98,9 +97,7 @@ def test_the_file_gives_what_it_says_and_changes_no_other_mount(
 
 
 @given(snapshot=HOSTS, held=HELD, prune=st.booleans())
-def test_an_old_mount_nfs_never_has_two_sections(
-    *, snapshot: Snapshot, held: dict[str, int], prune: bool
-) -> None:
+def test_an_old_mount_nfs_has_one_section(*, snapshot: Snapshot, held: dict[str, int], prune: bool) -> None:
     then = after(planned(snapshot, held, OLD, prune=prune), held)
     others = [one for one in snapshot.settings if one.section == "server"]
     assert len(then) <= (0 if others else 1)
@@ -143,19 +140,6 @@ def test_whatever_stands_in_a_file_only_names_become_sections(
 SECTION_NAMES = st.from_regex(r"[a-z0-9_](?:[a-z0-9._-]{0,20}[a-z0-9_])?", fullmatch=True)
 SECTIONS = st.dictionaries(SECTION_NAMES, st.integers(1, 16), max_size=5)
 SOME = {"sa1.file.core.windows.net": 4, "10.1.2.4": 8}
-
-
-@given(SECTIONS)
-def test_what_is_written_is_read_back(wanted: dict[str, int]) -> None:
-    assert sections(with_sections(wanted)) == wanted
-
-
-@given(SECTIONS)
-def test_mount_nfs_reads_one_assignment_in_each_section_and_nothing_else(wanted: dict[str, int]) -> None:
-    items = parse_nfsmount(with_sections(wanted), PERSISTED)
-    assert not any(isinstance(item, ParseError) for item in items)
-    found = [(one.section, one.argument, one.name, one.value) for one in items if isinstance(one, Setting)]
-    assert found == [("server", name, "nconnect", str(count)) for name, count in sorted(wanted.items())]
 
 
 @given(SECTIONS, st.data())

@@ -49,9 +49,7 @@ def nas(name: str, asked: str = "") -> str:
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_a_proposed_line_stands_for_itself_beside_the_mount_that_it_is_about(
-    slash: str, tmp_path: Path
-) -> None:
+def test_a_proposed_line_stands_for_itself_next_to_its_mount(slash: str, tmp_path: Path) -> None:
     live, asked = judged(tmp_path, f"{SOURCE}{slash} /mnt/share{slash} nfs soft,nconnect=2 0 0\n")
     assert (live.subject, live.origin, live.options.get("nconnect")) == ("/mnt/share", "new:1", "4")
     assert live.wanted.get("nconnect") == "2"

@@ -41,9 +41,7 @@ def test_reads_as_large_as_a_window_below_rsize_are_held_back_by_it() -> None:
         (9.0, 999, 128, None),
     ],
 )
-def test_waste_is_twice_as_much_as_was_read_and_not_of_a_kernels_own_value(
-    times: float, mib: int, kb: int, use: Use | None
-) -> None:
+def test_waste_is_twice_the_reads_with_a_value_set(times: float, mib: int, kb: int, use: Use | None) -> None:
     reads = Reads(mib * MIB / times, 0, mib * MIB, mib, kb, MIB)
     assert read_ahead_use(reads) is use
     assert read_ahead_use(replace(reads, direct_bytes=reads.read_bytes / 2)) is use
@@ -65,17 +63,13 @@ def test_waste_is_twice_as_much_as_was_read_and_not_of_a_kernels_own_value(
         {"read_ahead_kb": 640},  # below rsize, but not by much
     ],
 )
-def test_where_the_counters_do_not_tell_there_is_no_verdict(
-    reads: Reads, change: Mapping[str, float]
-) -> None:
+def test_counters_without_a_sign_give_no_verdict(reads: Reads, change: Mapping[str, float]) -> None:
     assert read_ahead_use(replace(reads, **change)) is None  # type: ignore[arg-type]  # some are whole numbers
 
 
 @pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
 @pytest.mark.parametrize("ratio", [0.0, 0.89, 1.11, 1.99])
-def test_what_the_page_cache_gave_or_nobody_read_leaves_the_sizes_unexplained(
-    reads: Reads, ratio: float
-) -> None:
+def test_reads_by_cache_or_nobody_leave_the_sizes_unexplained(reads: Reads, ratio: float) -> None:
     read = reads.fetched_bytes / ratio if ratio else 1e12
     assert read_ahead_use(replace(reads, read_bytes=read)) is None
 

@@ -9,19 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.nconnect.obstacles import (
-    Case,
-    Goal,
-    cannot_mount_again,
-    host_names,
-    open_places,
-    servers_of,
-)
+from nfstuned.core.nconnect import obstacles
 from nfstuned.core.nconnect.remount import cases, group_at, plan_remount, remount
 from nfstuned.model.change import RELOAD, BusyUse, Change, Left, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, Volume
-from nfstuned.model.mounts import Maker, Request, Result, Superblock, Tunnel, UnitState
+from nfstuned.model.mounts import Maker, Result, Superblock, Tunnel, UnitState
 from nfstuned.model.system import Answer, Network, Reach, Reachable
 from tests.core.nconnect_hosts import AZURE, NAS_ADDRESS, Made, answered, facts, on_host
 from tests.core.remounting import ROOT, Kernel, argv, left_alone, plan_of, planned, sight, the_plan, tree, why
@@ -81,18 +74,11 @@ class TestCommands:
             ("nfsvers=3,mountvers=3", "nfsvers=3,mountvers=3"),
         ],
     )
-    def test_a_version_that_mount_nfs_recorded_twice_is_asked_for_once(
-        self, recorded: str, again: str
-    ) -> None:
+    def test_a_version_that_mount_nfs_recorded_twice_is_asked_once(self, recorded: str, again: str) -> None:
         """With two mount.nfs refuses the mount, which would then be away."""
         (part,) = [one for one in the_plan(replace(A, asked=recorded), B).coming if one.point == "/a"]
         assert str(part.make) == f"mount -t nfs4 -o {again},nconnect=4 -- nas:/srv /a"
         assert argv(part.back) == [f"mount -t nfs4 -o {again} -- nas:/srv /a"]
-
-    def test_what_utab_does_not_know_comes_back_as_its_line_says_or_not_at_all(self) -> None:
-        plan = the_plan(A, replace(B, asked=None))
-        (part,) = [one for one in plan.coming if one.point == "/b"]
-        assert argv(part.back) == ["systemctl start -- b.mount"]
 
     def test_the_outer_one_goes_last_and_comes_first(self) -> None:
         outer, inner = replace(B, point="/x"), replace(B, point="/x/y", fstab="vers=4.1")
@@ -181,9 +167,6 @@ class TestLeftAlone:
             (plan,) = planned(found, replace(ours, nodes=(*nodes, trigger)))
             assert isinstance(plan, expected)
 
-    def test_beside_kerberos_one_connection_is_right(self) -> None:
-        assert planned(facts(A, B, replace(A, point="/k", shown=f"{BARE},sec=krb5p"))) == []
-
     def test_kerberos_that_has_too_many_is_left_alone_on_purpose(self) -> None:
         left = left_alone(facts(Made("/k", "sec=krb5,nconnect=1", f"{FOUR},sec=krb5", at="10.9.0.5")))
         assert (left.result, left.new) == (Result.SKIPPED, 1)
@@ -206,12 +189,6 @@ class TestAgainst:
             PathUse("/x", "no"),
         )
         assert why(A, B, seen=seen(A, B, paths=paths)) == "in use: /a/swapfile is swapped to"
-
-    def test_a_path_below_another_mount_does_not(self) -> None:
-        ours = sight(facts(A, B))
-        inner = MountNode(91, 27, "8:2", "/a", "ext4", "/dev/vdb", "rw")
-        paths = (PathUse("/a/swapfile", "/a/swapfile is swapped to"),)
-        assert the_plan(A, B, seen=replace(ours, nodes=(*ours.nodes, inner), paths=paths))
 
     @pytest.mark.parametrize("point", ["/a", "/a/deep/er"])
     def test_what_else_is_mounted_there(self, point: str) -> None:
@@ -315,31 +292,28 @@ class TestNamespaces:
 
 
 class TestServers:
-    def case(self, *made: Made, tunnel: bool = False) -> Case:
+    def case(self, *made: Made, tunnel: bool = False) -> obstacles.Case:
         found = on_host(facts(*made), tunnels=(TUNNEL,) if tunnel else ())
         group = tuple(one for one in found.nfs if one.live)
-        return Case(found, Sight(nodes=tree(found)), group, group, (), Goal(1, 4, "x"))
+        return obstacles.Case(found, Sight(nodes=tree(found)), group, group, (), obstacles.Goal(1, 4, "x"))
 
     def test_the_address_of_the_connections_is_asked(self) -> None:
         case = self.case(A, B)
-        assert (servers_of(case), host_names(case)) == (((NAS_ADDRESS, 2049),), ())
+        assert (obstacles.servers_of(case), obstacles.host_names(case)) == (((NAS_ADDRESS, 2049),), ())
 
     def test_both_ends_of_a_tunnel_are_asked(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
         case = self.case(made, tunnel=True)
-        assert servers_of(case) == (("127.0.0.1", 20049), (AZURE, 2049))
-        assert host_names(case) == (AZURE,)
+        assert obstacles.servers_of(case) == (("127.0.0.1", 20049), (AZURE, 2049))
+        assert obstacles.host_names(case) == (AZURE,)
         network = Network(
             (Answer(AZURE, ("10.1.1.1",)),),
             (Reach("127.0.0.1", 20049, Reachable.OPEN), Reach("10.1.1.1", 2049, Reachable.TIMEOUT, "late")),
         )
-        assert "(10.1.1.1 port 2049: late)" in cannot_mount_again(case, network)
+        assert "(10.1.1.1 port 2049: late)" in obstacles.cannot_mount_again(case, network)
         opened = replace(network, reaches=(network.reaches[0], Reach("10.1.1.1", 2049, Reachable.OPEN)))
-        assert cannot_mount_again(case, opened) == ""
-        assert open_places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))
-
-    def test_a_server_that_nobody_could_ask_does_not_answer(self) -> None:
-        assert "no attempt came to an end" in cannot_mount_again(self.case(A, B), Network())
+        assert obstacles.cannot_mount_again(case, opened) == ""
+        assert obstacles.open_places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))
 
     def test_a_silent_server_is_a_reason(self) -> None:
         found = facts(A, B)
@@ -347,14 +321,6 @@ class TestServers:
         left = plan_remount(case, "it is dead")
         assert isinstance(left, Left)
         assert (left.reason, left.result) == ("it is dead", Result.FAILED)
-
-
-def test_requests_of_the_same_place_are_one_mount() -> None:
-    found = facts(B)
-    unit = Request(
-        "nas:/srv", "/b", "vers=4.1,nconnect=8", "/etc/systemd/system/b.mount", 3, maker=Maker.UNIT
-    )
-    assert plan_of(on_host(found, requests=(*found.snapshot.requests, unit))).new == 4
 
 
 BY_HAND = Made("/a", "vers=4.1", BARE, age_s=9)
@@ -470,13 +436,12 @@ def _hosts(draw: st.DrawFn) -> tuple[list[Made], list[RemountPlan | Left]]:
     return made, planned(found, sight(found, systemd=draw(st.booleans())))
 
 
+Planned = tuple[list[Made], list[RemountPlan | Left]]
 _HOW = st.sampled_from(["", "", "", "refused", "silent", "late"])
 
 
 @given(st.data(), _hosts())
-def test_whatever_fails_every_mount_is_back_or_named(
-    data: st.DataObject, host: tuple[list[Made], list[RemountPlan | Left]]
-) -> None:
+def test_whatever_fails_every_mount_is_back_or_named(data: st.DataObject, host: Planned) -> None:
     made, plans = host
     for plan in plans:
         if isinstance(plan, RemountPlan):
@@ -491,7 +456,7 @@ def test_whatever_fails_every_mount_is_back_or_named(
 
 
 @given(_hosts())
-def test_where_nothing_fails_all_have_the_number(host: tuple[list[Made], list[RemountPlan | Left]]) -> None:
+def test_where_nothing_fails_all_have_the_number(host: Planned) -> None:
     made, plans = host
     for plan in plans:
         if isinstance(plan, RemountPlan):
@@ -502,9 +467,7 @@ def test_where_nothing_fails_all_have_the_number(host: tuple[list[Made], list[Re
 
 
 @given(st.data(), _hosts())
-def test_where_only_unmounting_fails_every_mount_is_back(
-    data: st.DataObject, host: tuple[list[Made], list[RemountPlan | Left]]
-) -> None:
+def test_where_only_unmounting_fails_every_mount_is_back(data: st.DataObject, host: Planned) -> None:
     made, plans = host
     for plan in plans:
         if isinstance(plan, RemountPlan):

@@ -57,9 +57,7 @@ UNDONE = replace(ROW, undone=True)
         (UNDONE, 15360, 15360, "ok"),
     ],
 )
-def test_a_word_says_how_the_read_ahead_is(
-    row: StatusRow, now: int | None, target: int | None, mark: str
-) -> None:
+def test_a_word_marks_the_read_ahead(row: StatusRow, now: int | None, target: int | None, mark: str) -> None:
     assert read_ahead_mark(replace(row, read_ahead_kb=now, read_ahead_target_kb=target)) == mark
 
 

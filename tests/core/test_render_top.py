@@ -62,9 +62,7 @@ def plain(shown: Frame, state: TopState, columns: int | None) -> list[str]:
         ("stalled", STALLED, TopState(opened=frozenset({DATA, HOME}))),
     ],
 )
-def test_the_screen_is_the_golden_one(
-    name: str, shown: Frame, state: TopState, columns: int, golden: Golden
-) -> None:
+def test_the_screen_is_golden(name: str, shown: Frame, state: TopState, columns: int, golden: Golden) -> None:
     golden(GOLDEN / f"{name}-{columns}.txt", text(drawn(shown, state, Size(columns, 24))))
 
 

@@ -23,16 +23,7 @@ from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Event, OpRate, Sample
-from nfstuned.view.pages import (
-    HEIGHT,
-    Chart,
-    PlotFrame,
-    PlotLine,
-    environment,
-    number_ticks,
-    time_ticks,
-    zone_name,
-)
+from nfstuned.view import pages
 from nfstuned.view.report import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page
 from tests.core.test_history import START, at
 from tests.core.test_read_ahead_evidence import sample as reading
@@ -204,9 +195,9 @@ def test_of_many_events_the_last_are_told() -> None:
 def test_a_zone_has_its_name_and_both_where_it_changed() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     winter, summer = (datetime(2026, month, 1, tzinfo=timezone.utc).timestamp() for month in (1, 7))
-    assert zone_name(winter, winter, berlin) == "CET (UTC+01:00)"
-    assert zone_name(winter, summer, berlin) == "CET (UTC+01:00) to CEST (UTC+02:00)"
-    assert zone_name(winter, winter, ZoneInfo("Asia/Kolkata")) == "IST (UTC+05:30)"
+    assert pages.zone_name(winter, winter, berlin) == "CET (UTC+01:00)"
+    assert pages.zone_name(winter, summer, berlin) == "CET (UTC+01:00) to CEST (UTC+02:00)"
+    assert pages.zone_name(winter, winter, ZoneInfo("Asia/Kolkata")) == "IST (UTC+05:30)"
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (1234, "1.2 kB"), (3.6e12, "3.6 TB")])
@@ -235,22 +226,23 @@ def test_a_week_of_fifty_mounts_is_of_a_size_that_a_browser_takes() -> None:
 START = 1_785_000_000.0
 PLOT = (78.0, 490.0, 10.0, 174.0)
 """Left, right, ceiling and floor of a chart that is 500 wide."""
-ESCAPED = environment().from_string('<a b="{{ text }}">{{ text }}</a>')
-CHARTS = environment().get_template("charts.jinja").module
+ESCAPED = pages.environment().from_string('<a b="{{ text }}">{{ text }}</a>')
+CHARTS = pages.environment().get_template("charts.jinja").module
 VALUES = st.lists(st.none() | st.floats(0, 1e100), min_size=1, max_size=30)
 
 
-def frame(columns: int, before: float = 0.0, after: float = 0.0) -> PlotFrame:
+def frame(columns: int, before: float = 0.0, after: float = 0.0) -> pages.PlotFrame:
     axis = Axis(START, START + 60.0 * columns, columns)
-    return PlotFrame(START - before, axis.end + after, axis, timezone.utc)
+    return pages.PlotFrame(START - before, axis.end + after, axis, timezone.utc)
 
 
-def svg(chart: Chart, shown: PlotFrame) -> str:
+def svg(chart: pages.Chart, shown: pages.PlotFrame) -> str:
     return str(CHARTS.over_time(chart, shown.plot(chart)))  # type: ignore[attr-defined]
 
 
 def drawn(values: Sequence[float | None], **more: float) -> ET.Element:
-    chart = Chart("Title", (PlotLine("name", "s1", values),), lambda value: f"{value:g} ms", **more)  # type: ignore[arg-type]
+    line = pages.PlotLine("name", "s1", values)
+    chart = pages.Chart("Title", (line,), "{:g} ms".format, **more)  # type: ignore[arg-type]
     return ET.fromstring(svg(chart, frame(len(values))))  # noqa: S314 - our own text
 
 
@@ -299,7 +291,7 @@ def test_axes_have_units_and_round_numbers_and_times() -> None:
 
 def test_a_reference_and_moments_are_marked_inside_of_the_frame_only() -> None:
     marks = ((START + 60, "changed <b>"), (START - 60, "before"), (START + 1e6, "after"))
-    chart = Chart("Title", (PlotLine("name", "s1", (1.1, 1.2)),), str, reference=1.0, marks=marks)
+    chart = pages.Chart("Title", (pages.PlotLine("name", "s1", (1.1, 1.2)),), str, reference=1.0, marks=marks)
     root = ET.fromstring(svg(chart, frame(2)))  # noqa: S314 - our own text
     lines = [line for line in root.iter("line") if line.get("class") in {"mark", "reference"}]
     assert [line.attrib["class"] for line in lines] == ["reference", "mark"]
@@ -313,9 +305,9 @@ def test_every_point_is_inside_of_the_plot(
 ) -> None:
     columns = max(len(values), len(others))
     lines = tuple(
-        PlotLine("x", "s1", [*line, *[None] * (columns - len(line))]) for line in (values, others)
+        pages.PlotLine("x", "s1", [*line, *[None] * (columns - len(line))]) for line in (values, others)
     )  # fmt: skip
-    text = svg(Chart("Title", lines, str), frame(columns, before, after))
+    text = svg(pages.Chart("Title", lines, str), frame(columns, before, after))
     assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)
     left, right, ceiling, floor = PLOT
     for path in paths(ET.fromstring(text)):  # noqa: S314 - our own text
@@ -325,12 +317,12 @@ def test_every_point_is_inside_of_the_plot(
     for element in ET.fromstring(text).iter():  # noqa: S314 - our own text
         for name in ("x", "x1", "x2", "y", "y1", "y2"):
             if name in element.attrib:
-                assert 0 <= float(element.attrib[name]) <= (500 if name[0] == "x" else HEIGHT)
+                assert 0 <= float(element.attrib[name]) <= (500 if name[0] == "x" else pages.HEIGHT)
 
 
 @given(VALUES)
 def test_a_small_one_stays_inside_too(values: list[float | None]) -> None:
-    lines = [PlotLine("x", "s1", values)]
+    lines = [pages.PlotLine("x", "s1", values)]
     text = CHARTS.spark(lines, frame(len(values)).spark(lines))  # type: ignore[attr-defined]
     root = ET.fromstring(text)  # noqa: S314 - our own text
     for path in paths(root):
@@ -363,12 +355,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
     ],
 )
 def test_numbers_are_round_and_reach_the_greatest(most: float, ticks: tuple[float, ...]) -> None:
-    assert number_ticks(most) == pytest.approx(ticks)
+    assert pages.number_ticks(most) == pytest.approx(ticks)
 
 
 @given(st.floats(0, 1e100))
 def test_every_scale_begins_at_0_and_is_not_much_too_long(most: float) -> None:
-    ticks = number_ticks(most)
+    ticks = pages.number_ticks(most)
     assert ticks[0] == 0
     assert len(ticks) in range(2, 7)
     assert ticks[-1] >= most * (1 - 1e-9)
@@ -377,7 +369,7 @@ def test_every_scale_begins_at_0_and_is_not_much_too_long(most: float) -> None:
 
 def clock(start: datetime, hours: float, most: int = 8) -> list[str]:
     first = start.timestamp()
-    return [label for _, label in time_ticks(first, first + hours * 3600, start.tzinfo, most)]
+    return [label for _, label in pages.time_ticks(first, first + hours * 3600, start.tzinfo, most)]
 
 
 def test_times_are_round_on_the_wall() -> None:
@@ -420,7 +412,7 @@ def test_they_are_round_behind_a_change_of_the_clock_too() -> None:
 def test_they_are_in_order_inside_and_few(
     start: float, seconds: float, most: int, zone: timezone | ZoneInfo | None
 ) -> None:
-    ticks = time_ticks(start, start + seconds, zone, most)
+    ticks = pages.time_ticks(start, start + seconds, zone, most)
     moments = [moment for moment, _ in ticks]
     assert moments == sorted(set(moments))
     assert len(ticks) <= most + 2

@@ -123,9 +123,7 @@ def test_a_file_of_the_system_is_renewed_by_the_systems_own_means() -> None:
         ({"verifies_name": False, "verifies_peer": True}, []),
     ],
 )
-def test_a_server_is_known_by_its_chain_and_name_or_by_its_own_certificate(
-    trust: dict[str, Any], observed: list[str]
-) -> None:
+def test_chain_and_name_or_a_certificate_show_a_server(trust: dict[str, Any], observed: list[str]) -> None:
     known = facts(replace(service(), **trust))
     assert [fault.observed for fault in unverified.judge(known)] == observed
     assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified.judge(known))
@@ -242,18 +240,6 @@ def test_it_is_the_limit_where_as_many_threads_are_full_as_there_are_connections
         "4 threads of the tunnel had 93% of a processor or more, and they carry all 4 connections"
         in fault.message
     )
-
-
-def test_more_connections_are_proposed_as_many_as_the_mounts_may_have() -> None:
-    few = through("/mnt/a", options="nconnect=2"), through("/mnt/b", options="nconnect=2")
-    (fault,) = full((0.97, 0.97), *few)
-    assert "mount again with nconnect=4: " in fault.remedy
-    for mount in (
-        through("/mnt/a", options="sec=krb5p"),
-        replace(few[0], profile=Profile("azure-files", nconnect=4, nconnect_max=2)),
-    ):
-        (fault,) = full((0.97, 0.97), mount)
-        assert fault.remedy.startswith("move shares to another storage account")
 
 
 def test_a_tunnel_without_a_mount_limits_nobody_nor_does_a_tunnel_that_listens_no_more() -> None:

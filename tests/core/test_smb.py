@@ -90,9 +90,7 @@ def test_a_remedy_can_be_pasted_and_replaces_the_lines_own_option() -> None:
         ("max_channels=x", None),
     ],
 )
-def test_channels_are_those_that_the_kernel_would_take_from_the_options(
-    options: str, number: int | None
-) -> None:
+def test_channels_are_those_that_the_kernel_takes_from_the_options(options: str, number: int | None) -> None:
     assert asked_channels(parse_options(options)) == number
 
 
@@ -124,9 +122,7 @@ def test_attribute_caches_of_a_file_have_the_kernels_default(asked: str, seconds
         ("acdirmax=5,actimeo=60,vers=3.1.1", "instead of acdirmax=5,actimeo=60 in"),
     ],
 )
-def test_a_longer_time_takes_the_place_of_times_behind_which_the_kernel_passes_over_it(
-    asked: str, place: str
-) -> None:
+def test_a_longer_time_replaces_times_after_which_it_would_not_count(asked: str, place: str) -> None:
     (fault,) = short_attribute_cache.judge(host(request(asked)))
     assert f"write actimeo=30 {place} the options in /etc/fstab:7" in fault.remedy
     shown = mount(LIVE.replace("actimeo=30", "acdirmax=5,acregmax=60"))
@@ -268,9 +264,7 @@ class TestRules:
         ("metadata", "data", "finds"),
         [(750, 250, True), (740, 260, False), (500, 0, True), (499, 0, False), (0, 0, False)],
     )
-    def test_a_mix_is_metadata_heavy_by_its_share_and_its_rate(
-        self, metadata: int, data: int, *, finds: bool
-    ) -> None:
+    def test_metadata_is_heavy_by_share_and_rate(self, metadata: int, data: int, *, finds: bool) -> None:
         ops = (
             SmbOps(r"\\sa1.file.core.windows.net\smb", metadata, data),
             SmbOps(r"\\sa1.file.core.windows.net\other", 0, 10_000),

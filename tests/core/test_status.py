@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
 
 import pytest
 
 from nfstuned.core.mounts.status import hidden, status
-from nfstuned.core.policy.plan import forget_undo, name_targets
+from nfstuned.core.policy.plan import forget_undo
 from nfstuned.model.kernel import Mount, MountStats, Transport, parse_options
-from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Setting, Snapshot, Superblock
+from nfstuned.model.mounts import Record, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
 from nfstuned.view.status import hints, nconnect_mark
 
@@ -73,25 +72,6 @@ def test_connections_are_joined_by_source_and_point() -> None:
     assert status(host(mount("/a"), stats=(other,)), POLICY)[0].connections is None
 
 
-def test_connections_of_a_mount_elsewhere_are_those_of_its_superblock_s_mount_here() -> None:
-    """A mount of the host that has the same source and mount point may be another superblock."""
-    away = replace(mount("/a"), foreign=True)
-    mine = MountStats("server:/a", "/a", "nfs4", "1.1", transports=(TRANSPORT, TRANSPORT))
-    here = MountStats("server:/a", "/b", "nfs4", "1.1", transports=(TRANSPORT,))
-    for mounts, connections in (((away,), None), ((away, mount("/b")), 1)):
-        rows = status(host(*mounts, stats=(mine, here)), POLICY)
-        assert [row.connections for row in rows] == [connections] * len(mounts)
-
-
-def test_stanzas_that_superblocks_stacked_on_one_point_share_are_nobodys() -> None:
-    """They name the same source and point: which is whose would be a guess."""
-    below = MountStats("server:/a", "/a", "nfs4", "1.1", age_s=9, transports=(TRANSPORT, TRANSPORT))
-    above = replace(below, age_s=2, transports=(TRANSPORT,))
-    for stats in permutations((below, above, below)):
-        assert status(host(mount("/a"), stats=stats), POLICY)[0].connections is None
-    assert status(host(mount("/a"), stats=(below, below)), POLICY)[0].connections == 2
-
-
 def test_a_request_has_its_number_and_the_line_that_asks_for_it() -> None:
     requests = (Request("server:/a", "/a", "nconnect=8", "/etc/fstab", 7),)
     (row,) = status(host(mount("/a"), requests=requests), POLICY)
@@ -111,15 +91,6 @@ def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
     assert first.record == replace(undone, undone=False)
     assert (second, third) == superblocks[1:]
     assert status(host(mount("/a")), POLICY)[0].undone is False
-
-
-def test_outcomes_get_the_name_of_the_same_superblock_only() -> None:
-    action = Action("read-ahead", "0:43", 7, "0:43", 1024, 128, "undo")
-    outcomes = (
-        Outcome(action, Result.DONE, ""),
-        Outcome(replace(action, bdi=6), Result.SKIPPED, "unmounted since"),
-    )
-    assert [o.action.target for o in name_targets(outcomes, host(mount("/a")))] == ["/a", "0:43"]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +114,7 @@ def test_files_that_are_newer_than_a_mount_tell_what_its_next_one_asks_for(
 
 
 @pytest.mark.parametrize(("transports", "mark"), [(2, "low"), (4, "ok")])
-def test_connections_that_were_added_and_carry_requests_are_not_asked_for_again(
-    transports: int, mark: str
-) -> None:
+def test_added_connections_that_carry_requests_are_not_asked_for_again(transports: int, mark: str) -> None:
     stats = (MountStats("server:/a", "/a", "nfs4", "1.1", transports=(TRANSPORT,) * transports),)
     requests = (Request("server:/a", "/a", "nconnect=4", "/etc/fstab", 3),)
     policy = Policy(profiles=(Profile("generic", ReadAhead(128), nconnect=4),))

@@ -58,9 +58,7 @@ def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
         ("max_channels = 2", "own", "own", 2),
     ],
 )
-def test_a_profile_of_ones_own_means_smb_mounts_too(
-    text: str, name: str, base: str, channels: int | None
-) -> None:
+def test_an_own_profile_means_smb_mounts_too(text: str, name: str, base: str, channels: int | None) -> None:
     entry = '[[policy]]\nmatch = { mount_point = "/smb" }\nprofile = "own"\n[profile.own]\n'
     policy = parse_config(builtin_tables(), [("own.toml", entry + text)])
     (target,) = targets(Snapshot(requests=(SMB,)), policy)

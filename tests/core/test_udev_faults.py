@@ -193,18 +193,6 @@ def test_a_rule_that_a_shell_has_eaten_into_is_named() -> None:
         assert found(ONE_LINE.replace("$kernel", empty)) == [(1, "variables eaten by a shell")]
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        'SUBSYSTEM=="bdi", ACTION=="add", ATTR{read_ahead_kb}="15360"',
-        'ATTR{read_ahead_kb}="15360"',
-        'SUBSYSTEM=="bdi", RUN+="/bin/sh -c \'echo 15360 > /sys/class/bdi/%k/read_ahead_kb\'"',
-    ],
-)
-def test_a_rule_for_every_bdi_is_named(rule: str) -> None:
-    assert found(ONE_LINE + rule + "\n") == [(2, "unconditional bdi write")]
-
-
 TO = "/sys%p/read_ahead_kb"
 
 
@@ -260,28 +248,6 @@ def test_a_devices_value_after_another_rule_is_not_known() -> None:
     assert found('SUBSYSTEM=="bdi", KERNEL=="7:*", ATTR{read_ahead_kb}="512"\n' + rule) == [
         (2, "unconditional bdi write")
     ]
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        'ACTION=="add", ATTR{read_ahead_kb}="15360"',
-        'ACTION=="add", RUN+="/bin/sh -c \'echo 15360 > /sys/class/bdi/%k/read_ahead_kb\'"',
-    ],
-)
-@pytest.mark.parametrize(
-    ("jump", "defects"),
-    [
-        ('SUBSYSTEM!="bdi"', [(2, "unconditional bdi write")]),
-        ('KERNEL!="0:*"', []),
-        ('TEST=="/run/nowhere"', []),
-        ('PROGRAM!="/bin/grep -q %k /proc/fs/nfsfs/volumes"', []),
-    ],
-)
-def test_a_jump_is_a_condition_of_the_rules_that_it_passes_over(
-    jump: str, defects: list[tuple[int, str]], rule: str
-) -> None:
-    assert found(f'{jump}, GOTO="end"\n{rule}\nLABEL="end"\n') == defects
 
 
 def test_a_typing_error_is_named_in_the_words_of_udev() -> None:

@@ -582,9 +582,7 @@ def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_i
 
 
 @pytest.mark.parametrize("result", [Result.FAILED, Result.SKIPPED])
-def test_a_refusal_is_not_reported_as_set(
-    host: Host, monkeypatch: pytest.MonkeyPatch, result: Result
-) -> None:
+def test_no_refusal_is_reported_as_set(host: Host, monkeypatch: pytest.MonkeyPatch, result: Result) -> None:
     host.show()
     host.look()
     host.set("0:43", 128)

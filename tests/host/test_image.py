@@ -92,10 +92,7 @@ def test_the_distribution_is_known_without_the_link_in_etc(tmp_path: Path) -> No
     ],
 )
 def test_presets_count_at_a_first_boot_only(
-    tmp_path: Path,
-    machine_id: str | None,
-    preset: str,
-    enabled: bool,  # noqa: FBT001 - a column of the table
+    tmp_path: Path, machine_id: str | None, preset: str, *, enabled: bool
 ) -> None:
     root = image(tmp_path, "etc/fstab")
     put(tmp_path / "usr/lib/systemd/system-preset/99-default.preset", preset)
@@ -191,9 +188,6 @@ def test_links_of_dbus_are_not_followed_and_those_of_programs_are(tmp_path: Path
     ],
 )
 def test_cloud_init_names_clones_where_it_is_there_and_lets_no_name_stay(
-    files: dict[str, str],
-    cmdline: str,
-    renamed: bool,  # noqa: FBT001 - a column of the table
-    tmp_path: Path,
+    files: dict[str, str], cmdline: str, tmp_path: Path, *, renamed: bool
 ) -> None:
     assert identity(tmp_path, files, cmdline).renamed is renamed

@@ -108,9 +108,7 @@ def unread(tree: Tree) -> list[tuple[str, str, str, str, str]]:
         ("files", ["/home/kim", "/abs/kim"], []),
     ],
 )
-def test_nsswitch_names_the_sources_of_maps(
-    tree: Tree, sources: str, asked: list[str], named: list[object]
-) -> None:
+def test_nsswitch_names_map_sources(tree: Tree, sources: str, asked: list[str], named: list[object]) -> None:
     tree.write("etc/nsswitch.conf", f"automount: {sources}\n")
     tree.write("etc/sssd/sssd.conf", "[sssd]\nservices = nss, autofs\n")
     tree.write("proc/sys/kernel/domainname", "example\n")

@@ -83,9 +83,7 @@ def test_a_digest_differs_for_nothing_a_file_and_anything_else(root: ImageRoot, 
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"old", b"new"), (Link("/lib/b"), Link("/usr/lib/b"))])
-def test_only_an_unchanged_file_is_replaced(
-    old: Content, new: Content, root: ImageRoot, tmp_path: Path
-) -> None:
+def test_no_changed_file_is_replaced(old: Content, new: Content, root: ImageRoot, tmp_path: Path) -> None:
     put(root, "etc/a/b", old, None)
     with pytest.raises(FileExistsError) as raised:
         put(root, "etc/a/b", new, None)

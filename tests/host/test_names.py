@@ -78,9 +78,7 @@ PINNED = f"# pinned\n10.9.9.9 SA1.file.core.windows.net sa1\n2001:db8::9 {SHARE}
     ],
     ids=str,
 )
-def test_an_answer_has_all_addresses_and_aliases_or_a_verdict(
-    tmp_path: Path, port: int, answer: Answer
-) -> None:
+def test_an_answer_has_addresses_and_aliases_or_a_verdict(tmp_path: Path, port: int, answer: Answer) -> None:
     assert one(tree(tmp_path), answer.host, port) == answer
 
 
@@ -197,9 +195,7 @@ def test_a_short_name_may_be_known_to_the_neighbours(tmp_path: Path, port: int) 
 
 
 @pytest.mark.parametrize(("server", "final"), [("127.0.0.1", False), ("127.0.0.53", True)])
-def test_only_systemd_resolveds_own_server_has_its_verdict(
-    tmp_path: Path, server: str, *, final: bool
-) -> None:
+def test_only_systemd_resolveds_server_has_its_verdict(tmp_path: Path, server: str, *, final: bool) -> None:
     """It may ask another server for a domain (a VPN's), of which resolv.conf tells nothing."""
     root = tree(
         tmp_path, resolv=f"nameserver {server}\n", nsswitch="hosts: files resolve [!UNAVAIL=return] dns\n"

@@ -74,9 +74,7 @@ def test_hundreds_of_servers_take_no_longer_than_one(opened: int, closed: int) -
     assert [one.state for one in found[-3:]] == [Reachable.TIMEOUT, Reachable.OPEN, Reachable.REFUSED]
 
 
-def test_many_dead_addresses_keep_no_other_server_waiting(
-    monkeypatch: pytest.MonkeyPatch, opened: int
-) -> None:
+def test_many_dead_addresses_delay_no_other_server(monkeypatch: pytest.MonkeyPatch, opened: int) -> None:
     monkeypatch.setattr("nfstuned.host.network.reach.AT_ONCE", 2)
     with silent_port() as port:
         many = [(HERE, port), ("::ffff:127.0.0.1", port)]

@@ -64,9 +64,7 @@ def test_the_first_original_survives_later_changes(root: Root) -> None:
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_a_superblock_that_is_gone_is_skipped_and_the_next_of_its_number_not_touched(
-    root: Root, *, gone: bool
-) -> None:
+def test_a_superblock_that_is_gone_is_skipped_and_no_next_one_touched(root: Root, *, gone: bool) -> None:
     planned = action(root)
     file = Path(root.path("sys/class/bdi/0:43/read_ahead_kb"))
     file.unlink() if gone else os.replace(put(file.with_name("other"), "512\n"), file)

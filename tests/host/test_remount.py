@@ -170,9 +170,7 @@ def test_what_is_mounted_is_what_mountinfo_says(tree: Path) -> None:
     assert one.nconnect("/a") == 4
 
 
-def test_connections_are_held_while_a_superblock_is_there(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_are_held_while_a_superblock_exists(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remount, "GONE_S", 0.2)
     file = tree / "sys/class/bdi/0:50/read_ahead_kb"
     known = Connections(0, "", 0, 0, (("0:50", file.stat().st_ino),))

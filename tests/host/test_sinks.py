@@ -283,9 +283,7 @@ class TestTrouble:
         assert not file_of(root).exists()
 
     @pytest.mark.parametrize("point", ["/var/log/nfs", "/srv", f"{FILE}.d", "/var"])
-    def test_a_mount_next_to_it_or_below_a_local_one_does_not_matter(
-        self, tmp_path: Path, point: str
-    ) -> None:
+    def test_mounts_next_to_it_or_below_a_local_one_do_not_matter(self, tmp_path: Path, point: str) -> None:
         rows = f"30 22 0:40 / {point} rw - nfs4 server:/x rw\n"
         rows += "31 30 0:41 / /var rw - tmpfs tmpfs rw\n" if point == "/var" else ""
         assert write(tree(tmp_path, MOUNTS + rows), 1) == Appended(1)

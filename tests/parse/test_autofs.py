@@ -160,9 +160,7 @@ def test_an_indented_line_spoils_the_entry_before_it_but_not_behind_an_empty_lin
         ('a"key nas:/a', "a quote that does not close: 'a\"key nas:/a'"),
     ],
 )
-def test_an_entry_that_automount_would_not_take_is_located_and_the_others_survive(
-    line: str, message: str
-) -> None:
+def test_an_entry_that_automount_would_not_take_leaves_the_others(line: str, message: str) -> None:
     found = shown(parse_map(f"a x:/\n{line}\nb x:/\n", "f"))
     assert found == [MapEntry("a", "x:/", "f", 1), f"f:2: {message}", MapEntry("b", "x:/", "f", 3)]
 
@@ -238,9 +236,7 @@ def test_a_wildcard_stands_for_any_key() -> None:
         ("-fstype=aznfs,vers=4.1 nas:/k", "nas:/k", "vers=4.1", "aznfs"),
     ],
 )
-def test_smb_and_the_helper_of_azure_files_are_taken_with_their_type(
-    text: str, source: str, options: str, fstype: str
-) -> None:
+def test_smb_and_azure_files_have_their_type(text: str, source: str, options: str, fstype: str) -> None:
     (found,) = mount_requests(MapEntry("k", text, "f", 3), HOME, {})
     assert found == Request(source, "/home/k", options, "f", 3, fstype=fstype, maker=Maker.AUTOFS)
 

@@ -220,9 +220,7 @@ class TestInheritance:
             ("[profile.x]\ninherits = 'netapp-ontap'\nnconnect_not_for = []", {"nconnect_not_for": ()}),
         ],
     )  # fmt: skip
-    def test_a_profile_has_its_own_keys_and_the_others_of_its_parent(
-        self, text: str, expected: dict[str, object]
-    ) -> None:
+    def test_a_profile_has_its_own_keys_and_its_parents(self, text: str, expected: dict[str, object]) -> None:
         profile = parse(text).profile(text.partition("]")[0].strip().removeprefix("[profile."))
         assert {key: getattr(profile, key) for key in expected} == expected
 

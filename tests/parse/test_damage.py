@@ -33,26 +33,10 @@ from nfstuned.parse.etc.tunnel import (
     parse_tunnel_list,
 )
 from nfstuned.parse.etc.units import mount_request, parse_unit
+from nfstuned.parse.proc import mounts, processes
 from nfstuned.parse.proc.cifs import parse_debug_data, parse_stats
 from nfstuned.parse.proc.machine import parse_os_release, parse_release
-from nfstuned.parse.proc.mounts import (
-    find_volume,
-    is_device_number,
-    parse_clients,
-    parse_mountinfo,
-    parse_nodes,
-    parse_read_ahead,
-    parse_volumes,
-)
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from nfstuned.parse.proc.processes import (
-    parse_exports,
-    parse_layers,
-    parse_mapped,
-    parse_mount_id,
-    parse_swaps,
-    parse_unix,
-)
 from nfstuned.parse.proc.sunrpc import parse_requests
 from nfstuned.parse.udev_rules import parse_udev_rules
 from tests.parse import (
@@ -162,11 +146,11 @@ READERS: dict[str, tuple[str, str, Reader]] = {
     "findmnt": (test_fstab.OUTPUT + test_fstab.ERRORS, "", verdict),
     "os-release": ("ID=x\nVERSION_ID='1'\n", "ID=", lambda text: [parse_os_release(text)]),
     "osrelease": ("6.12.107+deb13-cloud-amd64\n", "6.", lambda text: [parse_release(text)]),
-    "mountinfo": (test_mounts.REAL, test_mounts.LINE, parse_mountinfo),
+    "mountinfo": (test_mounts.REAL, test_mounts.LINE, mounts.parse_mountinfo),
     "the tree of mounts": (
         test_mounts.REAL,
         test_mounts.LINE,
-        lambda text: [len(parse_nodes(text)) <= text.count("\n") + 1],
+        lambda text: [len(mounts.parse_nodes(text)) <= text.count("\n") + 1],
     ),
     "mountstats": (test_mountstats.REAL, test_mountstats.HEADER, parse_mountstats),
     "nfsmount.conf": (test_settings.REAL, "[ NFSMount_Global_Options ]\n", parse_nfsmount),
@@ -184,11 +168,11 @@ READERS: dict[str, tuple[str, str, Reader]] = {
         "",
         lambda text: [request.operation != "" for request, _ in parse_requests(text, 1, "f")],
     ),
-    "nfsfs/volumes": (test_mounts.REAL_ROWS, "v4 ", parse_volumes),
-    "nfsfs/servers": (test_mounts.REAL_ROWS, "v4 ", parse_clients),
-    "one volume": (test_mounts.REAL_ROWS, "v4 ", lambda text: [find_volume(text, "0:46")]),
-    "read_ahead_kb": ("128\n", "1", lambda text: [0 <= parse_read_ahead(text, "f") < 1 << 64]),
-    "a device number": ("0:46", "0:", lambda text: [is_device_number(text) in {True, False}]),
+    "nfsfs/volumes": (test_mounts.REAL_ROWS, "v4 ", mounts.parse_volumes),
+    "nfsfs/servers": (test_mounts.REAL_ROWS, "v4 ", mounts.parse_clients),
+    "one volume": (test_mounts.REAL_ROWS, "v4 ", lambda text: [mounts.find_volume(text, "0:46")]),
+    "read_ahead_kb": ("128\n", "1", lambda text: [0 <= mounts.parse_read_ahead(text, "f") < 1 << 64]),
+    "a device number": ("0:46", "0:", lambda text: [mounts.is_device_number(text) in {True, False}]),
     "stunnel.conf": (test_tunnel.REAL + test_tunnel.AZNFS, "", tunnels),
     "mountmap": ("sa2 10.161.100.101 52.1.2.4\n", "", lambda text: parse_mountmap(text, "f", "azure-blob")),
     "tunnels of aznfs": (test_tunnel.ENTRY, "", lambda text: parse_tunnel_list(text, "f")),
@@ -196,12 +180,12 @@ READERS: dict[str, tuple[str, str, Reader]] = {
     "udev rules": (test_udevrules.VENDOR + test_udevrules.DROPPED + test_udevrules.KEPT, "", rules),
     "a unit": (test_units.REAL, test_units.REAL, unit),
     "writers": (test_settings.TUNED + test_settings.AZNFS, "", aznfs),
-    "fdinfo": ("mnt_id:\t64\n", "mnt_id:\t", lambda text: [parse_mount_id(text)]),
-    "maps": ("7f0000000000-7f0000001000 rw-s 00000000 00:2b 12 /mnt/a\n", "", parse_mapped),
-    "swaps": ("Filename\n/mnt/a file 1 0 -2\n", "Filename\n", parse_swaps),
-    "exports": ("/srv/a\t*(rw,sync)\n", "", parse_exports),
-    "unix": ("Num\n0: 3 0 0 1 03 559 /mnt/a\n", "Num\n", parse_unix),
-    "layers": ("rw,lowerdir=/mnt/a:relative:/l2,upperdir=/u", "lowerdir=", parse_layers),
+    "fdinfo": ("mnt_id:\t64\n", "mnt_id:\t", lambda text: [processes.parse_mount_id(text)]),
+    "maps": ("7f0000000000-7f0000001000 rw-s 00000000 00:2b 12 /mnt/a\n", "", processes.parse_mapped),
+    "swaps": ("Filename\n/mnt/a file 1 0 -2\n", "Filename\n", processes.parse_swaps),
+    "exports": ("/srv/a\t*(rw,sync)\n", "", processes.parse_exports),
+    "unix": ("Num\n0: 3 0 0 1 03 559 /mnt/a\n", "Num\n", processes.parse_unix),
+    "layers": ("rw,lowerdir=/mnt/a:relative:/l2,upperdir=/u", "lowerdir=", processes.parse_layers),
 }
 """By a parser's file: a real text, the start of a line, and its rows; False is a promise that was broken."""
 

@@ -7,30 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.model.kernel import parse_options
-from nfstuned.parse.fields import (
-    LARGEST,
-    MASK,
-    clean_path,
-    counters,
-    mask_secrets,
-    parse_kernel_options,
-    parse_number,
-    quoted,
-    unescape,
-    unmangle,
-)
+from nfstuned.parse import fields
 from tests.parse.damage import any_text
 
 
-@pytest.mark.parametrize(("text", "value"), [("0", 0), ("007", 7), (str(LARGEST), LARGEST)])
+@pytest.mark.parametrize(("text", "value"), [("0", 0), ("007", 7), (str(fields.LARGEST), fields.LARGEST)])
 def test_a_number_is_unsigned_decimal_of_64_bits(text: str, value: int) -> None:
-    assert parse_number("value", text) == value
+    assert fields.parse_number("value", text) == value
 
 
-@pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "0x1", "²", "१", "9" * 5000, str(LARGEST + 1)])
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", " 1", "1_0", "0x1", "²", "१", "9" * 5000, str(fields.LARGEST + 1)]
+)
 def test_anything_else_is_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="value"):
-        parse_number("value", text)
+        fields.parse_number("value", text)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +35,9 @@ def test_anything_else_is_no_number(text: str) -> None:
     ],
 )
 def test_counters_say_what_is_wrong_with_them(text: str, count: int, problem: str) -> None:
-    assert counters("c", "1 -2 3 ", 3) == [1, -2, 3]
+    assert fields.counters("c", "1 -2 3 ", 3) == [1, -2, 3]
     with pytest.raises(ValueError, match=problem):
-        counters("c", text, count)
+        fields.counters("c", text, count)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +55,7 @@ def test_counters_say_what_is_wrong_with_them(text: str, count: int, problem: st
     ],
 )
 def test_escapes_are_bytes(escaped: str, text: str) -> None:
-    assert unescape(escaped) == text
+    assert fields.unescape(escaped) == text
 
 
 # isoctal() and unmangle_to_buffer() of util-linux, lib/mangle.c
@@ -81,18 +72,18 @@ def test_escapes_are_bytes(escaped: str, text: str) -> None:
     ],
 )
 def test_libmount_takes_any_three_octal_digits_and_ends_at_a_byte_that_is_0(escaped: str, text: str) -> None:
-    assert unmangle(escaped) == text
+    assert fields.unmangle(escaped) == text
 
 
 @given(any_text)
 def test_no_text_breaks_the_decoder_and_no_name_has_a_byte_that_is_0_by_an_escape(text: str) -> None:
     for escaped in (text, "\\" + text):
-        assert "\0" in text or "\0" not in unescape(escaped) + unmangle(escaped)
+        assert "\0" in text or "\0" not in fields.unescape(escaped) + fields.unmangle(escaped)
 
 
 @given(any_text)
 def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
-    shown = quoted(text * 5)
+    shown = fields.quoted(text * 5)
     assert shown.isascii()
     assert shown.isprintable()
     assert len(shown) < 1000
@@ -102,7 +93,7 @@ def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
     ("path", "clean"), [("/", "/"), ("//a//b/", "/a/b"), ("a/./b", "/a/b"), ("/../../x", "/x"), ("", "/")]
 )
 def test_a_clean_path_does_not_leave_the_root(path: str, clean: str) -> None:
-    assert clean_path(path) == clean
+    assert fields.clean_path(path) == clean
 
 
 def test_options_keep_their_order_and_the_last_one_counts() -> None:
@@ -131,14 +122,14 @@ def test_commas_in_quotes_and_further_equals_signs_belong_to_the_value(
 
 
 def test_an_escaped_comma_does_not_split_and_an_option_without_value_keeps_none() -> None:
-    options = parse_kernel_options(r"rw,context=a\054b,x=")
+    options = fields.parse_kernel_options(r"rw,context=a\054b,x=")
     assert options.pairs == (("rw", None), ("context", "a,b"), ("x", ""))
-    assert parse_kernel_options("rw").pairs == (("rw", None),)
+    assert fields.parse_kernel_options("rw").pairs == (("rw", None),)
 
 
 @given(any_text)
 def test_any_text_is_a_list_of_options(text: str) -> None:
-    parse_kernel_options(text)
+    fields.parse_kernel_options(text)
     for each in (text, text + '"'):
         assert ",".join(f"{k}={v}" if v is not None else k for k, v in parse_options(each).pairs) in {
             each,
@@ -188,8 +179,8 @@ KEY = base64.b64encode(bytes(range(64))).decode()
     ],
 )
 def test_secrets_are_masked_and_what_stands_around_them_stays(text: str, shown: str) -> None:
-    assert mask_secrets(text) == shown
-    assert mask_secrets(shown) == shown
+    assert fields.mask_secrets(text) == shown
+    assert fields.mask_secrets(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -202,17 +193,17 @@ def test_secrets_are_masked_and_what_stands_around_them_stays(text: str, shown: 
     ],
 )
 def test_what_is_no_secret_is_shown(text: str) -> None:
-    assert mask_secrets(text) == text
+    assert fields.mask_secrets(text) == text
 
 
 @given(st.text(alphabet="pasword=,:/@%\"' *x\n&sig", max_size=60))
 def test_a_text_that_is_masked_stays_as_it_is(text: str) -> None:
-    once = mask_secrets(text)
-    assert mask_secrets(once) == once
+    once = fields.mask_secrets(text)
+    assert fields.mask_secrets(once) == once
 
 
 def test_a_token_is_masked_before_it_is_cut_and_one_beside_a_secret_whole() -> None:
     text = "x" * 70 + ",password=hunter2hunter2hunter2"
-    assert quoted(text) == ascii("x" * 70 + ",password=****"[:10]) + "..."
-    assert quoted("word", "password=my") == ascii(MASK)
-    assert quoted("word", "rw,hard") == "'word'"
+    assert fields.quoted(text) == ascii("x" * 70 + ",password=****"[:10]) + "..."
+    assert fields.quoted("word", "password=my") == ascii(fields.MASK)
+    assert fields.quoted("word", "rw,hard") == "'word'"

@@ -105,9 +105,7 @@ def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fst
         ("s:/ /m n\0f\0s rw 0 0", "a byte that is 0, which mount(8) takes for the line's end"),
     ],
 )
-def test_an_entry_that_mount_would_not_take_is_located_and_the_others_survive(
-    line: str, message: str
-) -> None:
+def test_an_entry_that_mount_would_not_take_is_located_and_others_survive(line: str, message: str) -> None:
     before, error, after = shown(parse_fstab(f"s:/ /m nfs rw\n{line}\ns:/ /m nfs rw 0 0 # why\n"))
     assert (before, after) == (entry("s:/", "/m", "rw"), entry("s:/", "/m", "rw", 3))
     assert error == f"{FSTAB}:2: {message}"

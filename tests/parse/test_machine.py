@@ -4,16 +4,7 @@ import pytest
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Distribution
-from nfstuned.parse.proc.machine import (
-    module_name,
-    newest_last,
-    parse_cpu_list,
-    parse_kernel_config,
-    parse_modules,
-    parse_os_release,
-    parse_release,
-    parse_slabinfo,
-)
+from nfstuned.parse.proc import machine
 from tests.parse.conftest import Captured
 
 SLABS = """\
@@ -39,11 +30,11 @@ BROKEN="x"""
     ("text", "count"), [("0\n", 1), ("0-3,7\n", 5), ("0-15", 16), ("", None), ("x", None), ("0-", None)]
 )
 def test_processors_are_counted(text: str, count: int | None) -> None:
-    assert parse_cpu_list(text) == count
+    assert machine.parse_cpu_list(text) == count
 
 
 def test_active_objects_are_read_and_other_lines_left_out() -> None:
-    assert parse_slabinfo(SLABS) == {"nfs_inode_cache": 1048576, "nfs_direct_cache": 0}
+    assert machine.parse_slabinfo(SLABS) == {"nfs_inode_cache": 1048576, "nfs_direct_cache": 0}
 
 
 @pytest.mark.parametrize(
@@ -59,13 +50,13 @@ def test_active_objects_are_read_and_other_lines_left_out() -> None:
     ],
 )
 def test_a_release_starts_with_its_version(text: str, version: tuple[int, int, int]) -> None:
-    release = parse_release(text)
+    release = machine.parse_release(text)
     assert release.version == version
     assert release.text == text.strip()
 
 
 def test_the_release_is_the_folders_name(captured: Captured) -> None:
-    release = parse_release(captured("version").split()[2])
+    release = machine.parse_release(captured("version").split()[2])
     assert release.text.startswith(captured.folder.name)
     assert release.version >= (5, 4, 0)
 
@@ -73,11 +64,11 @@ def test_the_release_is_the_folders_name(captured: Captured) -> None:
 @pytest.mark.parametrize("text", ["", "linux", "-5.4", "\u0665.\u0664", "9" * 5000])
 def test_a_text_without_a_version_is_an_error(text: str) -> None:
     with pytest.raises(ParseError, match=r"^/proc/sys/kernel/osrelease:1: not a kernel release: '"):
-        parse_release(text)
+        machine.parse_release(text)
 
 
 def test_a_real_distribution_is_read(captured: Captured) -> None:
-    assert parse_os_release(captured("os-release")) == Distribution(
+    assert machine.parse_os_release(captured("os-release")) == Distribution(
         "debian", "13", "Debian GNU/Linux 13 (trixie)"
     )
 
@@ -91,7 +82,7 @@ def test_a_real_distribution_is_read(captured: Captured) -> None:
     ],
 )
 def test_quotes_and_escapes_are_those_of_the_shell(text: str, expected: Distribution) -> None:
-    assert parse_os_release(text) == expected
+    assert machine.parse_os_release(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -109,7 +100,7 @@ def test_quotes_and_escapes_are_those_of_the_shell(text: str, expected: Distribu
     ],
 )
 def test_a_module_is_known_by_its_file(file: str, name: str) -> None:
-    assert module_name(file) == name
+    assert machine.module_name(file) == name
 
 
 @pytest.mark.parametrize(
@@ -125,10 +116,8 @@ def test_a_module_is_known_by_its_file(file: str, name: str) -> None:
         ("\0\udcff\n\n:\n", {}),
     ],
 )
-def test_modules_of_depmod_and_of_the_kernel_itself_are_read_as_far_as_they_are_whole(
-    text: str, modules: dict[str, str]
-) -> None:
-    assert parse_modules(text) == modules
+def test_modules_of_depmod_and_the_kernel_are_read_where_whole(text: str, modules: dict[str, str]) -> None:
+    assert machine.parse_modules(text) == modules
 
 
 def test_of_a_configuration_only_choices_count() -> None:
@@ -136,7 +125,11 @@ def test_of_a_configuration_only_choices_count() -> None:
         "#\n# Linux/x86 6.1.176 Kernel Configuration\n#\nCONFIG_NFS_FS=m\n# CONFIG_NFS_V2 is not set\n"
         'CONFIG_NFS_V4_1=y\nCONFIG_NFS_V4_1_IMPLEMENTATION_ID_DOMAIN="kernel.org"\nCONFIG_HZ=250\nCONFIG_X=y'
     )
-    assert parse_kernel_config(text) == {"CONFIG_NFS_FS": "m", "CONFIG_NFS_V4_1": "y", "CONFIG_X": "y"}
+    assert machine.parse_kernel_config(text) == {
+        "CONFIG_NFS_FS": "m",
+        "CONFIG_NFS_V4_1": "y",
+        "CONFIG_X": "y",
+    }
 
 
 @pytest.mark.parametrize(
@@ -154,4 +147,4 @@ def test_of_a_configuration_only_choices_count() -> None:
     ],
 )
 def test_kernels_are_sorted_by_age(releases: list[str]) -> None:
-    assert newest_last(releases[::-1]) == releases
+    assert machine.newest_last(releases[::-1]) == releases

@@ -3,15 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nfstuned.model.system import KernelSetting, RefusedModule
-from nfstuned.parse.etc.parameters import (
-    parse_boot_entry,
-    parse_grub_config,
-    parse_grub_defaults,
-    parse_grub_environment,
-    parse_modprobe,
-    parse_refused_modules,
-    parse_sysctl,
-)
+from nfstuned.parse.etc import parameters
 
 REAL = """\
 # options nfs max_session_slots=1
@@ -25,7 +17,7 @@ blacklist nfsv3
 
 
 def test_each_parameter_has_its_module_and_its_line() -> None:
-    assert parse_modprobe(REAL, "f") == (
+    assert parameters.parse_modprobe(REAL, "f") == (
         KernelSetting("nfs.max_session_slots", "180", "f", 2),
         KernelSetting("nfs.nfs4_disable_idmapping", "N", "f", 2),
         KernelSetting("sunrpc.tcp_max_slot_table_entries", "128", "f", 4),
@@ -37,7 +29,7 @@ def test_each_parameter_has_its_module_and_its_line() -> None:
 
 def test_a_module_whose_place_a_program_takes_that_does_nothing_is_refused() -> None:
     text = "install cifs /bin/false\n#install nfs /bin/true\ninstall nfs-layout true\n" + REAL
-    assert parse_refused_modules(text, "f") == (
+    assert parameters.parse_refused_modules(text, "f") == (
         RefusedModule("cifs", "f", 1),
         RefusedModule("nfs_layout", "f", 3),
     )
@@ -45,7 +37,9 @@ def test_a_module_whose_place_a_program_takes_that_does_nothing_is_refused() -> 
 
 @pytest.mark.parametrize("text", ["", "options", "options nfs", "optionsnfs a=1", "options nfs a=1 \\"])
 def test_what_is_cut_off_sets_at_most_what_is_there(text: str) -> None:
-    assert [setting.value for setting in parse_modprobe(text, "f")] == (["1"] if "a=1 " in text else [])
+    assert [setting.value for setting in parameters.parse_modprobe(text, "f")] == (
+        ["1"] if "a=1 " in text else []
+    )
 
 
 SYSCTL = """\
@@ -59,7 +53,7 @@ net/ipv4/conf/eth0.1/forwarding = 0
 
 
 def test_each_assignment_has_a_name_with_dots_and_its_line() -> None:
-    assert parse_sysctl(SYSCTL, "f") == (
+    assert parameters.parse_sysctl(SYSCTL, "f") == (
         KernelSetting("sunrpc.tcp_max_slot_table_entries", "128", "f", 3),
         KernelSetting("sunrpc.tcp_slot_table_entries", "16", "f", 4),
         KernelSetting("net.ipv4.conf.eth0/1.forwarding", "0", "f", 5),
@@ -88,32 +82,34 @@ menuentry 'recovery mode' {
 
 
 def test_an_entry_has_the_variables_of_grubs_environment() -> None:
-    environment = parse_grub_environment(GRUBENV)
-    assert parse_boot_entry(ENTRY, RELEASE, environment) == "root=/dev/sda2 nfs.max_session_slots=32"
-    assert parse_boot_entry(ENTRY, RELEASE, {}) == ""
+    environment = parameters.parse_grub_environment(GRUBENV)
+    assert (
+        parameters.parse_boot_entry(ENTRY, RELEASE, environment) == "root=/dev/sda2 nfs.max_session_slots=32"
+    )
+    assert parameters.parse_boot_entry(ENTRY, RELEASE, {}) == ""
 
 
 def test_an_entry_without_a_version_is_known_by_its_kernels_file() -> None:
     entry = "linux /efi/vmlinuz-6.12\noptions a=1\noptions b=2\n"
-    assert parse_boot_entry(entry, "6.12", {}) == "a=1 b=2"
+    assert parameters.parse_boot_entry(entry, "6.12", {}) == "a=1 b=2"
 
 
 def test_words_may_be_apart_by_tabs() -> None:
-    assert parse_boot_entry("version\t6.12\noptions\ta=1\tb=2\n", "6.12", {}) == "a=1\tb=2"
+    assert parameters.parse_boot_entry("version\t6.12\noptions\ta=1\tb=2\n", "6.12", {}) == "a=1\tb=2"
 
 
 def test_without_a_release_no_entry_is_the_kernels() -> None:
-    assert parse_boot_entry("efi /shell.efi\noptions a=1\n", "", {}) is None
-    assert parse_grub_config("\tlinux /vmlinuz a=1\n", "") is None
+    assert parameters.parse_boot_entry("efi /shell.efi\noptions a=1\n", "", {}) is None
+    assert parameters.parse_grub_config("\tlinux /vmlinuz a=1\n", "") is None
 
 
 def test_another_kernels_entry_tells_nothing() -> None:
-    assert parse_boot_entry(ENTRY, "4.18.0-1.el8.x86_64", {}) is None
-    assert parse_grub_config(GRUB_CFG, "6.1.0-41-amd64") is None
+    assert parameters.parse_boot_entry(ENTRY, "4.18.0-1.el8.x86_64", {}) is None
+    assert parameters.parse_grub_config(GRUB_CFG, "6.1.0-41-amd64") is None
 
 
 def test_the_first_menu_entry_of_a_kernel_is_the_one_that_boots() -> None:
-    assert parse_grub_config(GRUB_CFG, "6.1.0-40-amd64") == "root=UUID=1 ro  quiet"
+    assert parameters.parse_grub_config(GRUB_CFG, "6.1.0-40-amd64") == "root=UUID=1 ro  quiet"
 
 
 @pytest.mark.parametrize(
@@ -130,4 +126,4 @@ def test_the_first_menu_entry_of_a_kernel_is_the_one_that_boots() -> None:
     ],
 )
 def test_the_defaults_are_two_lines(text: str, values: dict[str, str]) -> None:
-    assert parse_grub_defaults(text, {}) == values
+    assert parameters.parse_grub_defaults(text, {}) == values

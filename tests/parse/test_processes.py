@@ -10,22 +10,7 @@ import pytest
 
 from nfstuned.host.root import Root
 from nfstuned.model.system import TunnelService
-from nfstuned.parse.proc.processes import (
-    TunnelThreads,
-    parse_exports,
-    parse_layers,
-    parse_mapped,
-    parse_mount_id,
-    parse_processor_ticks,
-    parse_state,
-    parse_swaps,
-    parse_unix,
-    parse_uptime,
-    read_tunnel_threads,
-    read_tunnels,
-    read_waiters,
-    tunnel_shares,
-)
+from nfstuned.parse.proc import processes
 from tests.tree import put
 
 MAPS = """\
@@ -51,13 +36,13 @@ Num       RefCount Protocol Flags    Type St Inode Path
 @pytest.mark.parametrize(
     ("parse", "text", "expected"),
     [
-        (parse_mount_id, "pos:\t0\nflags:\t0100000\nmnt_id:\t64\nino:\t3\n", 64),
-        (parse_mount_id, "pos:\t0\n", None),
-        (parse_mapped, MAPS, {"254:0": "/usr/bin/head", "0:43": "/mnt/a/b c (deleted)"}),
-        (parse_swaps, SWAPS, ("/mnt/a/swap file",)),
-        (parse_exports, "# Version 1.1\n# Path Client\n/mnt/a\\040b\t*(rw,sync)\n", ("/mnt/a b",)),
-        (parse_exports, "/srv/a\t*(rw,sync)\n/srv/a\t10.0.0.0/8(ro)\n", ("/srv/a",)),
-        (parse_unix, SOCKETS, ("/mnt/a/the socket",)),
+        (processes.parse_mount_id, "pos:\t0\nflags:\t0100000\nmnt_id:\t64\nino:\t3\n", 64),
+        (processes.parse_mount_id, "pos:\t0\n", None),
+        (processes.parse_mapped, MAPS, {"254:0": "/usr/bin/head", "0:43": "/mnt/a/b c (deleted)"}),
+        (processes.parse_swaps, SWAPS, ("/mnt/a/swap file",)),
+        (processes.parse_exports, "# Version 1.1\n# Path Client\n/mnt/a\\040b\t*(rw,sync)\n", ("/mnt/a b",)),
+        (processes.parse_exports, "/srv/a\t*(rw,sync)\n/srv/a\t10.0.0.0/8(ro)\n", ("/srv/a",)),
+        (processes.parse_unix, SOCKETS, ("/mnt/a/the socket",)),
     ],
 )
 def test_uses_of_a_mount_are_read(parse: Callable[[str], object], text: str, expected: object) -> None:
@@ -66,8 +51,8 @@ def test_uses_of_a_mount_are_read(parse: Callable[[str], object], text: str, exp
 
 def test_this_process_says_so_of_its_own_files() -> None:
     with Path("/proc/self/maps").open() as file:
-        said = parse_mount_id(Path(f"/proc/self/fdinfo/{file.fileno()}").read_text())
-        mapped = parse_mapped(file.read())
+        said = processes.parse_mount_id(Path(f"/proc/self/fdinfo/{file.fileno()}").read_text())
+        mapped = processes.parse_mapped(file.read())
     rows = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     assert [row[4] for row in rows if int(row[0]) == said] == ["/proc"]
     assert mapped
@@ -75,7 +60,7 @@ def test_this_process_says_so_of_its_own_files() -> None:
 
 def test_the_layers_of_an_overlay() -> None:
     options = "rw,lowerdir=/mnt/a/l:relative:/l2,upperdir=/up\\040per,workdir=/work,xino=off"
-    assert list(parse_layers(options)) == ["/mnt/a/l", "/l2", "/up per", "/work"]
+    assert list(processes.parse_layers(options)) == ["/mnt/a/l", "/l2", "/up per", "/work"]
 
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -107,38 +92,46 @@ def test_each_thread_of_the_process_that_the_file_names_has_its_time(tmp_path: P
     thread(tmp_path, 70, 74, (3 * HZ, HZ))
     thread(tmp_path, 71, 71, (9 * HZ, 0))
     expected = (2048.46, 7.0, {"70": 1.0, "74": 4.0})
-    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == expected
+    assert processes.read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == expected
 
 
 def test_the_work_of_efs_proxy_is_that_of_threads_with_other_names(tmp_path: Path) -> None:
     process(tmp_path, 70, (9 * HZ, 0), "efs-proxy")
     thread(tmp_path, 70, 70, (0, 0), "efs-proxy")
     thread(tmp_path, 70, 71, (9 * HZ, 0), "tokio-runtime-w")
-    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == (2048.46, 9.0, {"70": 0.0, "71": 9.0})
+    assert processes.read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == (
+        2048.46,
+        9.0,
+        {"70": 0.0, "71": 9.0},
+    )
 
 
 def test_another_program_with_the_number_of_a_tunnel_that_ended_is_none(tmp_path: Path) -> None:
     process(tmp_path, 70, (HZ, 0), "cc1plus")
     thread(tmp_path, 70, 70, (HZ, 0))
-    assert read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) is None
+    assert processes.read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) is None
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "../1", "99", "70 71"])
 def test_a_file_without_the_number_of_a_process_names_none(text: str, tmp_path: Path) -> None:
     process(tmp_path, 70, (HZ, 0))
-    assert read_tunnel_threads(named(tmp_path, text), PID_FILE) is None
-    assert read_tunnel_threads(named(tmp_path, "70"), "") is None
-    assert read_tunnel_threads(named(tmp_path, "70"), "/run/gone.pid") is None
+    assert processes.read_tunnel_threads(named(tmp_path, text), PID_FILE) is None
+    assert processes.read_tunnel_threads(named(tmp_path, "70"), "") is None
+    assert processes.read_tunnel_threads(named(tmp_path, "70"), "/run/gone.pid") is None
 
 
 def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
-    before = {"a": TunnelThreads(100.0, 5.0, {"70": 1.0, "74": 4.0, "75": 0.0})}
-    after = {"a": TunnelThreads(110.0, 24.5, {"70": 1.5, "74": 13.0, "80": 10.0})}
-    assert tunnel_shares(before, after) == {"a": (0.9, 0.05)}
-    assert tunnel_shares(before, {"a": TunnelThreads(110.0, 9.0, {"74": 14.3})}) == {"a": (1.0,)}
-    assert tunnel_shares(before, {"a": TunnelThreads(110.0, 9.0, {"99": 1.0})}) == {"a": ()}
-    assert tunnel_shares(before, before) == {}
-    assert tunnel_shares({}, after) == tunnel_shares(before, {}) == {}
+    before = {"a": processes.TunnelThreads(100.0, 5.0, {"70": 1.0, "74": 4.0, "75": 0.0})}
+    after = {"a": processes.TunnelThreads(110.0, 24.5, {"70": 1.5, "74": 13.0, "80": 10.0})}
+    assert processes.tunnel_shares(before, after) == {"a": (0.9, 0.05)}
+    assert processes.tunnel_shares(before, {"a": processes.TunnelThreads(110.0, 9.0, {"74": 14.3})}) == {
+        "a": (1.0,)
+    }
+    assert processes.tunnel_shares(before, {"a": processes.TunnelThreads(110.0, 9.0, {"99": 1.0})}) == {
+        "a": ()
+    }
+    assert processes.tunnel_shares(before, before) == {}
+    assert processes.tunnel_shares({}, after) == processes.tunnel_shares(before, {}) == {}
 
 
 def test_a_tunnel_without_a_process_is_left_out(tmp_path: Path) -> None:
@@ -148,22 +141,22 @@ def test_a_tunnel_without_a_process_is_left_out(tmp_path: Path) -> None:
         TunnelService(file, 1, "127.0.0.1:20049", 20049, "10.0.0.4", pid_file=pid_file)
         for file, pid_file in (("a.conf", PID_FILE), ("b.conf", "/run/gone.pid"), ("c.conf", ""))
     ]
-    assert read_tunnels(root, services) == {"a.conf": TunnelThreads(2048.46, 1.0, {})}
+    assert processes.read_tunnels(root, services) == {"a.conf": processes.TunnelThreads(2048.46, 1.0, {})}
 
 
 def test_without_the_clock_nothing_is_known(tmp_path: Path) -> None:
     process(tmp_path, 70, (HZ, 0))
     root = named(tmp_path, "70")
     (tmp_path / "proc/uptime").write_text("soon")
-    assert parse_uptime("soon") is None
-    assert read_tunnel_threads(root, PID_FILE) is None
+    assert processes.parse_uptime("soon") is None
+    assert processes.read_tunnel_threads(root, PID_FILE) is None
 
 
 @pytest.mark.parametrize("text", ["", "70", "70 (stunnel", "70 (stunnel)"])
 def test_what_is_no_line_of_stat_has_neither_a_state_nor_a_time(text: str) -> None:
-    assert (parse_state(text)[1], parse_processor_ticks(text)) == ("", None)
+    assert (processes.parse_state(text)[1], processes.parse_processor_ticks(text)) == ("", None)
     for more in ("S 1 2", f"{BEFORE} 5 x"):
-        assert parse_processor_ticks(f"70 (stunnel) {more}") is None
+        assert processes.parse_processor_ticks(f"70 (stunnel) {more}") is None
 
 
 NODES = "36 1 0:43 / /mnt/a rw - nfs4 nas:/a rw\n37 1 0:44 / /mnt/b rw - nfs4 nas:/b rw\n"
@@ -187,11 +180,11 @@ def test_a_program_that_waits_is_named_with_the_superblocks_that_it_has_files_of
     waiting_process(tmp_path, 813, "bash", "S", cwd="/mnt/a")
     waiting_process(tmp_path, 814, "dd", "D", cwd="/home")
     (tmp_path / "proc/self").mkdir()
-    found = read_waiters(Root(str(tmp_path)), frozenset({"0:43", "0:44"}))
+    found = processes.read_waiters(Root(str(tmp_path)), frozenset({"0:43", "0:44"}))
     assert found == {"0:43": ("a (b) c (812)", "cp (900)"), "0:44": ("cp (900)",)}
-    assert read_waiters(Root(str(tmp_path)), frozenset({"0:99"})) == {}
+    assert processes.read_waiters(Root(str(tmp_path)), frozenset({"0:99"})) == {}
 
 
 def test_of_a_process_that_has_just_ended_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "proc/7/task/7").mkdir(parents=True)
-    assert read_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}
+    assert processes.read_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}

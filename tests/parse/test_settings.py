@@ -8,17 +8,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import ConfInclude, Setting
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.settings import (
-    drop_ins,
-    in_version_order,
-    included,
-    parse_aznfs,
-    parse_ini,
-    parse_mount_nfs,
-    parse_nfsmount,
-    read_nfs_utils,
-    read_writers,
-)
+from nfstuned.parse.etc import settings
 from tests.parse.rows import shown
 from tests.tree import Tree, put
 
@@ -48,7 +38,7 @@ def setting(name: str, value: str, line: int, section: str = "s", argument: str 
 
 def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
     options = "nfsmount_global_options"
-    assert parse_nfsmount(REAL) == (
+    assert settings.parse_nfsmount(REAL) == (
         setting("background", "True", 3, "mountpoint", "/export/home"),
         setting("rsize", "32k", 6, "server", "nfsserver.foo.com"),
         setting("wsize", "32k", 7, "server", "nfsserver.foo.com"),
@@ -73,7 +63,7 @@ def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
 )
 def test_a_value_ends_where_mount_nfs_ends_it(line: str, value: str) -> None:
     after = setting("b", "1", 3 + line.count("\n"))
-    assert parse_nfsmount(f"[s]\n{line}\nb=1\n") == (setting("a", value, 2), after)
+    assert settings.parse_nfsmount(f"[s]\n{line}\nb=1\n") == (setting("a", value, 2), after)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +77,7 @@ def test_a_value_ends_where_mount_nfs_ends_it(line: str, value: str) -> None:
     ],
 )
 def test_the_name_of_a_section_stands_in_quotes(header: str, section: str, argument: str | None) -> None:
-    assert parse_nfsmount(f"{header}\na=1\n") == (setting("a", "1", 2, section, argument),)
+    assert settings.parse_nfsmount(f"{header}\na=1\n") == (setting("a", "1", 2, section, argument),)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +95,7 @@ def test_the_name_of_a_section_stands_in_quotes(header: str, section: str, argum
     ],
 )
 def test_what_mount_nfs_passes_over_is_located_and_the_rest_survives(line: str, message: str) -> None:
-    found = shown(parse_nfsmount(f"[s]\na=1\n{line}\n[s]\nb=2\n"))
+    found = shown(settings.parse_nfsmount(f"[s]\na=1\n{line}\n[s]\nb=2\n"))
     assert found == [setting("a", "1", 2), f"{FILE}:3: {message}", setting("b", "2", 5)]
 
 
@@ -118,39 +108,37 @@ def test_what_mount_nfs_passes_over_is_located_and_the_rest_survives(line: str, 
         ("[s]\na=1\n[t", 3, "does not end"),
     ],
 )
-def test_a_last_line_without_an_end_and_what_stands_outside_of_a_section_do_not_count(
-    text: str, line: int, problem: str
-) -> None:
-    *others, error = parse_nfsmount(text)
+def test_an_unended_last_line_or_one_outside_sections_is_not_read(text: str, line: int, problem: str) -> None:
+    *others, error = settings.parse_nfsmount(text)
     assert others == [setting("a", "1", 2)][: line - 1]
     assert isinstance(error, ParseError)
     assert (error.line, problem in error.message) == (line, True)
 
 
 def test_nothing_after_a_nul_is_read() -> None:
-    assert parse_nfsmount("[s]\na=1\n\0b=2\n") == (setting("a", "1", 2),)
+    assert settings.parse_nfsmount("[s]\na=1\n\0b=2\n") == (setting("a", "1", 2),)
 
 
 def test_an_included_file_starts_in_the_section_that_names_it_and_does_not_leave_the_root() -> None:
     text = '[ Server "nas" ]\ninclude = more.conf\nINCLUDE=-/run/x\ninclude=../../../x\n'
-    found = [row for row in parse_nfsmount(text) if isinstance(row, ConfInclude)]
-    assert [(included(row), row.optional, row.line) for row in found] == [
+    found = [row for row in settings.parse_nfsmount(text) if isinstance(row, ConfInclude)]
+    assert [(settings.included(row), row.optional, row.line) for row in found] == [
         ("/etc/more.conf", False, 2),
         ("/run/x", True, 3),
         ("/x", False, 4),
     ]
-    inner = parse_nfsmount("a=1\n", FILE, found[0].section, found[0].argument)
+    inner = settings.parse_nfsmount("a=1\n", FILE, found[0].section, found[0].argument)
     assert inner == (setting("a", "1", 1, "server", "nas"),)
 
 
 def test_drop_ins_are_read_in_the_order_of_versions() -> None:
     names = ["10-a.conf", "9-a.conf", ".conf", ".9.conf", "9.conf.bak", "README", "é.conf"]
-    assert drop_ins(names) == ["9-a.conf", "10-a.conf", "é.conf"]
+    assert settings.drop_ins(names) == ["9-a.conf", "10-a.conf", "é.conf"]
 
 
 def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> None:
     names = ["10-a", "9-a", "1", "01", "09", "010", "000", "00", "0", "a2", "a10", "a2", "a"]
-    assert in_version_order(names) == [
+    assert settings.in_version_order(names) == [
         *("000", "00", "01", "010", "09", "0", "1"),
         *("9-a", "10-a", "a", "a2", "a2", "a10"),
     ]
@@ -174,12 +162,12 @@ AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"
 def test_the_version_is_that_which_it_prints_and_it_reads_drop_ins_if_it_has_the_function(
     said: bytes, version: tuple[int, ...] | None
 ) -> None:
-    assert parse_mount_nfs(BEFORE + said + AFTER) == NfsUtils(version, drop_ins=True)
-    assert parse_mount_nfs(BEFORE + said) == NfsUtils(version)
+    assert settings.parse_mount_nfs(BEFORE + said + AFTER) == NfsUtils(version, drop_ins=True)
+    assert settings.parse_mount_nfs(BEFORE + said) == NfsUtils(version)
 
 
 def test_another_program_tells_nothing() -> None:
-    assert parse_mount_nfs(b"#!/bin/sh\nexec /opt/mount.nfs\n") == NfsUtils()
+    assert settings.parse_mount_nfs(b"#!/bin/sh\nexec /opt/mount.nfs\n") == NfsUtils()
 
 
 def test_the_first_that_keeps_sections_apart_is_2_8_3() -> None:
@@ -194,14 +182,14 @@ PROGRAM = b"\x7fELF\0%s: (linux nfs-utils 2.6.2)\n\0conf_init_dir: %s\0"
 
 def test_it_is_that_of_sbin_or_none(tmp_path: Path) -> None:
     folder = tmp_path / "sbin/mount.nfs"
-    assert read_nfs_utils(Root(str(tmp_path))) is None
+    assert settings.read_nfs_utils(Root(str(tmp_path))) is None
     folder.mkdir(parents=True)
-    assert read_nfs_utils(Root(str(tmp_path))) is None
+    assert settings.read_nfs_utils(Root(str(tmp_path))) is None
     folder.rmdir()
     put(tmp_path / "usr/sbin/mount.nfs", PROGRAM)
-    assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
+    assert settings.read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 6, 2), drop_ins=True)
     put(folder, PROGRAM.replace(b"2.6.2", b"2.8.3"))
-    assert read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
+    assert settings.read_nfs_utils(Root(str(tmp_path))) == NfsUtils((2, 8, 3), drop_ins=True)
 
 
 TUNED = """\
@@ -220,7 +208,7 @@ AZNFS = '# Read ahead size in KB defaults to 16384.\nAZNFS_READ_AHEAD_KB="${AZNF
 
 
 def test_assignments_keep_their_section_their_case_and_their_line() -> None:
-    assert tuple(parse_ini(f"a=b\n{TUNED}word\nx==y=z\n", "/f")) == (
+    assert tuple(settings.parse_ini(f"a=b\n{TUNED}word\nx==y=z\n", "/f")) == (
         Setting("main", None, "include", "throughput-performance", "/f", 3),
         Setting("sysfs", None, "/sys/class/bdi/0:*/read_ahead_kb", "4096", "/f", 7),
         Setting("disk", None, "readahead", ">4096", "/f", 9),
@@ -236,11 +224,9 @@ def test_assignments_keep_their_section_their_case_and_their_line() -> None:
         (f"{NAME}=big\n{NAME}=\n", None),
     ],
 )
-def test_of_aznfs_the_last_number_counts_and_comments_do_not(
-    text: str, found: tuple[str, int] | None
-) -> None:
+def test_of_aznfs_the_last_number_counts_and_no_comment(text: str, found: tuple[str, int] | None) -> None:
     setting = Setting("aznfs", None, NAME, found[0], "/f", found[1]) if found else None
-    assert parse_aznfs(text, "/f", "aznfs") == setting
+    assert settings.parse_aznfs(text, "/f", "aznfs") == setting
 
 
 BDI = "/sys/class/bdi/0:*/read_ahead_kb"
@@ -315,5 +301,5 @@ def test_the_settings_of_programs_that_write_read_aheads_have_their_places(tree:
     files, expected = WRITERS[case]
     for name, text in files.items():
         tree.write(name, text, 0o755 if "sbin" in name else None)
-    found = read_writers(tree.root, ("/mnt",))
+    found = settings.read_writers(tree.root, ("/mnt",))
     assert [f"{one.section} {one.name}={one.value} {one.file}:{one.line}" for one in found] == expected

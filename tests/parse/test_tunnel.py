@@ -68,9 +68,7 @@ def test_each_service_is_a_tunnel_of_its_provider() -> None:
         (";accept = 20049\nconnect = h:2049", []),
     ],
 )
-def test_services_that_can_carry_a_mount_have_their_ports(
-    text: str, expected: list[tuple[int, str, int]]
-) -> None:
+def test_services_that_carry_a_mount_have_ports(text: str, expected: list[tuple[int, str, int]]) -> None:
     assert tunnels(text) == expected
 
 
@@ -252,7 +250,5 @@ V6 = """\
         (f"{SOCKETS}  11: 0100007F:zzzz 00000000:0000 0A 0\n", {22, 20049}),
     ],
 )
-def test_only_sockets_that_listen_count_and_no_list_is_not_an_empty_list(
-    text: str, ports: set[int] | None
-) -> None:
+def test_only_listening_sockets_count_and_no_list_is_not_empty(text: str, ports: set[int] | None) -> None:
     assert parse_listening(text) == ports

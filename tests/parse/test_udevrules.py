@@ -122,9 +122,7 @@ def test_one_line_over_the_limit_costs_the_file(length: int, rules: int) -> None
         (16384, f"\\\n# more\nBAD \\\n{WRITE}\n", [6], "Line is too long, ignored."),
     ],
 )
-def test_joined_lines_over_the_limit_cost_the_rule(
-    length: int, end: str, lasts: list[int], message: str
-) -> None:
+def test_joined_lines_over_a_limit_cost_a_rule(length: int, end: str, lasts: list[int], message: str) -> None:
     text = f"{WRITE.ljust(9000)}\\\n{f', {WRITE}'.ljust(length - 9000)}{end}{WRITE}"
     parsed = parse_udev_rules(text)
     assert ([rule.last for rule in parsed.rules], parsed.defects[0].message) == (lasts, message)

@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting, UnitState
-from nfstuned.parse.etc.units import (
-    drop_in_folders,
-    mount_request,
-    parse_unit,
-    parse_units,
-    preset_enables,
-    unit_name,
-    unit_path,
-)
+from nfstuned.parse.etc import units
 from nfstuned.parse.fields import clean_path
 from tests.parse.rows import shown
 
@@ -50,8 +42,8 @@ NAMES = ["/", "/mnt/a", "//mnt//a/", "/mnt/a-b/.x", "/.x", "/mnt/with space", "/
 def requests(
     text: str, name: str = "mnt-a.mount", **specifiers: str
 ) -> tuple[Request | Misnamed | ParseError, ...]:
-    settings = [s for s in parse_unit(text, FILE) if isinstance(s, UnitSetting)]
-    return mount_request(name, settings, specifiers)
+    settings = [s for s in units.parse_unit(text, FILE) if isinstance(s, UnitSetting)]
+    return units.mount_request(name, settings, specifiers)
 
 
 def asked(options: str, line: int) -> tuple[Request]:
@@ -59,7 +51,7 @@ def asked(options: str, line: int) -> tuple[Request]:
 
 
 def test_each_assignment_has_its_section_and_its_line() -> None:
-    settings = parse_unit("\ufeff" + REAL, FILE)
+    settings = units.parse_unit("\ufeff" + REAL, FILE)
     assert settings[0] == UnitSetting("Mount", "What", "nas:/a", FILE, 3)
     assert [s.line for s in settings] == [3, 4, 5, 6]
 
@@ -92,7 +84,7 @@ def test_the_form_of_the_source_stands_for_a_type(kind: str) -> None:
 
 
 def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_number() -> None:
-    settings = parse_unit("[Mount]\nOptions=rw,\\\n# why\n ; why\n  ro\\\\\nType=nfs\r\nA=b\\", FILE)
+    settings = units.parse_unit("[Mount]\nOptions=rw,\\\n# why\n ; why\n  ro\\\\\nType=nfs\r\nA=b\\", FILE)
     assert settings == (
         UnitSetting("Mount", "Options", "rw,   ro\\\\", FILE, 2),
         UnitSetting("Mount", "Type", "nfs", FILE, 6),
@@ -129,7 +121,7 @@ def test_a_unit_under_a_wrong_name_is_refused() -> None:
     ],
 )
 def test_a_line_that_systemd_passes_over_is_located_and_the_others_survive(line: str, message: str) -> None:
-    assert shown(parse_unit(f"[A]\nb=1\n{line}\n[A]\nb=1\n", FILE)) == [
+    assert shown(units.parse_unit(f"[A]\nb=1\n{line}\n[A]\nb=1\n", FILE)) == [
         UnitSetting("A", "b", "1", FILE, 2),
         f"{FILE}:3: {message}",
         UnitSetting("A", "b", "1", FILE, 5),
@@ -137,13 +129,13 @@ def test_a_line_that_systemd_passes_over_is_located_and_the_others_survive(line:
 
 
 def test_assignments_outside_of_a_section_do_not_count() -> None:
-    (error,) = parse_unit("a=1\n", FILE)
+    (error,) = units.parse_unit("a=1\n", FILE)
     assert "outside of a section" in str(error)
 
 
 def test_a_path_has_the_name_that_systemd_gives_it() -> None:
     first = "-.mount", "mnt-a.mount", "mnt-a.mount", "mnt-a\\x2db-.x.mount", "\\x2ex.mount"
-    assert tuple(unit_name(path) for path in NAMES[:5]) == first
+    assert tuple(units.unit_name(path) for path in NAMES[:5]) == first
 
 
 def test_names_are_those_of_systemd_escape() -> None:
@@ -152,19 +144,19 @@ def test_names_are_those_of_systemd_escape() -> None:
         pytest.skip("no systemd-escape here")
     for path in NAMES:
         run = subprocess.run([tool, "-p", "--suffix=mount", path], capture_output=True, text=True, check=True)
-        assert unit_name(path) == run.stdout.strip()
+        assert units.unit_name(path) == run.stdout.strip()
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_a_name_stands_for_the_path_that_it_was_made_of(text: str) -> None:
-    name = unit_name("/" + text)
-    assert unit_path(name) == clean_path(text)
+    name = units.unit_name("/" + text)
+    assert units.unit_path(name) == clean_path(text)
 
 
 def test_drop_ins_come_from_the_unit_its_prefixes_and_its_type() -> None:
     folders = "mnt-a-b.mount.d", "mnt-a-.mount.d", "mnt-.mount.d", "mount.d"
-    assert drop_in_folders("mnt-a-b.mount") == folders
-    assert drop_in_folders("-.mount") == ("-.mount.d", "-.mount.d", "mount.d")
+    assert units.drop_in_folders("mnt-a-b.mount") == folders
+    assert units.drop_in_folders("-.mount") == ("-.mount.d", "-.mount.d", "mount.d")
 
 
 TEXT = """\
@@ -187,7 +179,7 @@ ForceUnmount=yes
 
 
 def test_each_unit_has_its_block() -> None:
-    states = parse_units(TEXT)
+    states = units.parse_units(TEXT)
     assert states == {
         "srv-vol1.mount": UnitState(
             loaded=True, fragment="/run/systemd/generator/srv-vol1.mount", stale=True
@@ -198,15 +190,15 @@ def test_each_unit_has_its_block() -> None:
     }
     assert states["srv-vol1.mount"].objection == ""
     assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].objection
-    assert (parse_units(""), parse_units("Id=x.mount\n")) == ({}, {"x.mount": UnitState()})
+    assert (units.parse_units(""), units.parse_units("Id=x.mount\n")) == ({}, {"x.mount": UnitState()})
 
 
 def test_a_condition_counts_once_it_was_judged() -> None:
     text = "Id=a.mount\nLoadState=loaded\nConditionResult=no\nConditionTimestampMonotonic={}\n"
-    assert parse_units(text.format(0))["a.mount"].condition
-    assert not parse_units(text.format(4711))["a.mount"].condition
-    assert not parse_units(text.format(0))["a.mount"].job
-    assert parse_units(text.format(0) + "Job=12 /org/freedesktop/systemd1/job/12\n")["a.mount"].job
+    assert units.parse_units(text.format(0))["a.mount"].condition
+    assert not units.parse_units(text.format(4711))["a.mount"].condition
+    assert not units.parse_units(text.format(0))["a.mount"].job
+    assert units.parse_units(text.format(0) + "Job=12 /org/freedesktop/systemd1/job/12\n")["a.mount"].job
 
 
 UNIT = "nfstuned.service"
@@ -226,4 +218,4 @@ UNIT = "nfstuned.service"
     ],
 )
 def test_the_first_line_that_fits_decides_and_no_line_enables(texts: tuple[str, ...], enabled: bool) -> None:  # noqa: FBT001
-    assert preset_enables(texts, UNIT) is enabled
+    assert units.preset_enables(texts, UNIT) is enabled
