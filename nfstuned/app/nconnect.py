@@ -1,4 +1,7 @@
-"""Three ways to another number of connections: /etc/fstab, nfstuned's own drop-in, and mounting again."""
+"""Three ways to another number of connections: /etc/fstab, nfstuned's own drop-in, and mounting again.
+
+`nconnect_steps` names the way that changes something, for `nfstuned status`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,14 @@ from nfstuned.app.change import Ended, Host, Plan, Way, refusal_after
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect import remount
 from nfstuned.core.nconnect.fstab import fstab_users, owner, plan_fstab, with_counts
-from nfstuned.core.nconnect.obstacles import cannot_mount_again, host_names, open_places, servers_of
+from nfstuned.core.nconnect.obstacles import (
+    cannot_mount_again,
+    host_names,
+    open_places,
+    reason_to_skip,
+    remount_obstacle,
+    servers_of,
+)
 from nfstuned.core.nconnect.persist import (
     FOREIGN,
     DropIn,
@@ -20,7 +30,7 @@ from nfstuned.core.nconnect.persist import (
     sections,
     with_sections,
 )
-from nfstuned.core.nconnect.server import M, Users
+from nfstuned.core.nconnect.server import M, Users, with_answers
 from nfstuned.host.files.replace import (
     LOCK,
     LinkError,
@@ -34,12 +44,23 @@ from nfstuned.host.files.replace import (
 from nfstuned.host.network.outside import Questions
 from nfstuned.host.network.reach import Place
 from nfstuned.host.observe import observe_host
-from nfstuned.host.remount import REMOUNT_LOCK, uninterrupted
+from nfstuned.host.remount import REMOUNT_LOCK, mount_nodes, uninterrupted
+from nfstuned.host.root import Root
 from nfstuned.host.tools import new_errors
-from nfstuned.model.change import Change, ChangeKind, Hands, Left, RemountPlan, Sight, settled
+from nfstuned.model.change import (
+    Change,
+    ChangeKind,
+    Hands,
+    Left,
+    NconnectStep,
+    RemountPlan,
+    Sight,
+    settled,
+)
 from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Result, Snapshot
+from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
 from nfstuned.parse.etc.settings import PERSISTED, read_nfs_utils
 from nfstuned.parse.tree import FSTAB
@@ -313,3 +334,48 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         changes = (*ended, *(change for change in plan.changes if change.result is not Result.PLANNED))
         done = any(change.result is Result.DONE for change in changes)
         return Ended(changes, (*finish_lines(changes), *((_READ_AHEAD,) if done else ())))
+
+
+def nconnect_steps(root: Root, snapshot: Snapshot, policy: Policy) -> tuple[NconnectStep, ...]:
+    """Return the next step for each group of mounts that should have another number of connections.
+
+    Nobody is asked: the addresses of live mounts are known. So the command may still find an obstacle.
+    """
+    known = with_answers(
+        Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy)), Network()
+    )
+    volumes = frozenset(superblock.device for superblock in snapshot.superblocks)
+    files = {
+        **dict.fromkeys(_points_of_sections(root, snapshot, policy), ChangeKind.PERSIST),
+        **dict.fromkeys(_points_of_fstab(root, snapshot, policy), ChangeKind.FSTAB),
+    }
+    steps = []
+    for case in remount.cases(known, Sight(mount_nodes(root), volumes=volumes)):
+        points = tuple(target.point for target in case.group)
+        file = next((files[point] for point in points if point in files), None)
+        plan = remount.plan_remount(case)
+        obstacle = reason_to_skip(case) or remount_obstacle(case)
+        if file is None and isinstance(plan, Left):
+            obstacle = plan.reason
+        steps.append(NconnectStep(points, file, obstacle))
+    return tuple(steps)
+
+
+def _points_of_fstab(root: Root, snapshot: Snapshot, policy: Policy) -> set[str]:
+    """Return the mount points of the entries that `apply --fstab` changes."""
+    text = root.read_or_empty(FSTAB)
+    plan = plan_fstab(fstab_users(text, snapshot, policy), Network())
+    planned = {change.place for change in plan.changes if change.result is Result.PLANNED}
+    return set() if owner(text) else planned
+
+
+def _points_of_sections(root: Root, snapshot: Snapshot, policy: Policy) -> set[str]:
+    """Return the mount points of the servers to which `apply --persist` gives a section."""
+    text = root.read_or_empty(PERSISTED[1:])
+    has = sections(text) if text else {}
+    if has is None:
+        return set()
+    users = section_uses(snapshot, policy)
+    plan = plan_persist(users, Network(), read_nfs_utils(root), DropIn(has))
+    planned = {change.target for change in plan.changes if change.result is Result.PLANNED and change.new}
+    return {use.target.point for use in users.members if use.section in planned and use.decider is None}

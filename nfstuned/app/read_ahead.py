@@ -47,6 +47,8 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
         nothing = as_asked if snapshot.superblocks else "No NFS mounts."
+        if unread := sum(1 for superblock in snapshot.superblocks if superblock.read_ahead_kb is None):
+            nothing = f"Nothing was done: the read-ahead of {count(unread, 'superblock')} could not be read."
         if snapshot.faults:
             nothing = "Nothing was done: files that read-aheads depend on could not be read."
         return Plan(_changes(outcomes), outcomes, nothing, todo=bool(outcomes))

@@ -7,15 +7,19 @@ import sys
 import click
 
 from nfstuned.cli.terminal import format_option, note, unreadable_lines, usable_policy
-from nfstuned.core.mounts.status import StatusRow, StatusRules, hidden, status, status_rules
+from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_stalls
 from nfstuned.host.root import Root
+from nfstuned.model.change import NconnectStep
+from nfstuned.model.mounts import Snapshot
+from nfstuned.model.policy import Policy
 from nfstuned.parse.udev_rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,
     STATUS_HEADER,
     hints,
+    nconnect_mark,
     rule_lines,
     stalled_cell,
     status_cells,
@@ -26,7 +30,7 @@ from nfstuned.view.words import to_json
 SHOWN, INVALID = 0, 2
 
 
-def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[StatusRules, ...]) -> None:
+def _print(rows: tuple[StatusRow, ...], lines: tuple[str, ...]) -> None:
     if rows:
         from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
@@ -49,8 +53,18 @@ def _print(rows: tuple[StatusRow, ...], unseen: tuple[str, ...], writers: tuple[
         print_table(columns, cells, header)
     else:
         sys.stdout.write("No NFS mounts.\n")
-    for line in (*hints(rows, unseen), *(rule_lines(writers) if rows else ())):
-        sys.stdout.write(line + "\n")
+    sys.stdout.writelines(line + "\n" for line in lines)
+
+
+def _steps(
+    root: Root, snapshot: Snapshot, policy: Policy | None, rows: tuple[StatusRow, ...]
+) -> tuple[NconnectStep, ...]:
+    """Return the steps to the right nconnect; none where all mounts have it, or no target is known."""
+    if policy is None or not {"low", "high", "ignored"} & {nconnect_mark(row) for row in rows}:
+        return ()
+    from nfstuned.app.nconnect import nconnect_steps  # noqa: PLC0415 - where all is right nobody needs it
+
+    return nconnect_steps(root, snapshot, policy)
 
 
 @click.command("status")
@@ -90,5 +104,6 @@ def status_command(root: Root, form: str) -> int:
     if form == "json":
         sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
     else:
-        _print(rows, hidden(snapshot), writers)
+        lines = hints(rows, hidden(snapshot), _steps(root, snapshot, policy, rows))
+        _print(rows, (*lines, *(rule_lines(writers) if rows else ())))
     return SHOWN if policy is not None else INVALID

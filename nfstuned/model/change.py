@@ -254,6 +254,17 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
+class NconnectStep:
+    """The next step to another number of connections for mounts that share them."""
+
+    points: tuple[str, ...]
+    file: ChangeKind | None
+    """FSTAB or PERSIST, the file that has to ask for the number first; None where none has to, or can."""
+    obstacle: str
+    """Why they cannot be mounted again now; "" where they can."""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A mount of the group, and the commands that unmount it and make it again."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from nfstuned.core.mounts.status import StatusRow, StatusRules
+from nfstuned.model.change import ChangeKind, NconnectStep
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, duration, printable, text
 
@@ -32,9 +34,14 @@ STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT",
 DEPENDS = "depends"
 STALLED_HEADER = "STALLED"
 """The header of one more column, which the table has where any mount is stalled."""
-_REMOUNT = "sudo nfstuned apply --remount --all"
-_FIRST_MOUNT_DECIDES = f"which only the first mount of a server sets: {_REMOUNT}"
-_NOT_REQUESTED = f"which nothing asks for: sudo nfstuned apply --persist (or --fstab), then {_REMOUNT}"
+_REMOUNT = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
+_OTHERS_DECIDE = ", as other mounts of the server decide"
+_OFF = {
+    "low": "below the profile's nconnect",
+    "high": "above the profile's nconnect",
+    "ignored": "without the nconnect that was asked for",
+}
+"""The words for each mark of nconnect that is not right."""
 
 
 def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> Document:
@@ -49,7 +56,7 @@ def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
     return tuple(
         f"udev: {rule.file.rpartition('/')[2]} is masked while the service runs ({rule.masked_by})"
         if rule.masked_by
-        else f"udev: {rule.file} writes read-aheads, too: nfstuned check"
+        else f"udev: {rule.file} writes read-aheads of NFS mounts, too"
         for rule in rules
     )
 
@@ -109,33 +116,39 @@ def status_cells(row: StatusRow) -> tuple[str, ...]:
     )
 
 
-def hints(rows: Sequence[StatusRow], unseen: Sequence[str]) -> tuple[str, ...]:
+def hints(
+    rows: Sequence[StatusRow], unseen: Sequence[str], steps: Sequence[NconnectStep] = ()
+) -> tuple[str, ...]:
     """Return a line for each kind of problem, with the number of its mounts and the remedy.
 
-    `unseen` are the file systems without a visible mount.
+    `unseen` are the file systems without a visible mount, `steps` those of nconnect.
     """
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
-    few = [row for row in rows if nconnect_mark(row) == "low"]
-    # A file that was changed after the mount may ask for more (nconnect_coming) than the mount asked for.
-    unasked = sum(
-        1
-        for row in few
-        if max(row.nconnect_requested or 1, row.nconnect_coming or 1) < (row.nconnect_target or 1)
+    remedies = {point: _nconnect_remedy(step) for step in steps for point in step.points}
+    off = Counter(
+        (mark, remedies.get(row.mount_point, _OTHERS_DECIDE))
+        for row in rows
+        if (mark := nconnect_mark(row)) in _OFF
     )
-    asked = len(few) - unasked
-    ignored = sum(1 for row in rows if nconnect_mark(row) == "ignored")
     stalled = sum(1 for row in rows if row.stalled_s)
     lines = (
         (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
-        (unasked, f"{count(unasked, 'mount')} below the profile's nconnect, {_NOT_REQUESTED}"),
-        (asked, f"{count(asked, 'mount')} below the profile's nconnect, {_FIRST_MOUNT_DECIDES}"),
-        (
-            ignored,
-            f"{count(ignored, 'mount')} without the nconnect that was asked for, {_FIRST_MOUNT_DECIDES}",
+        *(
+            (number, f"{count(number, 'mount')} {_OFF[mark]}{remedy}")
+            for (mark, remedy), number in off.items()
         ),
         (len(unseen), f"{count(len(unseen), 'file system')} without a visible mount: {', '.join(unseen)}"),
     )
     return tuple(line for number, line in lines if number)
+
+
+def _nconnect_remedy(step: NconnectStep) -> str:
+    """Return the commands that lead to another number of connections, or why none does."""
+    if step.file is None:
+        return f": {printable(step.obstacle) or _REMOUNT}"
+    option = "--fstab" if step.file is ChangeKind.FSTAB else "--persist"
+    after = f"for the next boot ({printable(step.obstacle)})" if step.obstacle else f"then {_REMOUNT}"
+    return f": sudo nfstuned apply {option}, {after}"

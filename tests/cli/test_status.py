@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
+from nfstuned.app.change import Wish
+from nfstuned.app.nconnect import FstabWay
+from nfstuned.cli.apply import run_change
+from nfstuned.host.root import Root
+from nfstuned.model.system import Network, Reach, Reachable
+from tests.check import hosts
 from tests.cli.conftest import CASE, GOLDEN, REPOSITORY, Golden, Host, MakeHost, Run
+from tests.cli.remounting import existing
 
 
 @pytest.fixture
@@ -55,6 +62,63 @@ def test_a_request_that_the_kernel_ignored_is_shown(here: Host) -> None:
     row = mounts(here.run("status", "--format", "json"))["/mnt/1"]
     assert (row["nconnect_requested"], row["nconnect"], row["connections"]) == (8, 1, 1)
     assert "8/1/- ignored" in here.run("status").out
+
+
+UNMOUNTS = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
+HINTS = {
+    "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
+    "azure-scenario-2": "below the profile's nconnect: /mnt/three: sa2.file.core.windows.net is a public ",
+    "efs-nconnect-live": "above the profile's nconnect: no mount of the server would be made with ",
+    "live-azure-by-hand-soft": f"below the profile's nconnect: {UNMOUNTS}",
+    "live-map-lost-to-fstab": "without the nconnect that was asked for: automount(8) makes /proj/vol2 ",
+    "nconnect-16": f"above the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
+    "nconnect-first-mount-v41": f"without the nconnect that was asked for: {UNMOUNTS}",
+    "nconnect-two-names": "without the nconnect that was asked for, as other mounts of the server decide\n",
+    "tls-tunnel-full": "below the profile's nconnect: /mnt/share goes through a tunnel of a mount helper",
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+def test_a_hint_at_nconnect_names_a_command_that_changes_something(
+    case: str, host: MakeHost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, known = host(case), hosts.load(case)
+    out = here.run("status").out
+    assert f"1 mount {HINTS[case]}" in out
+    remounting = existing(here.tree)
+    if "--remount" in out and "--fstab" not in out:
+        remounting.network = open_at_addresses(here)
+        assert remounting.run(dry_run=True) == 0
+        assert " planned " in capsys.readouterr().out
+    if "--fstab" in out:
+        order = Wish(dry_run=True), lambda host: FstabWay(host, follow=False)
+        assert run_change(Root(str(here.tree)), "text", *order, hosts.World(known.network)) == 0
+        assert " planned " in capsys.readouterr().out
+
+
+def open_at_addresses(here: Host) -> Network:
+    """Return a network in which each mount's server answers at its address."""
+    places = re.findall(r"\baddr=([^,\s]+)", (here.tree / "proc/1/mountinfo").read_text())
+    return Network(reaches=tuple(Reach(place, 2049, Reachable.OPEN) for place in places))
+
+
+def test_a_hint_begins_with_a_drop_in_that_mount_nfs_reads(here: Host) -> None:
+    here.install(b"2.8.3")
+    assert f"4 mounts below the profile's nconnect: sudo nfstuned apply --persist, then {UNMOUNTS}\n" in (
+        here.run("status").out
+    )
+    here.configure("[")
+    assert "nconnect" not in here.run("status").out.partition("CONN")[2]
+
+
+def test_another_writer_is_no_reason_for_a_command(host: MakeHost) -> None:
+    out = host("anf-eda-nocto-v3").run("status").out
+    assert out.endswith("udev: /etc/udev/rules.d/99-nfs.rules writes read-aheads of NFS mounts, too\n")
+
+
+def test_a_read_ahead_that_cannot_be_read_is_not_taken_for_right(host: MakeHost) -> None:
+    run = host("mount-stalled").run("apply")
+    assert run.out == "Nothing was done: the read-ahead of 1 superblock could not be read.\n"
 
 
 @pytest.mark.parametrize("damage", ["gone", "damaged"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.core.mounts.status import StatusRow
-from nfstuned.model.change import Change, ChangeKind, ShellCommand, quote
+from nfstuned.model.change import Change, ChangeKind, NconnectStep, ShellCommand, quote
 from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Result, Snapshot
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
@@ -114,9 +114,15 @@ def test_when_all_is_right_there_is_no_hint() -> None:
 
 def test_each_thing_that_is_off_has_one_hint() -> None:
     low = replace(ROW, read_ahead_kb=128)
-    rows = [low, replace(low, undone=True), replace(ROW, nconnect=1), replace(ROW, nconnect_requested=2)]
-    lines = hints(rows, ["0:51", "0:52"])
-    assert len(lines) == 5
+    few = replace(ROW, nconnect=1)
+    rows = [low, replace(low, undone=True), few, replace(few, mount_point="/mnt/b"), replace(ROW, nconnect=8)]
+    steps = [NconnectStep((ROW.mount_point,), ChangeKind.PERSIST, "a\nb")]
+    lines = hints(rows, ["0:51", "0:52"], steps)
+    assert lines[2:4] == (
+        "1 mount below the profile's nconnect: sudo nfstuned apply --persist, for the next boot (a\\nb)",
+        "1 mount below the profile's nconnect, as other mounts of the server decide",
+    )
+    assert len(lines) == 6
     assert lines[0] == "1 mount off the profile's read-ahead: sudo nfstuned apply"
     assert lines[-1] == "2 file systems without a visible mount: 0:51, 0:52"
 

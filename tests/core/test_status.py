@@ -9,12 +9,11 @@ import pytest
 from nfstuned.core.mounts.status import hidden, status
 from nfstuned.core.policy.plan import forget_undo
 from nfstuned.model.kernel import Mount, MountStats, Transport, parse_options
-from nfstuned.model.mounts import Record, Request, Setting, Snapshot, Superblock
+from nfstuned.model.mounts import Record, Request, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
 from nfstuned.view.status import hints, nconnect_mark
 
 POLICY = Policy(profiles=(Profile("generic", ReadAhead(1024), nconnect=2),))
-SECTION = Setting("server", "server", "nconnect", "4", "/etc/nfsmount.conf.d/50-nfstuned.conf", 8)
 TRANSPORT = Transport("tcp", 800, 1, 0, 5, 5, 0, 5, 0)
 
 
@@ -91,26 +90,6 @@ def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
     assert first.record == replace(undone, undone=False)
     assert (second, third) == superblocks[1:]
     assert status(host(mount("/a")), POLICY)[0].undone is False
-
-
-@pytest.mark.parametrize(
-    ("requests", "settings", "coming"),
-    [
-        ((), (), None),
-        ((Request("server:/a", "/a", "nconnect=2", "/etc/fstab", 3),), (), 2),
-        ((Request("server:/a", "/a", "", "/etc/fstab", 3),), (SECTION,), 4),
-        ((), (SECTION,), 4),
-    ],
-)
-def test_files_that_are_newer_than_a_mount_tell_what_its_next_one_asks_for(
-    requests: tuple[Request, ...], settings: tuple[Setting, ...], coming: int | None
-) -> None:
-    made = Request("server:/a", "/a", "addr=10.0.0.1", "/run/mount/utab", 1)
-    (row,) = status(host(mount("/a"), requests=(made, *requests), settings=settings), POLICY)
-    assert (row.nconnect_requested, row.nconnect_coming) == (None, coming)
-    (hint,) = hints([replace(row, read_ahead_kb=1024)], [])
-    assert ("nothing asks for" in hint) == (coming is None)
-    assert hint.endswith("sudo nfstuned apply --remount --all")
 
 
 @pytest.mark.parametrize(("transports", "mark"), [(2, "low"), (4, "ok")])

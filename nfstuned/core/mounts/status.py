@@ -46,8 +46,6 @@ class StatusRow:
     """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
     nconnect_carrying: int | None = None
     """How many carry requests: more than `nconnect` where some were added while it was mounted."""
-    nconnect_coming: int | None = None
-    """The number that the next mount asks for, by the files; only where `nconnect` is below its target."""
     undone: bool = False
     """The administrator took nfstuned's value back."""
     stalled_s: float | None = None
@@ -123,7 +121,6 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     numbers = nfs_version(mount.fstype, mount.options)
     named = None if numbers is None else version_text(numbers)
     target = wanted_connections(profile, named)
-    coming = last_asked(look.intents.coming(mount), "nconnect") if now < (target or 0) else None
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -142,7 +139,6 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_depends=profile.nconnect_depends,
         nconnect_max=profile.most_connections(named),
         lower=decision.lower,
-        nconnect_coming=asked_options([coming]).number("nconnect") if coming else None,
         undone=superblock.record is not None and superblock.record.undone,
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,
