@@ -520,6 +520,48 @@ def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -
     assert rules(fields) == wrong
 
 
+@pytest.mark.parametrize(
+    ("options", "severities"),
+    [
+        ("rsize=8192,wsize=1048576", {"NFS303": "warning"}),
+        ("wsize=32768,rsize=32768", {"NFS303": "advice"}),
+        ("rsize=65536,wsize=0", {}),
+        ("vers=3,rsize=8192,proto=udp", {"NFS312": "error"}),
+        ("noac", {"NFS306": "advice"}),
+        ("noac,ac", {}),
+        ("actimeo=0", {"NFS306": "advice"}),
+        ("actimeo=0,acregmax=60", {}),
+        ("acregmin=0", {}),
+        ("lookupcache=none", {"NFS306": "advice"}),
+        ("lookupcache=pos", {}),
+        ("sync", {"NFS316": "advice"}),
+        ("sync,async", {}),
+        ("sync,noac", {"NFS306": "advice"}),
+        ("sync,ro", {}),
+        ("timeo=49", {"NFS317": "advice"}),
+        ("timeo=50", {}),
+        ("timeo=14,proto=rdma", {"NFS317": "advice"}),
+        ("timeo=14,soft,vers=3,proto=udp", {"NFS307": "warning", "NFS312": "error"}),
+        ("timeo=14,soft", {"NFS307": "warning", "NFS317": "warning"}),
+        ("timeo=14,soft,hard", {"NFS317": "advice"}),
+    ],
+)
+def test_options_that_slow_any_server_are_named(options: str, severities: dict[str, str]) -> None:
+    findings = run_rules(facts(f"nas:/a /a nfs {options},nofail", kernel=NEW), RULES).findings
+    assert {one.rule: one.severity.value for one in findings} == severities
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ("actimeo=0", "take actimeo out of the options in /etc/fstab:1; keep it"),
+        ("noac,lookupcache=none", "take lookupcache and noac out of the options in /etc/fstab:1; keep it"),
+    ],
+)
+def test_a_cache_that_is_off_names_the_options_to_take_out(options: str, remedy: str) -> None:
+    assert only("NFS306", facts(f"nas:/a /a nfs {options},nofail")).remedy.startswith(remedy)
+
+
 @pytest.mark.parametrize("kernel", [None, parse_release("5.4.0"), NEW])
 def test_every_kernel_but_those_that_may_have_udp_refuses_it(kernel: KernelRelease | None) -> None:
     fault = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel))

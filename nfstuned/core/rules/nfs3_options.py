@@ -44,7 +44,12 @@ _AZURE_VERSION = "vers=4,minorversion=1"
 _NAMES_VERSION = re.compile("|".join((r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?", *ONLY_V3)))
 _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, by the page on mounting (read 2026-06-17)."""
+_LEAST_TRANSFER, _ORACLES_TRANSFER = 1 << 16, 1 << 15
+"""Bytes for every other server, and Oracle's own number for its databases' files (note 359515.1)."""
 _SIZES = ("rsize", "wsize")
+_LEAST_TIMEO, _RETRANS = 50, 2
+"""In tenths of a second; the kernel's own timeo is 600 over TCP, and its retrans 2 (NFS_DEF_TCP_RETRANS)."""
+_RELIED_ON = "keep it where programs of several hosts must see each other's changes at once"
 ATTRIBUTES_PERCENT, ATTRIBUTES_PER_S = 75, 50
 """The share and the rate from which attributes dominate a mount's requests, as for SMB (SMB611)."""
 _SETTLED_S = 60
@@ -148,13 +153,16 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS303", "transfer-size-low", WARNING, source=Manual.MOUNTING)
 def small_transfers(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files with an rsize or wsize below 1 MiB in their lines; 0 is the server's own.
+    """Yield mounts with an rsize or wsize below 64 KiB in their lines, of Azure Files below 1 MiB.
 
-    A live mount that asked for no size, or with an unknown request, has the server's limit, which no line
-    changes: it is reported where another mount of the server has more.
+    0 is the server's own size, and UDP and version 2 have small requests by themselves. A live mount that
+    asked for no size, or with an unknown request, has the server's limit, which no line changes: it is
+    reported where another mount of the server has more.
     """
     for target in facts.nfs:
-        if not target.is_azure_files:
+        azure = target.is_azure_files
+        least = _AZURE_TRANSFER if azure else _LEAST_TRANSFER
+        if not azure and (target.protocol == "udp" or target.version == "2"):
             continue
         asked, mounts = target.wanted.numbers(_SIZES), members(target, facts)
         given = {
@@ -164,9 +172,20 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
         low = {
             name: size
             for name, size in target.options.numbers(_SIZES).items()
-            if 0 < size < _AZURE_TRANSFER and (0 < asked.get(name, 0) < _AZURE_TRANSFER or given[name] > size)
+            if 0 < size < least and (0 < asked.get(name, 0) < least or given[name] > size)
         }
-        if low:
+        if low and not azure:
+            yield Fault(
+                target.subject,
+                f"{_listed(low)}: the same data need up to {_AZURE_TRANSFER // min(low.values())} times as "
+                "many requests as without, where client and server agree on the largest size that both have",
+                observed=_listed(low),
+                expected=f"no {' and no '.join(low)}, or {least} and more",
+                remedy=_without(target, *low),
+                source=Manual.NFS,
+                severity=ADVICE if min(low.values()) >= _ORACLES_TRANSFER else None,
+            )
+        elif low:
             yield Fault(
                 target.subject,
                 f"{_listed(low)}: a request carries less than the {_AZURE_TRANSFER} bytes that Azure Files "
@@ -224,7 +243,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
 
 @rule("NFS306", "attribute-cache-short", ADVICE, source=Manual.MOUNTING)
 def short_cache(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that keep attributes for less time than their profile asks for, where that matters.
+    """Yield mounts that keep attributes for less time than their profile asks for, or nothing at all.
 
     It matters where an option sets the time, or where requests for attributes dominate. The kernel's default
     times are fine for most work.
@@ -244,6 +263,25 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
                 expected=f"actimeo={least} or more",
                 remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it where other clients' "
                 "changes must be seen sooner",
+            )
+        off = {"lookupcache": "lookupcache=none"} if target.options.get("lookupcache") == "none" else {}
+        if least is None and not any(times.values()):
+            off |= (
+                {"noac": "noac"}
+                if _noac(target)
+                else dict.fromkeys(("actimeo", *CACHE_DEFAULTS), "actimeo=0")
+            )
+        if off:
+            shown = ",".join(dict.fromkeys(off.values()))
+            slow = ", and each write waits for the server's disk" if "noac" in off else ""
+            yield Fault(
+                target.subject,
+                f"{shown}: nothing is cached of names or attributes, so that the server is asked whenever a "
+                f"program looks up, opens or checks a file{slow}",
+                observed=shown,
+                expected="the kernel's own caches",
+                remedy=f"{_without(target, *off)}; {_RELIED_ON}",
+                source=Manual.NFS,
             )
 
 
@@ -282,6 +320,14 @@ def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
     return f"{added and f'{added}, and '}{change} the options in {where(target)}"
 
 
+def _without(target: Target, *names: str) -> str:
+    """Return how to take options out of the line that asks for a mount, or of nfsmount.conf."""
+    known = target.wanted if target.wanted.pairs else target.options
+    own = [name for name in names if name in known]
+    change = out_of_conf(target, *names) or f"take {' and '.join(own)} out of the options in {where(target)}"
+    return change + then_remount(target)
+
+
 def _noac(target: Target) -> str:
     return "noac" if last_of(target.options, "ac", "noac") == "noac" else ""
 
@@ -301,6 +347,51 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
                 expected="hard",
                 remedy=f"{change}{then_remount(target)}",
             )
+
+
+@rule("NFS316", "sync-mount", ADVICE, source=Manual.NFS)
+def synchronous(facts: Facts) -> Iterator[Fault]:
+    """Yield writable mounts with `sync`; a live mount with `noac`, which NFS306 reports, shows it too."""
+    for target in facts.nfs:
+        options, own = target.options, target.live.flags if target.live is not None else ""
+        writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")
+        if writes and last_of(options, "sync", "async") == "sync" and not _noac(target):
+            yield Fault(
+                target.subject,
+                "sync: each write of a program waits until the server has the data on its disk, so that many "
+                "small writes take a round trip each; sync of /etc/exports is another option, of the server",
+                observed="sync",
+                expected="no sync",
+                remedy=f"{_without(target, 'sync')}; keep it for a program that relies on it and, unlike "
+                "databases, neither calls fsync(2) nor opens files with O_SYNC",
+            )
+
+
+@rule("NFS317", "timeout-short", WARNING, source=Manual.NFS)
+def short_timeout(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts over TCP or RDMA with a timeo below 5 s: advice where they are hard."""
+    for target in facts.nfs:
+        timeo, retrans = target.options.number("timeo"), target.options.number("retrans")
+        if timeo is None or not 0 < timeo < _LEAST_TIMEO or target.protocol == "udp":
+            continue
+        how = last_of(target.options, "hard", "soft", "softerr")
+        soft = how in {"soft", "softerr"}
+        limit = f"{timeo * (1 + (_RETRANS if retrans is None else retrans)) / 10:g} s"
+        effect = (
+            f"with {how} a request fails that has no answer after {limit}, as while a server fails over or "
+            "has much to do, and writes are lost"
+            if soft
+            else f"a connection that acknowledges nothing for {limit} is given up, and all its requests are "
+            "sent again, although TCP repeats lost packets by itself"
+        )
+        yield Fault(
+            target.subject,
+            f"timeo={timeo} is {timeo / 10:g} s instead of 60 s: {effect}",
+            observed=f"timeo={timeo}",
+            expected="timeo=600, the default of TCP",
+            remedy=_without(target, "timeo"),
+            severity=None if soft else ADVICE,
+        )
 
 
 @rule("NFS312", "over-udp", WARNING, source=Manual.NFS)
