@@ -117,9 +117,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("verdict", SCRIPTS, ids=lambda verdict: verdict.name.lower())
-def test_each_bad_end_of_a_guest_is_recognized(
-    verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_bad_end_is_known(verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script takes the emulator's place; its fourth argument is the disk with the payload."""
     (tmp_path / "payload").mkdir()
     monkeypatch.setattr(guest, "_machine", lambda *_: ["sh", "-c", SCRIPTS[verdict], "qemu"])
@@ -129,9 +127,7 @@ def test_each_bad_end_of_a_guest_is_recognized(
     assert not result.passed
 
 
-def test_a_boot_that_ends_before_its_first_word_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_boot_without_a_first_word_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "payload").mkdir()
     monkeypatch.setattr(guest, "_machine", lambda *_: ["true"])
     lines: list[str] = []
@@ -143,9 +139,7 @@ def test_a_boot_that_ends_before_its_first_word_is_repeated(
 @pytest.mark.lab
 @pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("started_lab")
-def test_a_real_guest_that_panics_has_died(
-    lab_folder: Path, say: Callable[[str], None], tmp_path: Path
-) -> None:
+def test_a_guest_that_panics_has_died(lab_folder: Path, say: Callable[[str], None], tmp_path: Path) -> None:
     (tmp_path / "start").write_text("echo working; sleep 1; echo c >/proc/sysrq-trigger\n")
     limits = Limits(total_s=300, first_s=240, quiet_s=20, retries=1)
     result = guest.boot(image.release("newest"), tmp_path, lab_folder / "panic", say, limits)

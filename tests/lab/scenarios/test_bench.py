@@ -120,7 +120,7 @@ def test_however_it_is_ended_all_is_put_back(mount: Mounts, server: Server, endi
 
 
 @pytest.mark.release
-def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_files_go_later(
+def test_with_the_server_stopped_read_ahead_is_back_at_once_and_files_go_later(
     mount: Mounts, server: Server
 ) -> None:
     mounted = mount("a", "vers=4.1")
@@ -140,9 +140,7 @@ def test_where_the_server_is_stopped_the_read_ahead_is_back_at_once_and_the_file
 
 
 @pytest.mark.release
-def test_an_unmount_under_it_is_reported_and_the_next_start_removes_its_files(
-    mount: Mounts, server: Server
-) -> None:
+def test_an_unmount_is_reported_and_the_next_start_removes_its_files(mount: Mounts, server: Server) -> None:
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 4096)
     with begun(mounted, server, runtime_s=10) as process:
@@ -180,9 +178,7 @@ def nfs_clients() -> int:
 @pytest.mark.parametrize(
     ("ending", "version"), [pytest.param("INT", "4.1", marks=pytest.mark.release), ("KILL", "3")]
 )
-def test_however_it_is_ended_no_temporary_mount_is_left(
-    mount: Mounts, server: Server, ending: str, version: str
-) -> None:
+def test_no_end_leaves_a_temporary_mount(mount: Mounts, server: Server, ending: str, version: str) -> None:
     mounted = mount("a", f"vers={version},nconnect=2")
     assert nfs_clients() == 1
     before = Path("/proc/self/mounts").read_text()
@@ -202,9 +198,7 @@ def test_however_it_is_ended_no_temporary_mount_is_left(
 
 
 @pytest.mark.release
-def test_a_full_disk_and_a_disk_that_fills_up_are_reported_and_nothing_is_left(
-    server: Server, mount: Mounts
-) -> None:
+def test_a_full_disk_and_one_that_fills_are_reported_and_leave_nothing(server: Server, mount: Mounts) -> None:
     with faults.exported(server, 1) as (share,):
         mounted = mount(share, "vers=4.1")
         room = int(run("df", "--output=avail", "--block-size=1M", str(mounted.point)).split()[-1])

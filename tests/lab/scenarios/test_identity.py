@@ -56,9 +56,7 @@ def _begun(client: Clone, operation: str) -> int:
 
 
 @pytest.mark.parametrize("version", ["4.1", pytest.param("4.0", marks=pytest.mark.release)])
-def test_sessions_are_taken_away_before_and_stay_with_the_unit(
-    clones: tuple[Clone, Clone], version: str
-) -> None:
+def test_sessions_are_lost_before_and_stay_with_the_unit(clones: tuple[Clone, Clone], version: str) -> None:
     assert min(work(clones, version)) >= 3
     for client in clones:
         assert client.identifier == "(null)"

@@ -44,9 +44,7 @@ def test_a_mount_gets_128_kib_from_the_kernel_and_carries_data(mount: Mounts, op
     assert Path("/srv/a/file").read_bytes() == b"x" * 100_000
 
 
-def test_shares_are_separate_superblocks_and_the_same_share_again_or_bound_is_the_same_one(
-    mount: Mounts,
-) -> None:
+def test_shares_are_separate_superblocks_and_a_share_again_or_bound_is_the_same_one(mount: Mounts) -> None:
     mounted = mount("a")
     assert mount("b").device != mounted.device
     assert mount("a").device == mounted.device
@@ -204,9 +202,7 @@ def witness() -> Iterator[Witness]:
 
 # /srv/a is two folders down in the server's pseudo file system, and each one on the way is a superblock.
 @pytest.mark.parametrize(("options", "throwaways"), [("vers=3,nolock", 0), ("vers=4.1", 2)])
-def test_nfsfs_knows_a_superblock_when_its_bdi_is_announced(
-    mount: Mounts, options: str, throwaways: int
-) -> None:
+def test_nfsfs_has_a_superblock_as_its_bdi_is_announced(mount: Mounts, options: str, throwaways: int) -> None:
     with witness() as seen:
         Path("/sys/class/net/lo/uevent").write_text("change")
         mounted = mount("a", options)
@@ -279,9 +275,7 @@ def test_below_a_root_that_another_name_mounted_the_source_is_that_name(mount: M
     assert second.options["addr"] == ADDRESS
 
 
-def test_mounts_of_one_client_show_the_same_connections_and_of_one_superblock_the_same_bytes(
-    mount: Mounts,
-) -> None:
+def test_mounts_of_a_client_show_the_same_connections_and_of_a_superblock_equal_bytes(mount: Mounts) -> None:
     first, again = mount("a", "vers=4.1,nconnect=4"), mount("a", "vers=4.1,nconnect=4")
     other = mount("b", "vers=4.1,nconnect=4")
     (first.point / "file").write_bytes(b"x" * 100_000)
@@ -295,9 +289,7 @@ def test_mounts_of_one_client_show_the_same_connections_and_of_one_superblock_th
     assert _written(mount("a", "vers=4.1,nconnect=4")) == 0, "a new superblock begins at zero"
 
 
-def test_two_addresses_of_one_server_are_one_client_with_the_first_ones_name_and_address(
-    mount: Mounts,
-) -> None:
+def test_two_addresses_of_a_server_are_one_client_with_the_first_name_and_address(mount: Mounts) -> None:
     mount("a", "vers=4.2")
     second = mount("b", "vers=4.2", host=GENERIC)
     (shown,) = [m for s in observe_host(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
@@ -346,9 +338,7 @@ def _second(mount: Mounts, version: str, way: str, name: str) -> int:
         pytest.param("4.2", marks=pytest.mark.release),
     ],
 )
-def test_the_address_as_ipv6_and_another_host_name_give_connections_of_ones_own(
-    mount: Mounts, version: str
-) -> None:
+def test_ipv6_and_another_host_name_give_connections_of_their_own(mount: Mounts, version: str) -> None:
     first = mount("a", f"vers={version},nconnect=4" + (",nolock" if version == "3" else ""))
     counts = {
         "both": _second(mount, version, MAPPED, "another"),

@@ -30,7 +30,7 @@ ATTACHING_S = 2.0
 SWITCHES = "voluntary_ctxt_switches"
 
 
-def test_thousands_of_events_add_next_to_nothing(
+def test_thousands_of_events_add_little(
     stopped_daemon: Daemon, mount: Mounts, say: Callable[[object], None]
 ) -> None:
     stopped_daemon.start(OFTEN)

@@ -33,9 +33,7 @@ def _small_queue(stopped_daemon: Daemon) -> Iterator[None]:
     settle()
 
 
-def test_nothing_is_missed_when_more_events_came_than_the_queue_holds(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_nothing_is_missed_when_the_queue_overflows(stopped_daemon: Daemon, mount: Mounts) -> None:
     # Before the service starts: its own mount namespace takes numbers, and this number is used again at once.
     daemon, going = stopped_daemon, mount("b", V3)
     daemon.start()

@@ -75,9 +75,7 @@ def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: M
 
 @pytest.mark.release
 @pytest.mark.usefixtures("running_daemon")
-def test_of_30_mounts_each_keeps_its_value_where_nfs_utils_rule_writes_after_the_service(
-    mount: Mounts, server: Server
-) -> None:
+def test_30_mounts_keep_their_values_where_nfs_utils_rule_writes_later(mount: Mounts, server: Server) -> None:
     """The service masks the distribution's file alone: a copy of it in /etc writes 128 at each mount."""
     wanted = [(f"many{number}", version) for number in range(10) for version in VERSIONS]
     server.export(*dict.fromkeys(share for share, _ in wanted))

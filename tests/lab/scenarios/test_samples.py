@@ -51,9 +51,7 @@ HEADERS = 1000
         *(pytest.param("vers=4.2", number, marks=pytest.mark.release) for number in (1, 4)),
     ],
 )
-def test_a_sample_agrees_with_fio_the_server_and_the_sockets(
-    version: str, nconnect: int, mount: Mounts
-) -> None:
+def test_a_sample_agrees_with_fio_server_and_sockets(version: str, nconnect: int, mount: Mounts) -> None:
     Path("/srv/a/load").write_bytes(os.urandom(SIZE))
     mounted = mount("a", f"{version},nconnect={nconnect}")
     for job in JOBS if nconnect == 1 else FEW:
@@ -132,9 +130,7 @@ def folder() -> Iterator[None]:
 
 @pytest.mark.release
 @pytest.mark.usefixtures("folder")
-def test_the_file_and_the_journal_have_the_same_samples_and_the_bytes_of_fio(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_file_and_journal_have_the_same_samples_and_fios_bytes(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(OFTEN)
     Path("/srv/a/load").write_bytes(os.urandom(SIZE))
     with override("[Service]\nLogsDirectory=nfstuned\n"):
@@ -165,9 +161,7 @@ def test_the_file_and_the_journal_have_the_same_samples_and_the_bytes_of_fio(
 
 @pytest.mark.system
 @pytest.mark.usefixtures("folder")
-def test_without_a_drop_in_the_sandbox_refuses_and_the_journal_reports_it_once(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_without_a_drop_in_the_journal_reports_a_refusal_once(stopped_daemon: Daemon, mount: Mounts) -> None:
     FOLDER.mkdir()
     stopped_daemon.start(OFTEN)
     used = mount("a")

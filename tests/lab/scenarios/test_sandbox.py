@@ -36,9 +36,7 @@ UNIT = Path("/usr/lib/systemd/system/nfstuned.service")
 RULE = Path("/lab/udev/99-nfstuned.rules")
 
 
-def test_it_is_ready_in_time_small_and_without_a_capability_and_stops_quickly(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_it_is_ready_in_time_small_without_capability_and_ends(stopped_daemon: Daemon, mount: Mounts) -> None:
     daemon = stopped_daemon
     started = time.monotonic()
     daemon.start()
@@ -221,9 +219,7 @@ def _own_nfsmount_conf() -> Iterator[None]:
 
 @pytest.mark.release
 @pytest.mark.usefixtures("_own_nfsmount_conf")
-def test_the_unit_allows_the_calls_of_the_service(
-    stopped_daemon: Daemon, mount: Mounts, tmp_path: Path
-) -> None:
+def test_the_unit_allows_the_services_calls(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:
     trace = tmp_path / "calls"
     stopped_daemon.configure(EVERYTHING)
     with override(drop_in(trace, allowed(UNIT) - SEEN)):

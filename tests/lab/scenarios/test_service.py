@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 MAIN = ETC / "nfstuned.toml"
 
 
-def test_a_broken_file_tunes_nothing_at_the_start_and_changes_nothing_at_a_reload(
+def test_a_broken_file_tunes_nothing_at_start_or_changes_at_reload(
     stopped_daemon: Daemon, mount: Mounts
 ) -> None:
     daemon = stopped_daemon
@@ -87,9 +87,7 @@ def awkward() -> Iterator[Path]:
     run("umount", str(point))
 
 
-def test_every_message_has_its_id_its_fields_and_an_explanation(
-    daemon: Daemon, mount: Mounts, awkward: Path
-) -> None:
+def test_every_message_has_id_fields_and_explanation(daemon: Daemon, mount: Mounts, awkward: Path) -> None:
     mounted = mount("a")
     tuned(15360, mounted)
     entry = daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id)
@@ -217,9 +215,7 @@ def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mou
 
 
 @pytest.mark.release
-def test_restore_on_stop_leaves_the_values_when_the_daemon_is_killed(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_restore_on_stop_leaves_values_when_the_daemon_dies(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.configure(RESTORING)
     with override(DEAD):
         stopped_daemon.start()

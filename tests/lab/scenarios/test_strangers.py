@@ -30,9 +30,7 @@ SERVERS = (
 # Alone on two processors it takes 80 s; next to another guest, or on one, four times as long.
 
 
-def test_every_other_device_keeps_its_value_through_the_daemons_whole_life(
-    mount: Mounts, running_daemon: Daemon
-) -> None:
+def test_other_devices_keep_their_values_for_the_daemons_life(mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     with strangers():
         before = all_read_ahead_kb()
@@ -46,9 +44,7 @@ def test_every_other_device_keeps_its_value_through_the_daemons_whole_life(
     assert after == before
 
 
-def test_a_fuse_mount_that_gets_an_nfs_mounts_number_keeps_the_kernels_value(
-    mount: Mounts, running_daemon: Daemon
-) -> None:
+def test_a_fuse_mount_with_an_nfs_mounts_number_has_its_value(mount: Mounts, running_daemon: Daemon) -> None:
     shared = 0
     for _ in range(5):
         # Version 3 makes no pseudo-root, and so no lower number for the next mount.

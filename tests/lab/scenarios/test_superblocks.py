@@ -37,9 +37,7 @@ def crossing(server: Server) -> Iterator[Path]:
 
 @pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
 @pytest.mark.usefixtures("running_daemon")
-def test_a_crossmnt_submount_is_tuned_at_its_first_access(
-    mount: Mounts, crossing: Path, options: str
-) -> None:
+def test_a_crossmnt_submount_is_tuned_at_first_access(mount: Mounts, crossing: Path, options: str) -> None:
     outer = mount("a", options)
     point = outer.point / crossing.name
     assert (point / "file").read_text() == "inner"
@@ -56,9 +54,7 @@ def test_nosharecache_has_a_bdi_of_its_own_and_is_tuned(mount: Mounts) -> None:
 
 
 @pytest.mark.usefixtures("running_daemon")
-def test_the_same_export_again_and_a_bind_mount_are_right_also_when_the_first_mount_is_gone(
-    mount: Mounts,
-) -> None:
+def test_an_export_again_and_a_bind_mount_are_right_also_when_the_first_mount_is_gone(mount: Mounts) -> None:
     first = mount("a")
     tuned(AZURE_KB, first)
     second, bound = mount("a"), mount.bind(first)
@@ -150,9 +146,7 @@ def test_visible_and_hidden_mounts_that_are_there_before_the_daemon_are_right_on
         assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB, AZURE_KB], f"at READY: {values}"
 
 
-def test_a_lazily_unmounted_superblock_keeps_its_value_while_a_file_is_open(
-    mount: Mounts, running_daemon: Daemon
-) -> None:
+def test_lazily_unmounted_superblocks_keep_values_while_open(mount: Mounts, running_daemon: Daemon) -> None:
     mounted = mount("a")
     tuned(AZURE_KB, mounted)
     with (mounted.point / "open").open("w"):
@@ -168,9 +162,7 @@ def test_a_lazily_unmounted_superblock_keeps_its_value_while_a_file_is_open(
     assert running_daemon.failed_cycles == []
 
 
-def test_a_lazily_unmounted_superblock_is_tuned_when_the_daemon_starts_later(
-    mount: Mounts, running_daemon: Daemon
-) -> None:
+def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     mounted = mount("a")
     with (mounted.point / "open").open("w"):
@@ -182,7 +174,7 @@ def test_a_lazily_unmounted_superblock_is_tuned_when_the_daemon_starts_later(
 
 @pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
 @pytest.mark.usefixtures("running_daemon")
-def test_a_device_number_reused_at_once_by_a_mount_with_another_policy_is_right_20_times(
+def test_a_device_number_reused_at_once_with_another_policy_is_right_20_times(
     mount: Mounts, options: str
 ) -> None:
     """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""

@@ -76,9 +76,7 @@ def nfs_conf() -> Iterator[Path]:
 
 
 @pytest.mark.system
-def test_udev_is_as_it_was_after_a_stop_and_while_a_killed_service_waits_for_its_restart(
-    stopped_daemon: Daemon,
-) -> None:
+def test_udev_is_as_it_was_after_a_stop_and_while_a_killed_service_waits(stopped_daemon: Daemon) -> None:
     before = view()
     stopped_daemon.start()
     assert difference(before, view()) == [str(MASK.parent), str(MASK), "udevadm test"]
