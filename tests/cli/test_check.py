@@ -389,9 +389,7 @@ def test_sarif_names_a_relative_root_and_a_proposal_as_the_user_does(
     assert {"uri": f"file://{tmp_path}/a%3Ab%20c"} in uris(run)
 
 
-def test_every_format_for_programs_has_the_host_and_the_time(
-    host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_format_has_host_and_time(host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     rules.are(ADVICE)
     name, began = socket.gethostname(), "2026-11-25T12:00:00Z"
     monkeypatch.setattr(LiveOutside, "now", lambda _: hosts.MOMENT.timestamp())

@@ -178,9 +178,7 @@ CACHED, SMALL = "actimeo=30", "rsize=262144,wsize=1048576,actimeo=30"
         (CACHED, "rsize=524288,wsize=1048576,actimeo=30", ["NFS303 /a"]),
     ],
 )
-def test_small_transfers_are_reported_where_a_line_asks_for_them_or_the_server_gives_more(
-    asked: str | None, beside: str, wrong: list[str]
-) -> None:
+def test_avoidable_small_transfers_are_reported(asked: str | None, beside: str, wrong: list[str]) -> None:
     assert found(mounted(SMALL, asked, beside)) == wrong
 
 
@@ -203,9 +201,7 @@ def counted(attributes: int, others: int, age_s: int | None) -> MountStats:
         (counted(30000, 0, None), []),
     ],
 )
-def test_the_kernels_own_times_are_reported_where_requests_for_attributes_dominate(
-    stats: MountStats | None, wrong: list[str]
-) -> None:
+def test_default_times_matter_where_attributes_dominate(stats: MountStats | None, wrong: list[str]) -> None:
     assert found(mounted("rsize=1048576", "rw", stats=stats)) == wrong
     assert found(mounted("actimeo=30", "actimeo=30", stats=stats)) == []
     assert found(mounted("acregmin=1", "acregmin=1", stats=stats)) == ["NFS306 /a"]
@@ -373,9 +369,7 @@ def test_an_option_that_overrides_nfsmount_conf_is_written_into_the_mounts_own_l
         ("nolock", "", False),
     ],
 )
-def test_an_option_of_smb_is_refused_from_the_kernel_on_that_dropped_it(
-    option: str, release: str, *, wrong: bool
-) -> None:
+def test_an_smb_option_is_refused_once_a_kernel_dropped_it(option: str, release: str, *, wrong: bool) -> None:
     kernel = parse_release(release) if release else None
     for fstype in ("cifs", "smb3"):
         line = f"//nas/a /a {fstype} vers=3.0,cred=/c,{option},_netdev,nofail"
@@ -474,9 +468,7 @@ def test_the_versions_of_which_one_may_stay_are_named() -> None:
         ("nfs nofail,vers=3", "4.2", False),
     ],
 )
-def test_an_open_version_of_netapp_is_named_where_mount_nfs_begins_with_4_2(
-    entry: str, default: str | None, *, finds: bool
-) -> None:
+def test_an_open_version_is_named_where_4_2_is_first(entry: str, default: str | None, *, finds: bool) -> None:
     lines = facts(f"nas:/a /a {entry}").snapshot.requests
     settings = (conf("Defaultvers", default),) if default else ()
     seen = requested(*lines, settings=settings, policy=NETAPP)
@@ -681,11 +673,7 @@ def test_a_parameter_is_corrected_in_the_deciding_place(cmdline: str, file: str,
         (1_000_000, "ihash_entries=16777216", False),
     ],
 )
-def test_the_inode_table_matters_to_a_kernel_that_holds_a_million_inodes(
-    inodes: int | None,
-    cmdline: str,
-    small: bool,  # noqa: FBT001 - a table
-) -> None:
+def test_a_small_inode_table_matters_to_a_kernel(inodes: int | None, cmdline: str, *, small: bool) -> None:
     system = System(nfs_inodes=inodes, cmdline=CommandLine(cmdline), helpers=HELPERS)
     assert found(facts(f"{AZURE} nfs {GOOD}", system=system)) == (["NFS504 ihash_entries"] if small else [])
 
@@ -702,9 +690,7 @@ def test_the_inode_table_matters_to_a_kernel_that_holds_a_million_inodes(
         (Unread.PLACE, "/data", "", "", "the map 'x' for /data lies below a mount point{3}: {0}"),
     ],
 )
-def test_a_map_that_was_not_read_is_named_with_the_reason(
-    why: Unread, point: str, kind: str, local: str, message: str
-) -> None:
+def test_an_unread_map_has_its_reason(why: Unread, point: str, kind: str, local: str, message: str) -> None:
     item = UnreadMap(why, point, kind, "x", "/etc/auto.master", 3, local)
     finding = only("NFS310", host(Snapshot(maps=(item,), kernel=NEW)))
     assert finding.subject == "/etc/auto.master:3"
