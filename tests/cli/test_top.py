@@ -146,22 +146,6 @@ class TestSaved:
         pasted = here.run("top", "--file", str(before))
         assert (pasted.status, pasted.out, pasted.err) == (0, real.out, "")
 
-    @pytest.mark.parametrize("end", ["\n\n", "\n"])
-    def test_a_cut_mount_has_no_bytes_of_the_next(self, copies: tuple[Host, Path, Path], end: str) -> None:
-        """As `grep -A11 device` leaves two mounts: 1 GB in 100,000 s, and 50 GB."""
-        here, before, _ = copies
-        text = "".join(
-            f"device nas:{point} mounted on {point} with fstype nfs4 statvers=1.1\n"
-            f"\topts:\trw,vers=4.1,proto=tcp\n\tage:\t100000\n\timpl_id:\tname='',domain='',date='0,0'\n"
-            f"\tbytes:\t{read} 0 0 0 {read} 0 0 0 {end}"
-            for point, read in (("/home", 10**9), ("/data", 50 * 10**9))
-        )
-        before.write_text(text)
-        run = here.run("top", "--sort", "name", "--file", str(before))
-        assert (run.status, run.err) == (0, "")
-        shown = {line.split()[0]: line.split()[1:3] for line in run.out.splitlines()[3:]}
-        assert shown == {"/data": ["500", "kB/s"], "/home": ["10.0", "kB/s"]}
-
     def test_what_is_damaged_is_named_and_makes_the_status_1(self, copies: tuple[Host, Path, Path]) -> None:
         here, before, _ = copies
         text = before.read_text()

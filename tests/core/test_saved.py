@@ -187,13 +187,18 @@ def test_a_line_that_is_missing_or_damaged_is_unknown_and_costs_no_other(
     assert {name: value for name, value in complete.items() if name in shown} == shown
 
 
-def test_a_mount_with_few_lines_has_none_of_the_next_mounts_counters() -> None:
-    """A server's name ends at its last possible end, unless the next mount begins before that."""
+@pytest.mark.parametrize(
+    ("lost", "end"), [((), ""), (tuple(OPS), "\n"), (("per-op", *OPS), "\n"), (("per-op", *OPS), "")]
+)
+def test_a_mount_with_few_lines_has_none_of_the_next_mounts_counters(lost: tuple[str, ...], end: str) -> None:
+    """As grep leaves them: a server's name ends at its last possible end, but before the next mount."""
     names = "\timpl_id:\tname='',domain='',date='0,0'\n\tbytes"
     text = "".join(
-        written(placed(point, replace(USED, source=point, bytes=moved(read)))).replace("\tbytes", names)
+        without(written(placed(point, replace(USED, source=point, bytes=moved(read)))), *lost).rstrip("\n")
+        + "\n"
+        + end
         for point, read in (("/home", MIB), ("/data", 50 * MIB))
-    )
+    ).replace("\tbytes", names)
     (copy,), problems = parse_saved("copy", text.encode())
     read = [entry.figures["read"] for entry in frame_since_mounted(copy).entries]
     assert (read, problems) == ([MIB / 100, MIB / 2], [])
@@ -214,7 +219,7 @@ SPLIT = ["copy (copy 1)", "copy (copy 2)"]
         ("date\n" + two(100, 50) + "date\n" + two(160, 110) + "$ ", SPLIT, ""),
         (two(100, 50) * 2, ["copy"], ""),
         (two(100, 50) + two(100, 51), ["copy"], ""),
-        (two(160, 110) + two(100, 50), ["copy"], "has /a more than once, with other counters"),
+        (two(160, 110) + two(100, 50), ["copy"], "has /a, /b more than once, with other counters"),
         (two(100, 50) + two(160, 110).replace("/b", "/c"), ["copy"], "has /a more than once"),
     ],
 )

@@ -19,7 +19,7 @@ from nfstuned.core.samples.top import Frame, TopEntry, figures_of
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza, octal_escapes
 from nfstuned.model.samples import Counted, Look, Sample, fields_of
-from nfstuned.parse.fields import mask_secrets
+from nfstuned.parse.fields import mask_secrets, some
 from nfstuned.parse.proc.mountstats import kernel_text, parse_mountstats, parse_stanzas
 
 Place = tuple[str, str]
@@ -74,11 +74,10 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
     saved = Saved.of(name, stanzas, (item for item in parsed if isinstance(item, MountStats)))
     copies = _split(saved)
     twice = [point for copy in copies for (_, point), found in _by_place(copy).items() if len(found) > 1]
-    problems += [
-        f"{name}: has {octal_escapes(mask_secrets(point))} more than once, with other counters: mounts on "
-        "each other, or several copies; give each copy a file of its own"
-        for point in twice
-    ]
+    if twice:
+        points = some([octal_escapes(mask_secrets(point)) for point in dict.fromkeys(twice)])
+        reasons = "mounts on each other, or several copies; give each copy a file of its own"
+        problems.append(f"{name}: has {points} more than once, with other counters: {reasons}")
     return copies, [str(problem) for problem in problems]
 
 
@@ -196,7 +195,7 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
 
 
 def _comparable(before: Stanza, now: Counted) -> tuple[Counted, Counted, bool]:
-    """Return a superblock at both moments, without lines that only one has, and whether no operation is lost.
+    """Return a superblock at both moments, without lines that only one has, and whether that lost nothing.
 
     An operation without use in the later copy had none before.
     """
@@ -204,10 +203,8 @@ def _comparable(before: Stanza, now: Counted) -> tuple[Counted, Counted, bool]:
     if before.totals is None or stats.totals is None:
         before, stats = before._replace(totals=None), stats._replace(totals=None)
     old, new = _operations(before), _operations(stats)
-    lost = [new[name] for name in new.keys() - old.keys()]
-    complete = (
-        old.keys() <= new.keys() and _has_all(before) and _has_all(stats) and not any(map(_is_used, lost))
-    )
+    lost = any(new[name].partition(b":")[2].strip(b" 0") for name in new.keys() - old.keys())
+    complete = old.keys() <= new.keys() and _has_all(before) and _has_all(stats) and not lost
     if old.keys() != new.keys():
         common = [name for name in new if name in old]
         before = before._replace(operations=b"\n".join([old[name] for name in common]))
@@ -224,10 +221,6 @@ def _operations(stanza: Stanza) -> dict[bytes, bytes]:
 
 def _has_all(stanza: Stanza) -> bool:
     return _DAMAGED not in (stanza.operations or _DAMAGED) and bool(_operations(stanza))
-
-
-def _is_used(operation: bytes) -> bool:
-    return bool(operation.partition(b":")[2].strip(b" 0"))
 
 
 def _entry_without(before: Stanza | None, now: Counted, seconds: int, earlier: str) -> TopEntry:
