@@ -95,6 +95,29 @@ def last_of(options: Options, *names: str) -> str:
     return next((name for name, _ in reversed(options.pairs) if name in names), "")
 
 
+def contradictions(options: Options) -> tuple[tuple[str, str], ...]:
+    """Return the options of one line that a later one undoes, each with the later one."""
+    common = data.read_table(_FILE)["common"]
+    groups = {name: group for group in common["opposites"] for name in group.split()}
+    last: dict[str, tuple[str, str | None]] = {}
+    undone: dict[tuple[str, str], None] = {}
+    names = {name for name, _ in options.pairs}
+    for name, value in reversed(options.pairs):
+        stem = name.removeprefix("no")
+        key = groups.get(name) or (stem if {stem, f"no{stem}"} <= names else name)
+        later = last.setdefault(key, (name, value))
+        several = name in common["repeated"].split() or name.startswith(FREE)
+        if later != (name, value) and not several:
+            undone.setdefault((_written(name, value), _written(*later)))
+    return tuple(reversed(undone))
+
+
+def _written(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={value}"
+
+
+FREE = ("x-", "X-", "smackfs", "verity.")
+"""The starts of options that other programs than the kernel's file system take."""
 WITHOUT_OLD_SMB = (5, 11, 0)
 """From which kernel on SMB has no other names for its options."""
 WITHOUT_NTLM, DROPPED_FLAVOURS = (5, 15, 0), frozenset({"ntlm", "ntlmi"})

@@ -1,4 +1,4 @@
-"""Rules NFS308 to NFS311, NFS313 and NFS315: the lines of files that ask for mounts."""
+"""Rules NFS308 to NFS311, NFS313, NFS315 and NFS318: the lines of files that ask for mounts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ipaddress import IPv6Address
 
 from nfstuned.core.mounts.options import (
     DROPPED_FLAVOURS,
+    FREE,
     NO_VALUE,
     WITHOUT_NTLM,
     WITHOUT_OLD_SMB,
+    contradictions,
     is_dated,
     last_of,
     newer_options,
@@ -45,7 +47,6 @@ _VERSION = re.compile("v[234]|vers|nfsvers")
 _ONE_VERSION_SINCE = (2, 5, 3)
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _ROOT_OVER_NFS = "/dev/nfs"
-_FREE = ("x-", "X-", "smackfs", "verity.")
 
 
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
@@ -245,7 +246,7 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
         known |= table.aznfs
     in_secret = False  # mount(8) splits at a comma within a password: the rest then looks like options
     for name, value in options.pairs:
-        if not name.startswith(_FREE) and name not in known:
+        if not name.startswith(FREE) and name not in known:
             yield MASK if in_secret else name
             in_secret = in_secret or holds_secret(f"{name}={value}")
         else:
@@ -287,6 +288,27 @@ def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool
         takes = "" if unknown else judge(name, value)
         if takes:
             yield _Misused(name, value, takes)
+
+
+@rule("NFS318", "options-contradict", WARNING, source="fs/nfs/fs_context.c, mount(8)")
+def contradicting_options(facts: Facts) -> Iterator[Fault]:
+    """Yield lines with an option that a later one of the same line undoes.
+
+    An entry of the automounter may replace its map's options on purpose.
+    """
+    for _, request in _requests(facts.targets):
+        undone = () if request.maker is Maker.AUTOFS else contradictions(parse_options(request.options))
+        if undone:
+            place = f"{request.file}:{request.line}"
+            pairs = [f"{quoted(later)} undoes {quoted(earlier)}" for earlier, later in undone]
+            yield Fault(
+                place,
+                f"of options that contradict each other the last counts: {', '.join(pairs)}",
+                observed=",".join(option for pair in undone for option in pair),
+                expected="one of each",
+                remedy=f"take {_listed(earlier for earlier, _ in undone)} out of the options in {place}, or "
+                "the later option, where that is wrong",
+            )
 
 
 @rule("NFS311", "source-refused", ERROR, source=Manual.MOUNTING)
