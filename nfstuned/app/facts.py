@@ -20,8 +20,7 @@ from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils, System
 from nfstuned.parse.etc.requests import Intent, parse_fstab
 from nfstuned.parse.etc.settings import read_writers
-from nfstuned.parse.etc.units import unit_name
-from nfstuned.parse.fields import has_placeholder
+from nfstuned.parse.fields import has_placeholder, unit_name
 from nfstuned.parse.proc.cifs import (
     added_smb_operations,
     read_smb_mounts,

@@ -42,12 +42,11 @@ from nfstuned.host.image_root import BareRoot, ImageRoot
 from nfstuned.host.installed import baked_text
 from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
-from nfstuned.model.change import IDENTITY, RULE, FileStep, Work, settled
+from nfstuned.model.change import IDENTITY, RULE, FileStep, Work, digest, encoded, is_file, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT, Network
-from nfstuned.parse.etc.installed import digest, encoded, is_file
 from nfstuned.parse.etc.settings import PERSISTED
 from nfstuned.parse.etc.units import read_unit, unit_file
 

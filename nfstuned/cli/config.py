@@ -78,11 +78,11 @@ def config_check(root: Root, file: str | None) -> int:
 
 def _policy_of_file(file: str) -> Policy | None:
     """Return the policy of a file alone; None where it is invalid, with its problems on stderr."""
-    from nfstuned.host.policy import validated  # noqa: PLC0415 - pydantic is slow to load
+    from nfstuned.host.policy import policy_of_files  # noqa: PLC0415 - pydantic is slow to load
 
     name = "standard input" if file == STDIN else file
     try:
-        return validated([(name, read_proposal(file))])
+        return policy_of_files([(name, read_proposal(file))])
     except OSError as error:
         note(f"{name}: cannot be read: {error.strerror}")
     except ConfigError as error:

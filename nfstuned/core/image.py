@@ -19,13 +19,14 @@ from nfstuned.model.change import (
     Installed,
     Link,
     Placement,
+    digest,
+    encoded,
     quote,
 )
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, Unit
 from nfstuned.model.udev import BAKED, NFS_RULES
-from nfstuned.parse.etc.installed import digest, encoded
 from nfstuned.parse.etc.settings import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
 

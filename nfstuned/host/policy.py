@@ -52,10 +52,10 @@ def load_policy(root: Root) -> Policy:
             texts.append((root.path(name), root.read(name)))
         except OSError as error:  # noqa: PERF203 - a handful
             problems.append(f"{root.path(name)}: cannot be read: {error.strerror}")
-    return validated(texts, problems)
+    return policy_of_files(texts, problems)
 
 
-def validated(texts: Iterable[tuple[str, str]], problems: Sequence[str] = ()) -> Policy:
+def policy_of_files(texts: Iterable[tuple[str, str]], problems: Sequence[str] = ()) -> Policy:
     """Return the policy of files' names and texts; raises ConfigError with `problems` and theirs."""
     from nfstuned.parse.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
 

@@ -76,6 +76,27 @@ class Link:
 
 
 Content = bytes | Link
+LINK = "-> "
+"""How the digest of a link begins."""
+
+
+def digest(content: Content) -> str:
+    """Return a file's fingerprint: the SHA-256 of its bytes; of a link "-> " and its target."""
+    if isinstance(content, Link):
+        return f"{LINK}{content.target}"
+    import hashlib  # noqa: PLC0415 - the daemon does without
+
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_file(fingerprint: str | None) -> bool:
+    """Return whether a digest belongs to a regular file; None is the digest of no file."""
+    return bool(fingerprint) and not str(fingerprint).startswith(LINK)
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of a text that was read; surrogate escapes become the bytes that were not UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 class FileStep(Enum):

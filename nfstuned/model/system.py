@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from ipaddress import ip_address
 from types import MappingProxyType
 
 from nfstuned.errors import ParseError
@@ -279,6 +280,15 @@ class System:
     """Of an image, the newest last."""
     scripts: tuple[str, ...] = ()
     """Of an image: services and scripts that name the attribute read_ahead_kb, and may write it."""
+
+
+def is_address(text: str) -> bool:
+    """Return whether `text` is an IP address; an IPv6 address may have a scope, one of IPv4 has none."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

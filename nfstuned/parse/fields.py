@@ -99,6 +99,13 @@ def clean_path(path: str) -> str:
     return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
+def unit_name(point: str) -> str:
+    """Return the name of the mount unit of a path, as `systemd-escape --path --suffix=mount` prints it."""
+    path = clean_path(point)[1:].encode("utf-8", "surrogateescape")
+    escaped = re.sub(rb"\A\.|[^\w:./]", lambda match: b"\\x%02x" % match[0][0], path)
+    return (escaped.replace(b"/", b"-").decode() or "-") + ".mount"
+
+
 def count(number: int, noun: str) -> str:
     """Return "1 mount", "2 mounts"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -71,7 +71,7 @@ SPECIAL: dict[str, Reader] = {
     "findmnt --verify": lambda text: requests.parse_verify(text, text),
     "certificate": lambda text: certificate.parse_certificates("-----BEGIN CERTIFICATE-----\n" + text, "f"),
     "unit": unit,
-    "unit names": lambda text: (units.unit_name(text), units.unit_path(text)),
+    "unit names": lambda text: (fields.unit_name(text), units.unit_path(text)),
     "nfstuned.toml": partial(toml.parse_toml, "f"),
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
     "mountstats, saved": as_bytes(partial(parse_saved, "f")),

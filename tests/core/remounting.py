@@ -10,7 +10,8 @@ from nfstuned.model.change import Left, Part, RemountPlan, ShellCommand, Sight
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, parse_options
 from nfstuned.model.mounts import UnitState
-from nfstuned.parse.etc.units import unit_name, unit_path
+from nfstuned.parse.etc.units import unit_path
+from nfstuned.parse.fields import unit_name
 from tests.core.nconnect_hosts import Made, facts
 
 ROOT = MountNode(27, 1, "8:1", "/", "ext4", "/dev/vda1", "rw", shared=1)

@@ -13,13 +13,12 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, settled
+from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, digest, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import Distribution
 from nfstuned.model.mounts import Request, Result, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit
 from nfstuned.model.udev import UdevFile
-from nfstuned.parse.etc.installed import digest
 from nfstuned.parse.etc.settings import PERSISTED
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.daemon import persister
-from nfstuned.daemon.persister import REPEAT_S, Persister
+from nfstuned.daemon import loop
+from nfstuned.daemon.loop import REPEAT_S, Persister
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.sinks import REQUEST
@@ -88,7 +88,7 @@ def test_once_more_before_it_was_served_is_the_same(here: Host) -> None:
 
 
 def test_the_known_servers_have_a_bound(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persister, "REMEMBERED", 2)
+    monkeypatch.setattr(loop, "REMEMBERED", 2)
     assert here.asks(mounted("a:/x", "b:/x"))
     assert here.asks(mounted("c:/x"))
     assert not here.asks(mounted("c:/x"))

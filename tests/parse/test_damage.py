@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
+from nfstuned.host.network.names import name_server_lines, parse_hosts, parse_sources
 from nfstuned.model.mounts import MapEntry, UnitSetting
 from nfstuned.parse.etc.autofs import mount_requests, parse_map, parse_master, parse_master_name
 from nfstuned.parse.etc.automaps import STATUSES, parse_automount
@@ -24,7 +25,6 @@ from nfstuned.parse.etc.parameters import (
     parse_sysctl,
 )
 from nfstuned.parse.etc.requests import parse_fstab, parse_utab, parse_verify
-from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_sources
 from nfstuned.parse.etc.settings import parse_aznfs, parse_ini, parse_nfsmount
 from nfstuned.parse.etc.tunnel import (
     parse_mountmap,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting, UnitState
 from nfstuned.parse.etc import units
-from nfstuned.parse.fields import clean_path
+from nfstuned.parse.fields import clean_path, unit_name
 from tests.parse.rows import shown
 
 FILE = "/etc/systemd/system/mnt-a.mount"
@@ -135,7 +135,7 @@ def test_assignments_outside_of_a_section_do_not_count() -> None:
 
 def test_a_path_has_the_name_that_systemd_gives_it() -> None:
     first = "-.mount", "mnt-a.mount", "mnt-a.mount", "mnt-a\\x2db-.x.mount", "\\x2ex.mount"
-    assert tuple(units.unit_name(path) for path in NAMES[:5]) == first
+    assert tuple(unit_name(path) for path in NAMES[:5]) == first
 
 
 def test_names_are_those_of_systemd_escape() -> None:
@@ -144,12 +144,12 @@ def test_names_are_those_of_systemd_escape() -> None:
         pytest.skip("no systemd-escape here")
     for path in NAMES:
         run = subprocess.run([tool, "-p", "--suffix=mount", path], capture_output=True, text=True, check=True)
-        assert units.unit_name(path) == run.stdout.strip()
+        assert unit_name(path) == run.stdout.strip()
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_a_name_stands_for_the_path_that_it_was_made_of(text: str) -> None:
-    name = units.unit_name("/" + text)
+    name = unit_name("/" + text)
     assert units.unit_path(name) == clean_path(text)
 
 

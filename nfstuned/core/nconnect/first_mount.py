@@ -20,8 +20,7 @@ from nfstuned.core.nconnect.transport import (
 from nfstuned.model.change import RELOAD_UNITS, quote
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Asked, Maker
-from nfstuned.parse.etc.units import unit_name
-from nfstuned.parse.fields import some
+from nfstuned.parse.fields import some, unit_name
 
 _OWN = ("addr", "clientaddr", "mountaddr")
 """The options that mount.nfs adds by itself."""

@@ -35,8 +35,7 @@ from nfstuned.model.mounts import FSTAB, NFS_TYPES, UTAB, Maker, Request, Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
 from nfstuned.parse.etc.requests import parse_fstab
-from nfstuned.parse.etc.units import unit_name
-from nfstuned.parse.fields import clean_path
+from nfstuned.parse.fields import clean_path, unit_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import Maker
 from nfstuned.model.system import Network, Reachable
-from nfstuned.parse.etc.units import unit_name
-from nfstuned.parse.fields import some
+from nfstuned.parse.fields import some, unit_name
 from nfstuned.parse.proc.mounts import node_at
 
 

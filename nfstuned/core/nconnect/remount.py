@@ -35,8 +35,7 @@ from nfstuned.model.change import (
 )
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
-from nfstuned.parse.etc.units import unit_name
-from nfstuned.parse.fields import some
+from nfstuned.parse.fields import some, unit_name
 
 
 def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:

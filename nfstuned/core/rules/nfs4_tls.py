@@ -31,8 +31,8 @@ from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.kernel import nfs_version, parse_options
 from nfstuned.model.mounts import AZNFS, AZURE_FILES, Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
-from nfstuned.parse.etc.units import drop_in_folders, unit_name
-from nfstuned.parse.fields import has_placeholder
+from nfstuned.parse.etc.units import drop_in_folders
+from nfstuned.parse.fields import has_placeholder, unit_name
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"

@@ -6,7 +6,9 @@ Each is written by descriptors of folders inside the root, never by a path, whic
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,8 +24,10 @@ from nfstuned.host.files.write import (
 )
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.root import UnusableError
-from nfstuned.model.change import Content, FileStep, Installed, Link, Work
-from nfstuned.parse.etc.installed import digest, encoded, is_file, parse_installed, render_installed
+from nfstuned.model.change import LINK, Content, FileStep, Installed, Link, Work, digest, encoded, is_file
+
+SCHEMA = "nfstuned.installed/1"
+_DIGEST = rf"(?s)[0-9a-f]{{64}}|{LINK}.+"
 
 
 class Ledger:
@@ -183,3 +187,45 @@ def take_folders(root: ImageRoot, folders: Iterable[str]) -> None:
     for folder in reversed(tuple(folders)):
         with suppress(OSError), root.place(folder, last=False) as (above, name):
             os.rmdir(name, dir_fd=above)
+
+
+def parse_installed(text: str, file: str) -> Installed:
+    """Return the content of a list; raises ParseError for damage: it names files that are to be removed."""
+    try:
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise ParseError(file, 0, f"its schema is {document['schema']!r}, not {SCHEMA!r}")
+        files, texts = document["files"], document.get("before", {})
+        digests = {_checked_text(path): _checked_digests(values) for path, values in files.items()}
+        folders = tuple(_checked_text(folder) for folder in document["folders"])
+        before = {_checked_text(path): _checked_text(value) for path, value in texts.items()}
+    except RecursionError:
+        raise ParseError(file, 0, "is damaged (nested too deep): remove it, and the files") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ParseError(
+            file, 0, f"is damaged ({type(error).__name__}: {error}): remove it, and the files"
+        ) from None
+    return Installed(digests, folders, before)
+
+
+def render_installed(installed: Installed) -> str:
+    """Return the text of a list; `parse_installed` reads it back."""
+    files = {path: list(digests) for path, digests in sorted(installed.digests.items())}
+    document: dict[str, object] = {"schema": SCHEMA, "files": files, "folders": list(installed.folders)}
+    if installed.before:
+        document["before"] = dict(sorted(installed.before.items()))
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _checked_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {value!r}")
+    encoded(value)  # JSON can have halves of a character, which no file and no name has
+    return value
+
+
+def _checked_digests(values: object) -> tuple[str, ...]:
+    digests = tuple(map(str, values)) if isinstance(values, list) else ()
+    if not digests or not all(re.fullmatch(_DIGEST, each) for each in digests):
+        raise ValueError(f"no digests: {values!r}")
+    return digests

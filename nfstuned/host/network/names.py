@@ -1,7 +1,11 @@
-"""Host names to addresses, with the aliases on the way, which getaddrinfo(3) does not show."""
+"""Host names to addresses by hosts(5), nsswitch.conf(5) and DNS, with the aliases on the way.
+
+getaddrinfo(3) does not show these.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from nfstuned.host.root import Root
-from nfstuned.model.system import Answer
-from nfstuned.parse.etc.resolver import name_server_lines, parse_hosts, parse_name_servers, parse_sources
+from nfstuned.model.system import Answer, is_address
 
 if TYPE_CHECKING:
     from dns.message import QueryMessage
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
 
 THREADS = 128
 """Names that never answer hold their threads until the deadline; the others must not wait for them."""
+SOURCES = ("files", "dns")
+"""The sources that glibc asks where nsswitch.conf names none."""
+_HOSTS_LINE = r"(?m)^[ \t]*hosts:([^#\n]*)"
+# The actions after a source, "[...]", or the name of a source.
+_TOKEN = r"\[[^\]]*\]|[^\s\[\]]+"  # noqa: S105 - no password
+_ACTION = r"(!?)\s*(\w+)\s*=\s*(\w+)"
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -290,3 +299,67 @@ def _chain(message: QueryMessage) -> tuple[str, ...]:
     except dns.exception.DNSException:  # a loop, or an address with "no such name"
         return ()
     return tuple(alias[0].target.to_text(omit_final_dot=True).lower() for alias in aliases)
+
+
+def parse_hosts(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the addresses of each name, in the file's order; the names are in lower case.
+
+    A line that does not begin with an address, or with one that has a scope, is skipped, as glibc does it.
+    """
+    hosts: dict[str, list[str]] = {}
+    for line in text.split("\n"):
+        address, *names = line.partition("#")[0].split() or [""]
+        if not is_address(address) or "%" in address:
+            continue
+        for name in names:
+            known = hosts.setdefault(name.lower(), [])
+            if address not in known:
+                known.append(address)
+    return {name: tuple(addresses) for name, addresses in hosts.items()}
+
+
+def parse_sources(text: str) -> tuple[str, ...]:
+    """Return the sources that are asked for a host name, in order: "files", "dns", and others by their names.
+
+    "resolve" (systemd-resolved) reads /etc/hosts and then asks DNS: "files" and "dns" stand before it. A
+    source may end the search for names that it does not know; the sources after it are left out.
+    """
+    line = re.search(_HOSTS_LINE, text)
+    if line is None:
+        return SOURCES
+    sources: dict[str, None] = {}
+    last = ""
+    for token in re.findall(_TOKEN, line[1]):
+        if token.startswith("["):
+            # mdns4_minimal knows .local names only: its NOTFOUND ends the search for no other name.
+            if last in (*SOURCES, "resolve") and _ends_search(token):
+                break
+            continue
+        last = token
+        sources.update(dict.fromkeys((*SOURCES, token) if token == "resolve" else (token,)))  # noqa: S105 - no password
+    return tuple(sources)
+
+
+def _ends_search(actions: str) -> bool:
+    """Return whether a source with these actions ends the search where it does not know the name."""
+    ends = False
+    for other, status, action in re.findall(_ACTION, actions.upper()):
+        # !STATUS stands for every status but that one. glibc takes the actions in turn, so the last counts.
+        if (status == "NOTFOUND") != bool(other):
+            ends = action == "RETURN"
+    return ends
+
+
+def name_server_lines(text: str) -> str:
+    """Return resolv.conf(5) without the `nameserver` lines that hold no address; glibc skips them, too."""
+    return "".join(
+        line + "\n"
+        for line in text.split("\n")
+        if line.split()[:1] != ["nameserver"] or is_address("".join(line.split()[1:2]))
+    )
+
+
+def parse_name_servers(text: str) -> tuple[str, ...]:
+    """Return the addresses of the `nameserver` lines of resolv.conf(5)."""
+    lines = (line.split() for line in name_server_lines(text).split("\n"))
+    return tuple(words[1] for words in lines if words[:1] == ["nameserver"])

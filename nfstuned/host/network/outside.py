@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from nfstuned.host.root import Root
 from nfstuned.host.tools import kernel_message, observe_states, with_failure_reasons
 from nfstuned.model.mounts import UnitState
-from nfstuned.model.system import Answer, Network, Reach
-from nfstuned.parse.etc.resolver import is_address
+from nfstuned.model.system import Answer, Network, Reach, is_address
 
 
 @dataclass(frozen=True, slots=True)

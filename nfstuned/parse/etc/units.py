@@ -11,14 +11,12 @@ from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting, UnitState
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, mounted_type, parse_fstab
-from nfstuned.parse.fields import clean_path, quoted
+from nfstuned.parse.fields import clean_path, quoted, unit_name
 from nfstuned.parse.tree import FSTAB, FileTree
 
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
 _COMMENTS = ("#", ";")
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:_")
-_DOT = ord(".")
 _SPECIFIER = r"%([A-Za-z0-9%])"
 
 
@@ -89,12 +87,6 @@ def mount_request(
     return (*errors, *_request(name, values))
 
 
-def unit_name(point: str) -> str:
-    """Return the name of the mount unit of a path, as `systemd-escape --path --suffix=mount` prints it."""
-    data = clean_path(point)[1:].encode("utf-8", "surrogateescape")
-    return ("".join(_escape(place, byte) for place, byte in enumerate(data)) or "-") + SUFFIX
-
-
 def unit_path(name: str) -> str:
     """Return the path that a mount unit's name stands for."""
     escaped = name.removesuffix(SUFFIX)
@@ -146,15 +138,6 @@ def _name_specifiers(name: str) -> dict[str, str]:
     last = stem.rpartition("-")[2]
     names = {"n": name, "N": stem, "p": stem, "P": _unescape(stem), "j": last, "J": _unescape(last)}
     return {**names, "f": unit_path(name), "i": "", "I": "", "%": "%"}
-
-
-def _escape(place: int, byte: int) -> str:
-    """Return the text in a unit's name for a byte of its path; a dot is escaped only at the beginning."""
-    if byte == ord("/"):
-        return "-"
-    if byte in _PLAIN or (byte == _DOT and place):
-        return chr(byte)
-    return f"\\x{byte:02x}"
 
 
 def _unescape(text: str) -> str:
