@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.status import hidden, status
-from nfstuned.core.policy.plan import forget_undo
+from nfstuned.core.policy.plan import forget_undo, name_targets
 from nfstuned.model.kernel import Mount, MountStats, Transport, parse_options
-from nfstuned.model.mounts import Record, Request, Snapshot, Superblock
+from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
 from nfstuned.view.status import hints, nconnect_mark
 
@@ -90,6 +90,15 @@ def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
     assert first.record == replace(undone, undone=False)
     assert (second, third) == superblocks[1:]
     assert status(host(mount("/a")), POLICY)[0].undone is False
+
+
+def test_outcomes_get_the_name_of_the_same_superblock_only() -> None:
+    action = Action("read-ahead", "0:43", 7, "0:43", 1024, 128, "undo")
+    outcomes = (
+        Outcome(action, Result.DONE, ""),
+        Outcome(replace(action, bdi=6), Result.SKIPPED, "unmounted since"),
+    )
+    assert [o.action.target for o in name_targets(outcomes, host(mount("/a")))] == ["/a", "0:43"]
 
 
 @pytest.mark.parametrize(("transports", "mark"), [(2, "low"), (4, "ok")])

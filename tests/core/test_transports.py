@@ -41,6 +41,15 @@ def test_slots_of_an_image_are_what_its_files_set_last_and_the_kernels_default_e
         assert len(faults("NFS210", replace(image, system=System(settings=settings)))) == told
 
 
+def test_slots_of_a_running_kernel_are_what_it_says() -> None:
+    live = facts(Made("/a", source="10.9.0.5:/v"))
+    assert not faults("NFS211", live)
+    assert faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",)))  # nothing is loaded yet
+    for value, told in (("64", 1), ("179", 1), ("180", 0), ("odd", 0)):
+        system = System(parameters={"nfs.max_session_slots": value})
+        assert len(faults("NFS211", replace(live, system=system))) == told
+
+
 def test_slots_are_the_host_s_and_the_mounts_that_are_counted_need_not_be_of_one_server() -> None:
     lines = tuple(f"10.9.0.{number}:/v /w{number} vers=4.1" for number in (5, 6, 7))
     for count, told in ((1, "under way"), (2, "; the same holds for 1 more mount"), (3, "for 2 more mounts")):
