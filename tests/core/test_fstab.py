@@ -16,7 +16,7 @@ from nfstuned.model.kernel import (
     Volume,
     parse_options,
 )
-from nfstuned.model.mounts import UTAB, Maker, Request, Result, Setting, Snapshot, Superblock, Tunnel
+from nfstuned.model.mounts import UTAB, Maker, Request, Result, Snapshot, Superblock, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy, Profile
 from nfstuned.model.system import Answer, Network
 from tests.core.fstabs import BUILTIN, NETWORK, POLICY, SNAPSHOT, edited
@@ -69,7 +69,6 @@ MIXED = replace(
 NETAPP = line("10.1.2.4:/a", "rw")
 PLANNED, SKIPPED = Result.PLANNED, Result.SKIPPED
 ANF, FILESTORE = "10.1.2.4:/v", Assignment(Match(server=("10.1.9.9",)), "google-filestore", "policy 1")
-CONF = Setting("server", SA1, "nconnect", "4", "/etc/nfsmount.conf", 2)
 OF_BLOCK = "10.1.9.9:/v"
 NUMBERS: dict[str, tuple[str, list[tuple[int | None, int, Result]]]] = {
     "no number becomes the profile's": (line(), [(None, 4, PLANNED)]),

@@ -22,7 +22,7 @@ from nfstuned.core.samples.sample import (
     sample_to_json,
 )
 from nfstuned.model.kernel import ByteCounters, MountStats, OpCounters, Options, Transport
-from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import operation_row
 from tests.core.counters import (
@@ -58,11 +58,6 @@ def reads_seen(shown: Look) -> dict[str, int]:
 def seen(snapshot: Snapshot, *stats: MountStats) -> Look:
     """A look at a host whose mountstats has these mounts."""
     return make_look(snapshot, cut(*stats), 0.0, 0.0)
-
-
-def looked(*superblocks: Superblock) -> Look:
-    """A look at superblocks of which mountstats has each mount."""
-    return seen(Snapshot(superblocks), *(stanza(1, one.mounts[0].point) for one in superblocks))
 
 
 class TestLook:

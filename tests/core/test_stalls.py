@@ -30,7 +30,6 @@ from nfstuned.view.history import history_lines
 from nfstuned.view.report import mount_charts
 from tests.core.counters import cut, stanza, tunnelled
 
-OPS = b"\tREAD: 10 10 0 1 2 3 4 5 0\n\tSEQUENCE: %d 1 0 1 2 3 4 5 0"
 V3, V40, V41, V42 = (f"{version} tcp 10.0.0.5:2049" for version in ("v3", "v4.0", "v4.1", "v4.2"))
 WRITE = RpcRequest(7, 104, 0x660745A, "WRITE", "v4 10.0.0.5:2049")
 
