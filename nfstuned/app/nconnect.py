@@ -278,7 +278,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         host.dialog.unreadable_lines(snapshot.problems)
         facts = Facts(frozenset({Need.LIVE}), snapshot, host.policy, targets(snapshot, host.policy))
         if point is not None and not remount.group_at(facts, sight, point):
-            host.dialog.note(f"{point}: no NFS mount is there, or the kernel does not tell its server")
+            host.dialog.note(f"{point}: no NFS mount is there, or the kernel does not show its server")
             return None
         cases, refusal = remount.cases(facts, sight, point), ""
         if cases:

@@ -169,6 +169,7 @@ def _run(arguments: list[str], root: Root) -> int:
         return done.exit_code
     except click.ClickException as error:
         error.show()
+        _name_format(error)
         return error.exit_code
     except ParseError as error:
         # Commands skip a bad line; this is a file that everything depends on.
@@ -178,6 +179,15 @@ def _run(arguments: list[str], root: Root) -> int:
     unreadable_lines(root.faults.unreported())
     ended = status if isinstance(status, int) else 0
     return max(ended, BROKEN) if root.faults else ended
+
+
+def _name_format(error: click.ClickException) -> None:
+    """Print how a command takes a format after the message about `--json` and the like."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        name = error.option_name.removeprefix("--")
+        kinds = [param.type for param in error.ctx.command.params if param.name == "form"]
+        if any(isinstance(kind, click.Choice) and name in kind.choices for kind in kinds):
+            note(f"Write --format {name}.")
 
 
 def _prepare_streams() -> None:

@@ -200,7 +200,7 @@ def test_while_another_one_is_at_it_nothing_is_done(here: Remounting, run: Runne
 
 @pytest.mark.parametrize("point", ["/mnt", "/mnt/c", "/"])
 def test_what_is_no_nfs_mount_cannot_be_tried(run: Runner, point: str) -> None:
-    error = f"{point}: no NFS mount is there, or the kernel does not tell its server\n"
+    error = f"{point}: no NFS mount is there, or the kernel does not show its server\n"
     assert run(point, yes=True) == Run(2, "", error)
 
 

@@ -74,6 +74,8 @@ def test_wrong_usage_is_2_and_says_so_on_stderr(args: str, host: MakeHost) -> No
         ("udev masc", "did you mean mask, unmask?"),
         ("xyzzy", "nfstuned --help lists them"),
         ("check --ofline", "'--offline'"),
+        ("status --json", "Write --format json."),
+        ("check --sarif", "Write --format sarif."),
     ],
 )
 def test_an_unknown_word_leads_to_the_nearest_ones(args: str, hint: str, host: MakeHost) -> None:
