@@ -281,8 +281,8 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
       0  nothing as bad as --fail-on
       1  something is
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
-         fstab or a map of the automounter that is not understood as a whole, or a file that could not be
-         read, but for want of rights; all other findings are printed, but with an invalid
+         fstab or a map of the automounter that is not understood as a whole, or a file that could
+         not be read, but for want of rights; all other findings are printed, but with an invalid
          configuration nothing is judged
     """
     return run_check(root, CheckOrder(**options))
