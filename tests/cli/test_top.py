@@ -149,7 +149,7 @@ class TestSaved:
     def test_what_is_damaged_is_named_and_makes_the_status_1(self, copies: tuple[Host, Path, Path]) -> None:
         here, before, _ = copies
         text = before.read_text()
-        before.write_text(text[: text.rindex("LISTXATTRS")].replace("\tage:\t1\n", "\tage:\t-\n", 1))
+        before.write_text(text[: text.rindex("XATTRS")].replace("\tage:\t1\n", "\tage:\t-\n", 1))
         run = here.run("top", "--file", str(before))
         assert run.status == 1
         first, *others = run.err.splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -175,7 +176,8 @@ def without(text: str, *names: str) -> str:
         ((without(NOW, *OPS),), NO_OPS),
         ((NOW.replace("READ: 60", "READ: ?"),), {*SUMS, "read-rtt"}),
         ((NOW[:-4],), SUMS),
-        ((NOW.rstrip("\n"),), set()),
+        ((NOW.rstrip("\n"),), SUMS),
+        ((NOW[: NOW.index("GETATTR")],), SUMS),
     ],
 )
 def test_a_line_that_is_missing_or_damaged_is_unknown_and_costs_no_other(
@@ -263,6 +265,16 @@ def test_a_file_that_is_cut_anywhere_has_no_other_figure(end: int) -> None:
 @given(st.one_of(damaged(REAL), tokens_damaged(REAL)))
 def test_no_damage_makes_a_figure_that_is_no_number(text: str) -> None:
     assert all(0 <= value < math.inf for shown in real_figures(text).values() for value in shown.values())
+
+
+@pytest.mark.parametrize("lines", [12, 14, 21, 60])
+def test_mounts_that_grep_cut_have_no_other_figure(lines: int) -> None:
+    """As `grep -A` leaves them, without the last lines of each."""
+    complete = real_figures(REAL)
+    mounts = [part.splitlines()[:lines] for part in re.findall(r"device .* nfs4? .*\n(?:\t.*\n)+", REAL)]
+    shown = real_figures("\n--\n".join(map("\n".join, mounts)) + "\n")
+    assert shown.keys() >= {"/mnt/1", "/mnt/2"}
+    assert all(figures.items() <= complete[point].items() for point, figures in shown.items())
 
 
 def test_faults_have_the_line_of_the_users_own_file() -> None:

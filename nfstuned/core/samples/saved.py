@@ -26,6 +26,17 @@ Place = tuple[str, str]
 """Source and mount point."""
 _DAMAGED = b"\t?"
 """A line that no parser knows, in place of a damaged one."""
+_CUT = b"\n" + _DAMAGED
+_LAST_OPERATIONS = frozenset({
+    b"COMMIT", b"GETDEVICELIST", b"DESTROY_CLIENTID", b"SEEK", b"DEALLOCATE", b"LAYOUTSTATS", b"CLONE",
+    b"COPY", b"OFFLOAD_CANCEL", b"LOOKUPP", b"LAYOUTERROR", b"COPY_NOTIFY", b"REMOVEXATTR", b"READ_PLUS",
+    b"OFFLOAD_STATUS", b"ZERO_RANGE",
+})  # fmt: skip
+"""The last operations of kernels' tables (fs/nfs/nfs3xdr.c, nfs4xdr.c), which grow with new operations."""
+_LEAST_OPERATIONS = 22
+"""The lines of NFSv3."""
+_CUT_HEADER = "the header of a mount is cut off, and the mount left out"
+_HEADER = re.compile(rb" with fstype (?!nf?$)[^ ]")
 _NFS = re.compile(rb" with fstype nfs4?(?:\s|$)")
 _MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")
 
@@ -58,19 +69,25 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
     text, _, last = data.rpartition(b"\n")
     if last and _is_complete(last, text):
         data += b"\n"
-    elif last and (last.startswith(b"device") or not text.rstrip(b" \t\r").endswith(b"\n")):
+    elif _is_doubtful(last.strip(), text):
         data = text + b"\n" + _DAMAGED + b"\n"
         problems.append(ParseError(name, text.count(b"\n") + 2, "the last line is cut off and left out"))
     parsed, stanzas, numbers = parse_mountstats(data, name), parse_stanzas([data]), None
+    rows = enumerate(data.split(b"\n"), 1)
+    headers = [(number, row) for number, row in rows if row.lstrip().startswith(b"device ")]
+    cut = [
+        ParseError(name, number, _CUT_HEADER) for number, row in headers if not _HEADER.search(row.rstrip())
+    ]
     # A mount with few lines may have taken the next one's header for a part of its server's name.
-    headers = sum(1 for row in data.split(b"\n") if row.lstrip().startswith(b"device ") and _NFS.search(row))
+    hidden = sum(1 for _, row in headers if _NFS.search(row)) > len(stanzas)
     damage = any(isinstance(item, ParseError) for item in parsed)
-    if damage or headers > len(stanzas) or not all(each.whole and each.operations for each in stanzas):
+    if damage or cut or hidden or not all(each.whole and each.operations for each in stanzas):
         data, numbers = kernel_text(data)
         parsed = parse_mountstats(data, name)
         damaged = [item for item in parsed if isinstance(item, ParseError)]
-        stanzas = parse_stanzas([_without_lines(data, {error.line for error in damaged})])
-        problems[:0] = [ParseError(name, numbers[error.line - 1], error.message) for error in damaged]
+        marked = _marked(data, numbers, {error.line for error in damaged})
+        stanzas = tuple(map(_without_mark, parse_stanzas([marked])))
+        problems[:0] = cut + [ParseError(name, numbers[error.line - 1], error.message) for error in damaged]
     saved = Saved.of(name, stanzas, (item for item in parsed if isinstance(item, MountStats)))
     copies = _split(saved)
     twice = [point for copy in copies for (_, point), found in _by_place(copy).items() if len(found) > 1]
@@ -87,14 +104,39 @@ def _is_complete(last: bytes, before: bytes) -> bool:
     return last.rstrip().endswith(b" 0") and len(last.split()) == columns
 
 
-def _without_lines(data: bytes, numbers: set[int]) -> bytes:
-    """Return the text with damaged lines as unknown ones; a header stays, and begins what is damaged."""
+def _is_doubtful(last: bytes, before: bytes) -> bool:
+    """Return whether a line without its line break belongs to a mount: behind an empty line only a header."""
+    if last.startswith(b"device"):
+        return _HEADER.search(last) is None
+    return bool(last) and not before.rstrip(b" \t\r").endswith(b"\n")
+
+
+def _marked(data: bytes, numbers: list[int], damaged: set[int]) -> bytes:
+    """Return the text of `kernel_text` with _DAMAGED for damaged lines, and behind mounts without an end.
+
+    A header stays, and begins what is damaged.
+    """
     lines = data.split(b"\n")
-    for number in numbers:
+    for number in damaged:
         line = lines[number - 1].lstrip()
         if not line.startswith(b"device "):
             lines[number - 1] = b"\txprt:\t?" if line.startswith(b"xprt") else _DAMAGED
+    for index, (number, following) in enumerate(pairwise([*numbers, numbers[-1]])):
+        if number == following and lines[index] == b"" and index:
+            lines[index - 1] += _CUT
+        elif index == len(numbers) - 1 and lines[index]:
+            lines[index] += _CUT
     return b"\n".join(lines)
+
+
+def _without_mark(stanza: Stanza) -> Stanza:
+    """Return the stanza without the mark of a missing end where its operations are complete all the same."""
+    operations = (stanza.operations or b"").removesuffix(_CUT)
+    lines = operations.split(b"\n")
+    last = lines[-1].partition(b":")[0].strip()
+    if len(lines) >= _LEAST_OPERATIONS and last in _LAST_OPERATIONS:
+        return stanza._replace(operations=operations)
+    return stanza
 
 
 def _split(saved: Saved) -> tuple[Saved, ...]:

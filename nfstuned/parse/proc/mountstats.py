@@ -103,17 +103,18 @@ def kernel_text(saved: bytes) -> tuple[bytes, list[int]]:
     """Return a saved copy as the kernel writes it, and the number that each of its lines had before.
 
     People cut, convert and append such files. Carriage returns and blanks at ends of lines go, and an empty
-    line ends each stanza. A server's names go where their line is complete: only in the kernel's own text
-    they may go on behind it.
+    line ends each stanza; a new one has the number of the next line. A server's names go where their line is
+    complete: only in the kernel's own text they may go on behind it.
     """
     lines: list[tuple[bytes, int]] = []
     for number, raw in enumerate(saved.split(b"\n"), 1):
         line = raw.rstrip()
         bare = line.lstrip()
-        if bare.startswith(_DEVICE[1:]) and b" mounted on " in bare and b" with fstype " in bare:
-            if lines and lines[-1][0] in {b"", b"--"}:  # as grep separates groups of lines
+        if bare.startswith(_DEVICE[1:]):
+            ended = bool(lines) and lines[-1][0] == b""
+            if ended or (lines and lines[-1][0] == b"--"):  # as grep separates groups of lines
                 lines.pop()
-            lines += [(b"", number), (bare, number)]
+            lines += [(b"", number - ended), (bare, number)]
         elif bare.startswith(b"impl_id:") and _END_OF_NAMES.match(bare, max(0, bare.rfind(_DATE))):
             lines.append((b"\timpl_id:", number))
         else:
