@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from nfstuned.core.mounts.options import has_kerberos, knows_nconnect, security
 from nfstuned.core.mounts.requests import is_global, last_asked
-from nfstuned.core.mounts.targets import has_stand_in
+from nfstuned.core.mounts.targets import definition, has_stand_in
 from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
 from nfstuned.core.nconnect.server import Line, Member, Server, disagreeing_servers, lines, objection, servers
 from nfstuned.core.nconnect.transport import (
@@ -518,7 +518,7 @@ def _place_of_request(mount: Target) -> str:
 
 def _named_place(mount: Target) -> str:
     """Return the place with the options of a mount that no file asks for, among other mounts' places."""
-    return where(mount) if mount.program else f"the options of {mount.point}"
+    return definition(mount) or f"the options of {mount.point}"
 
 
 def _without(mounts: Iterable[Target], facts: Facts) -> str:

@@ -430,14 +430,15 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
         options, own = target.options, target.live.flags if target.live is not None else ""
         writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")
         if last_of(options, "lock", "nolock") == "nolock" and writes and is_v3(target.fstype, options):
+            change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
             yield Fault(
                 target.subject,
                 "locks of programs stay on this host: another host that writes to the same files does not "
                 "see them, and both may write at once",
                 observed="nolock",
                 expected="lock, where several hosts write",
-                remedy=f"take nolock out of the options in {place_to_change(target)}; keep it where "
-                "this host alone writes, or the server has no lock service",
+                remedy=f"{change}{then_remount(target)}; keep it where this host alone writes, or "
+                "the server has no lock service",
             )
 
 

@@ -119,7 +119,9 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
     for (host, ordinary), (chief, *others) in mounts.items():
         kind = "an address" if as_address(host) is not None else "a name of the privatelink zone"
         alike = (chief, *others)
-        again = mount_all_again(alike, "unmount and mount again")
+        again = ""
+        if any(target.live is not None for target in alike):
+            again = ", " + mount_all_again(alike, "unmount and mount again")
         places = dict.fromkeys(target.origin or definition(target) or "the mount command" for target in alike)
         yield Fault(
             chief.subject,
@@ -127,7 +129,7 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
             f"itself, and stays right when the endpoint is replaced{name_others(others)}",
             observed=host,
             expected=ordinary,
-            remedy=f"use {ordinary} in {', '.join(places)}, {again}"
+            remedy=f"use {ordinary} in {', '.join(places)}{again}"
             + (", with the account's name for ACCOUNT" if ordinary.startswith("ACCOUNT.") else ""),
         )
 

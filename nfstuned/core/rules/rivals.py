@@ -204,7 +204,8 @@ def _tuned(facts: Facts) -> Iterator[Rival]:
             for target, device in devices
             if fnmatchcase(f"{folder}/{device}/read_ahead_kb", setting.name)
         )
-        remedy = f"take {setting.name} out of {setting.file}, then tuned-adm profile again"
+        reload = then_sudo("tuned-adm profile", image=facts.image)
+        remedy = f"take {setting.name} out of {setting.file}{reload}"
         yield Rival(f"{setting.file}:{setting.line}", "TuneD", int(setting.value), reached, remedy, _TUNED)
 
 

@@ -118,13 +118,15 @@ def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
         if support.supported is not False or kernel is None or target.profile.base != AZURE:
             continue
         if asked is not None and asked > 1:
+            words = ("multichannel", "max_channels")
+            named = [name for name in words if name in target.wanted] or words
             yield Fault(
                 target.subject,
                 f"{asked} channels are asked for, and for this distribution Microsoft supports multichannel "
                 f"from kernel {support.least} on: this is {kernel.text}",
                 observed=kernel.text,
                 expected=f"{support.least} or later",
-                remedy=f"update the kernel, or take multichannel and max_channels out of {where(target)}",
+                remedy=f"update the kernel, or take {' and '.join(named)} out of {where(target)}",
             )
 
 
@@ -211,6 +213,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 expected="cache=strict",
                 remedy=f"write cache=strict instead of cache=none in {place_to_change(target)}",
             )
+        kernel = "; if it is not there, dmesg says why the kernel switched it off"
         off = last_of(options, "serverino", "noserverino") == "noserverino"
         if off or (target.live is not None and "serverino" not in options):
             yield Fault(
@@ -219,8 +222,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 "holds it, asks for it once more, and does not recognise hard links",
                 observed="noserverino",
                 expected="serverino",
-                remedy=f"take noserverino out of {place_to_change(target)}; if it is not "
-                "there, dmesg says why the kernel switched it off",
+                remedy=f"take noserverino out of {place_to_change(target)}{kernel if target.live else ''}",
             )
 
 
@@ -279,8 +281,9 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
             "the password or account key stands in the line itself: whoever may read the file has it",
             observed="a secret in the options",
             expected=f"credentials={file}",
-            remedy=f"write username= and password= into a new file {file} with mode 0600, write "
-            f"credentials={file} instead of them in {place}, and change the password or rotate the key",
+            remedy=f"move the user's name and the password from {place} into a new file {file} with mode "
+            f"0600 (mount.cifs(8)), write credentials={file} there instead, and change the password or "
+            "rotate the key",
         )
 
 
