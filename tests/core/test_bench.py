@@ -46,7 +46,6 @@ from nfstuned.model.bench import (
     Pattern,
     Relation,
     Run,
-    Spread,
     Suite,
     Varies,
 )
@@ -169,12 +168,6 @@ def test_a_difference_is_more_than_the_noise(old: list[float], new: list[float],
     assert compared(old, new) is outcome
 
 
-def test_a_run_of_another_job_or_with_a_problem_does_not_count() -> None:
-    measured = [ran(OLD, 1.0), ran(OLD, 2.0, OTHER), replace(ran(OLD, 9.0), problem="from memory")]
-    assert spread([*measured, ran(OLD, 5.0), ran(OLD, 2.0)], "read", "old") == Spread(2.0, 1.0, 5.0, 3)
-    assert spread(measured, "other", "new") is None
-
-
 def test_a_measurement_is_whole_where_each_job_has_a_run_that_counts_under_each_setting() -> None:
     old, new = BenchSetting("a", 128), BenchSetting("b", 15360)
     failed = replace(ran(new, 0), problem="No space left on device")
@@ -202,11 +195,6 @@ def searched(speeds: dict[int, float]) -> tuple[int, int]:
         assert kb not in measured
         measured[kb] = speeds[kb]
     return best_value(measured), len(measured)
-
-
-def test_the_candidates_have_the_policys_and_the_present_value() -> None:
-    assert candidates(15360, 128) == (128, 256, 512, 1024, 2048, 4096, 8192, 15360)
-    assert candidates(None, 384) == (128, 256, 384, 512, 1024, 2048, 4096, 8192, 16384)
 
 
 @pytest.mark.parametrize(
@@ -293,21 +281,6 @@ def times(bench: Bench, factor: float, job: str = "") -> Bench:
 
 def outcomes(comparison: Against) -> dict[tuple[str, str], Relation]:
     return {(each.job, each.after.name): each.outcome for each in comparison.compared}
-
-
-@pytest.mark.parametrize(
-    ("factor", "outcome"),
-    [(0.5, Relation.FASTER), (2.0, Relation.SLOWER), (1.0, Relation.SAME), (0.97, Relation.SAME)],
-)
-def test_each_job_under_each_setting_is_judged_as_settings_are(factor: float, outcome: Relation) -> None:
-    comparison = against(times(COMPARED, factor, "sequential-read"), COMPARED)
-    names = [setting.name for setting in COMPARED.settings]
-    assert outcomes(comparison) == {
-        **{("sequential-read", name): outcome for name in names},
-        **{("random-read-4k", name): Relation.SAME for name in names},
-    }
-    assert comparison.compared[0].ratio == pytest.approx(1 / factor)
-    assert comparison.changed == ()
 
 
 def test_three_runs_are_too_few_for_a_difference() -> None:
@@ -413,19 +386,6 @@ def mount(line: str) -> Mount:
 def changed(old: str, new: str) -> Mount:
     assert old in V41
     return mount(V41.replace(old, new))
-
-
-def test_it_has_the_mounts_options_and_another_way_to_write_the_address() -> None:
-    own = connections.own_mount(mount(V41), 1)
-    assert (own.source, own.fstype, own.synchronous) == (
-        "sa1.file.core.windows.net:/sa1/share",
-        "nfs4",
-        False,
-    )
-    assert own.options == (
-        "vers=4.1,rsize=1048576,wsize=1048576,hard,noresvport,timeo=600,retrans=2,sec=sys,"
-        "clientaddr=10.0.0.5,proto=tcp6,nconnect=1,addr=::ffff:10.0.0.4"
-    )
 
 
 def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:

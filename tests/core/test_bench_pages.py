@@ -226,21 +226,10 @@ def test_the_best_setting_for_all_jobs_is_proposed(bench: Bench, key: str, best:
     assert document[f"proposed_{key}"] == best
 
 
-@pytest.mark.parametrize("four", [{}, {"read-4k": 2, "write-4k": 0.5}], ids=["no difference", "a job loses"])
-def test_nothing_is_proposed_that_no_job_gains_by_or_that_costs_a_job(four: Mapping[str, float]) -> None:
-    assert list(proposal_lines(numbers(four))) == []
-
-
 def test_an_unknown_number_of_the_mount_is_called_unknown() -> None:
     bench = numbers({"read-4k": 2})
     (line,) = proposal_lines(replace(bench, mount=replace(bench.mount, connections=None)))
     assert "nconnect = 4; the mount has an unknown number." in line
-
-
-def test_where_too_few_runs_of_a_job_count_nothing_is_proposed() -> None:
-    bench = numbers({"read-4k": 2})
-    runs = tuple(run for run in bench.runs if run.job != "write-4k" or run.turn < 3)
-    assert list(proposal_lines(replace(bench, runs=runs))) == []
 
 
 def test_a_search_that_ended_after_two_values_is_no_comparison() -> None:

@@ -32,7 +32,6 @@ from nfstuned.core.samples.sample import kinds, ratio
 from nfstuned.model.samples import OpRate, Sample
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, WIDTH, csv_row, history_lines, sparkline
 from nfstuned.view.words import duration, printable
-from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
 
 START = 1_785_000_000.0
@@ -64,76 +63,6 @@ def test_each_end_has_its_zone_where_summer_time_ends_between_them() -> None:
     assert first == "2026-10-24 13:59:00 CEST to 2026-10-25 13:00:00 CET"
 
 
-def test_without_samples_there_is_no_time() -> None:
-    assert History().axis() is None
-
-
-def test_a_column_is_not_narrower_than_a_sample() -> None:
-    axis, (mount,) = history([at(step, float(step)) for step in range(4)])
-    assert axis == Axis(START, START + 240, 4)
-    assert mount.rows[0].means == (0.0, 1.0, 2.0, 3.0)
-
-
-def test_a_column_is_the_mean_of_its_samples() -> None:
-    axis, (mount,) = history([at(step, 10.0 * (step % 2)) for step in range(2 * COLUMNS)])
-    assert axis.columns == COLUMNS
-    assert mount.rows[0].means == (5.0,) * COLUMNS
-
-
-def test_a_sample_over_several_columns_fills_them_and_weighs_by_its_time() -> None:
-    _, (mount,) = history([at(0, 8.0), at(4, 2.0, 240.0), at(5, 4.0)])
-    assert mount.rows[0].means == (8.0, 2.0, 2.0, 2.0, 2.0, 4.0)
-
-
-def test_a_mount_that_was_idle_has_a_gap_and_not_a_zero() -> None:
-    _, (mount,) = history([at(0, 8.0), at(1, 0.0), at(4, 4.0)])
-    assert mount.rows[0].means == (8.0, 0.0, None, None, 4.0)
-    assert (mount.samples, mount.used_s) == (3, 180.0)
-    assert sparkline(mount.rows[0].means, BLOCKS) == "█▁  ▅"
-    assert sparkline(mount.rows[0].means, ASCII) == "#_  ="
-
-
-def test_a_clock_that_is_not_to_the_second_makes_no_ghost_of_the_next_column() -> None:
-    late = [replace(at(step, 1.0), time=START + 60 * (step + 1) + 0.4 * step) for step in (0, 2, 4)]
-    _, (mount,) = history(late)
-    assert mount.rows[0].means == (1.0, None, 1.0, None, 1.0)
-
-
-def test_least_median_and_most_are_of_single_samples() -> None:
-    _, (mount,) = history([at(step, float(value)) for step, value in enumerate((9, 1, 2, 100, 3))])
-    row = mount.rows[0]
-    assert (row.name, row.least, row.median, row.most) == ("read", 1.0, 3.0, 100.0)
-
-
-def test_what_is_never_known_has_no_row() -> None:
-    _, (mount,) = history([at(0, 1.0)])
-    assert [row.name for row in mount.rows] == ["read", "write"]
-    _, (mount,) = history([SAMPLE])
-    assert [row.name for row in mount.rows] == ["read", "write", "over-fetch", "read RTT"]
-
-
-def test_round_trips_are_the_mean_of_read_and_read_plus_as_often_as_they_came() -> None:
-    ops = {"READ": OpRate(1.0, 10.0, 0, 10.0, 0, 0), "READ_PLUS": OpRate(3.0, 2.0, 0, 2.0, 0, 0)}
-    _, (mount,) = history([replace(SAMPLE, ops=MappingProxyType(ops))])
-    assert mount.rows[3].median == 4.0
-
-
-def test_mounts_are_apart_by_place_and_source_and_share_the_time() -> None:
-    other = replace(at(9, 1.0), mount_points=("/a",))
-    axis, mounts = history([at(0, 1.0), other, replace(other, source="other:/a")])
-    assert [(mount.label, mount.source) for mount in mounts] == [
-        ("/a", "other:/a"),
-        ("/a", "server:/a"),
-        ("/mnt/a and 1 more", "server:/a"),
-    ]
-    assert axis == Axis(START, START + 600, 10)
-
-
-def test_a_bind_mount_that_comes_makes_no_other_mount_of_it() -> None:
-    _, (mount,) = history([at(0, 1.0), replace(at(1, 1.0), mount_points=("/mnt/a", "/b", "/c"))])
-    assert (mount.label, mount.samples) == ("/mnt/a and 2 more", 2)
-
-
 def test_the_text_says_what_it_shows() -> None:
     ops = MappingProxyType({"READ": OpRate(8.0, 1.5, 0.1, 1.7, 0.0, 0.0)})
     samples = [replace(at(step, 1e6 * (step + 1)), ops=ops, over_fetch_ratio=1.25) for step in range(8)]
@@ -147,14 +76,6 @@ def test_the_text_says_what_it_shows() -> None:
         "  write       ▁▁▁▁▁▁▁▁                                  0          0          0",
         "  over-fetch  ████████                               1.25       1.25       1.25",
         "  read RTT    ████████                             1.5 ms     1.5 ms     1.5 ms",
-    ]
-
-
-def test_the_text_says_what_the_reads_tell_of_the_read_ahead() -> None:
-    found = lines([reading(3.0, 512, 1024), reading(3.0, 512, 1024)])
-    assert found[-2:] == [
-        "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times as",
-        "    much as programs read, unless they map files, which is not counted",
     ]
 
 
@@ -271,16 +192,6 @@ def test_too_many_points_become_fewer_and_keep_the_sum() -> None:
     assert mount.read_bytes == pytest.approx(60 * sum(step % 7 for step in range(3000)))
 
 
-def test_the_means_of_a_point_are_those_of_the_text() -> None:
-    samples = [at(step, float(step * step % 11)) for step in range(30) if step % 5]
-    history = History()
-    for sample in samples:
-        history.add(sample)
-    axis, (mount,) = series(samples)
-    (told,) = history.mounts(axis)
-    assert told.rows[0].means == mount.lines["read"]
-
-
 def test_the_order_of_samples_does_not_matter() -> None:
     samples = [at(step, float(step)) for step in range(900)]
     axis, (mount,) = series(samples)
@@ -340,14 +251,6 @@ def buckets(*rtts_ms: float | None) -> list[int]:
 )
 def test_the_end_of_a_bucket_is_in_it_and_the_last_has_none(rtt_ms: float, bucket: int) -> None:
     assert buckets(rtt_ms) == [int(number == bucket) for number in range(len(BOUNDS_MS) + 1)]
-
-
-def test_an_interval_counts_once_however_many_operations_it_had() -> None:
-    count = MeanTimesCount()
-    count.add({"read": op(1.5, 100_000.0), "write": op(1.5, 0.01)})
-    read, write = count.counted()
-    assert (read.kind, write.kind) == ("read", "write")
-    assert read.intervals == write.intervals
 
 
 def test_what_is_not_known_is_not_counted() -> None:

@@ -55,14 +55,6 @@ def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
     )
 
 
-def test_a_target_that_is_named_twice_has_one_link() -> None:
-    text = "[Install]\nWantedBy=a.target a.target\nWantedBy=a.target\nRequiredBy=a.target\n"
-    names = [
-        path.split("/")[3] for path in image.wanted_service(image.ImageUnit(INSTALLED, UNIT, text)).contents
-    ]
-    assert names == ["a.target.wants", "a.target.requires"]
-
-
 @pytest.mark.parametrize(
     ("service", "old"),
     [
@@ -92,12 +84,6 @@ def test_the_rule_needs_awk_and_no_service() -> None:
     assert wanted.contents == {image.RULE: b"rule"}
     assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
     assert wanted.changes[1].reason.endswith("systemctl --root=DIR disable nfstuned.service")
-
-
-def test_a_service_that_a_preset_will_start_has_to_be_masked() -> None:
-    (_, service) = image.wanted_rule(b"rule", has_awk=True, linked=False, starts=True).changes
-    assert "first boot" in service.reason
-    assert service.reason.endswith("systemctl --root=DIR mask nfstuned.service")
 
 
 def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> Change:
@@ -203,14 +189,6 @@ def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
     assert "changed after" in edited.reason
 
 
-@pytest.mark.parametrize(
-    ("found", "steps"),
-    [(OLD, [FileStep.REMOVE]), (OTHER, [FileStep.KEEP]), ("", [FileStep.KEEP]), (None, [])],
-)
-def test_only_an_unchanged_file_is_removed(found: str | None, steps: list[FileStep]) -> None:
-    assert [one.step for one in image.plan_removal({OWN_UNIT: found}, known(OLD), COMMAND)] == steps
-
-
 def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
     found = {"usr/local/new": None, OWN_UNIT: OLD}
     steps = image.plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), COMMAND)
@@ -218,20 +196,6 @@ def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
         ("usr/local/new", FileStep.WRITE),
         (OWN_UNIT, FileStep.REMOVE),
     ]
-
-
-def test_a_link_is_known_by_where_it_leads() -> None:
-    link = Link("/usr/lib/systemd/system/nfstuned.service")
-    (same,) = image.plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(link)}, known(), COMMAND)
-    (other,) = image.plan_files({OWN_UNIT: link}, {OWN_UNIT: digest(Link("/dev/null"))}, known(), COMMAND)
-    assert (same.step, other.step) == (FileStep.SAME, FileStep.REFUSE)
-
-
-def test_a_file_with_its_earlier_text_needs_no_removal() -> None:
-    installed = Installed({OWN_UNIT: (NEW,)}, before={OWN_UNIT: BEFORE})
-    assert image.plan_removal({OWN_UNIT: digest(BEFORE.encode())}, installed, COMMAND) == ()
-    (one,) = image.plan_removal({OWN_UNIT: NEW}, installed, COMMAND)
-    assert one.step is FileStep.REMOVE
 
 
 RULE_FILE = Path(__file__).parents[2] / "udev/99-nfstuned.rules"

@@ -183,17 +183,6 @@ def test_a_mount_and_its_transport_group_have_at_most_41_series() -> None:
     assert max(series.values()) + max(groups.values()) <= 41
 
 
-def test_every_superblock_is_there_once_with_its_info_to_join_on() -> None:
-    found = captured()
-    info = values(found, "nfstuned_mount_info")
-    devices = [labels[0] for labels in info]
-    assert sorted(devices) == sorted(set(devices))
-    per_mount = {p.labels[:2] for f in found if f.labels[:2] == ("device", "mount_point") for p in f.points}
-    assert per_mount == {labels[:2] for labels in info}
-    groups = {p.labels[0] for f in found if f.labels == ("group",) for p in f.points}
-    assert groups == {labels[3] for labels in info}
-
-
 def test_names_say_what_the_numbers_are() -> None:
     for family in captured():
         assert re.fullmatch(r"nfstuned_[a-z_]+", family.name)

@@ -38,20 +38,6 @@ def test_only_a_profile_that_says_so_lowers(lower: bool, expected: int | None) -
     assert new_kb(high, decision(1024, lower=lower)) == expected
 
 
-def test_what_was_raised_too_far_is_taken_back_to_the_decision() -> None:
-    assert new_kb(TUNED, decision(1024)) == 1024
-
-
-def test_taking_back_stops_at_what_was_there_before() -> None:
-    was_high = replace(TUNED, record=Record("0:43", 7001, 4096, 15360))
-    assert new_kb(was_high, decision(1024)) == 4096
-
-
-def test_a_policy_without_an_opinion_takes_back_what_nfstuned_wrote() -> None:
-    assert new_kb(TUNED, decision(None)) == 128
-    assert plan_superblock(UNTOUCHED, decision(None), 4) is None
-
-
 @pytest.mark.parametrize(("found", "expected"), [(128, 15360), (4096, 15360), (16384, None), (0, 15360)])
 def test_another_writers_value_is_replaced_only_when_it_is_lower(found: int, expected: int | None) -> None:
     contested = replace(TUNED, read_ahead_kb=found)
@@ -65,11 +51,6 @@ def test_an_undone_superblock_is_left_alone() -> None:
     assert outcome is not None
     assert outcome.result is Result.SKIPPED
     assert not changed_by_another(replace(undone, read_ahead_kb=64))
-
-
-def test_values_are_whole_pages() -> None:
-    assert new_kb(UNTOUCHED, decision(15380), 64) == 15360
-    assert new_kb(UNTOUCHED, decision(1023), 4) == 1020
 
 
 @pytest.mark.parametrize("hidden", [replace(UNTOUCHED, bdi=None), replace(UNTOUCHED, read_ahead_kb=None)])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.evidence import MOST_VALUES, Reads, Tally, Use, read_ahead_use, reads_of
+from nfstuned.core.samples.evidence import MOST_VALUES, Reads, Tally, Use, read_ahead_use
 from nfstuned.model.samples import OpRate, Sample
 from tests.parse.test_samples import SAMPLE, SAMPLES
 
@@ -68,21 +68,9 @@ def test_counters_without_a_sign_give_no_verdict(reads: Reads, change: Mapping[s
 
 
 @pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
-@pytest.mark.parametrize("ratio", [0.0, 0.89, 1.11, 1.99])
-def test_reads_by_cache_or_nobody_leave_the_sizes_unexplained(reads: Reads, ratio: float) -> None:
-    read = reads.fetched_bytes / ratio if ratio else 1e12
-    assert read_ahead_use(replace(reads, read_bytes=read)) is None
-
-
-@pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
 def test_a_verdict_needs_so_many_bytes_that_what_is_under_way_does_not_matter(reads: Reads) -> None:
     parts = {name: getattr(reads, name) * 0.99 for name in ("read_bytes", "fetched_bytes", "requests")}
     assert read_ahead_use(replace(reads, **parts)) is None
-
-
-def test_reads_larger_than_the_window_are_of_programs_that_read_in_large_blocks() -> None:
-    """As FACTS has it: single reads of 1 MiB make READs of rsize, whatever the read-ahead."""
-    assert read_ahead_use(replace(NARROW, requests=32 * MIB / (256 * KIB))) is None
 
 
 def sample(ratio: float, mib: int, request_kib: int, kb: int | None = 15360) -> Sample:
@@ -124,17 +112,6 @@ def test_more_than_half_of_what_was_sent_must_say_the_same() -> None:
     helps, wasted, neither = sample(1.0, 512, 1024), sample(3.0, 512, 1024), sample(1.5, 512, 1024)
     assert len(verdicts(helps, helps, wasted)) == 1
     assert verdicts(helps, wasted) == verdicts(helps, neither) == []
-
-
-def test_each_sample_is_judged_by_itself() -> None:
-    """Waste of one hour and the page cache's hits of another would together look like help."""
-    cached, wasted = sample(0.5, 256, 1024), sample(3.0, 255, 1024)
-    assert verdicts(cached, wasted) == []
-
-
-def test_where_the_read_ahead_is_not_known_nothing_is_said() -> None:
-    assert reads_of(SAMPLE) is None
-    assert verdicts(SAMPLE, sample(1.0, 512, 1024, None)) == []
 
 
 def test_a_file_with_any_number_of_values_takes_no_more_memory() -> None:

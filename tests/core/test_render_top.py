@@ -72,20 +72,6 @@ def test_the_plain_text_is_the_golden_one(columns: int | None, golden: Golden) -
     golden(GOLDEN / f"plain-{columns or 'piped'}.txt", "".join(f"{line}\n" for line in lines))
 
 
-def test_plain_text_has_what_was_in_use_with_its_whole_name() -> None:
-    lines = plain(FRAME, TopState(), None)
-    assert [line.split()[0] for line in lines[3:]] == ["/data", "/srv/\\377"]
-    assert any("a-very-long-name-of-a-mount-point  " in line for line in lines)
-    assert len(plain(first_frame(), TopState(), None)) == 2
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.5, "0.5 s"), (10.0, "10 s"), (3600.0, "60 min")])
-def test_the_title_names_the_interval_as_people_do(seconds: float, text: str) -> None:
-    """An hour between two looks, or two saved copies, is no "3.6e+03 s"."""
-    title = plain(replace(FRAME, seconds=seconds), TopState(), None)[0]
-    assert f" in use, mean of {text}, by " in title
-
-
 def test_the_keys_fit_80_columns() -> None:
     assert len(KEYS) <= 80
 
@@ -105,14 +91,6 @@ def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[st
         lines = drawn(FRAME, replace(state, offset=offset), Size(80, rows))
         chosen = [line for line in lines if line.style is Style.SELECTED]
         assert len(chosen) == (1 if rows > 4 else 0)
-
-
-def test_what_does_not_fit_is_counted() -> None:
-    state = TopState(opened=frozenset({DATA}))
-    whole = drawn(FRAME, state, Size(80, 40))
-    lines = [line.text for line in whole[3:-1] if line.text.strip()]
-    few = drawn(FRAME, state, Size(80, 10))
-    assert few[8].text.rstrip() == f"  and {len(lines) - 5} lines more"
 
 
 def test_events_are_shown_where_there_were_any() -> None:
@@ -142,13 +120,6 @@ def test_what_only_rdma_counts_is_shown_by_name() -> None:
     ]
     shown = text(drawn(replace(FRAME, entries=tuple(entries)), state, Size(120, 40)))
     assert "    RDMA so far: read chunks 24, write chunks 10, failed marshals 6" in shown
-
-
-def test_scrolling_keeps_the_offset_while_the_selection_is_in_sight() -> None:
-    state = TopState(selected=FAR, opened=frozenset({DATA}), offset=2)
-    shown = screen(FRAME, state, Size(80, 16), timezone.utc)
-    assert shown.offset == 2
-    assert screen(FRAME, replace(state, selected=DATA), Size(80, 16), timezone.utc).offset == 0
 
 
 @given(

@@ -259,44 +259,9 @@ def points(path: str) -> list[tuple[float, float]]:
     return found
 
 
-def test_neighbours_are_joined_and_what_is_not_known_is_a_gap() -> None:
-    (path,) = paths(drawn([1.0, 2.0, None, 4.0, None, 3.0, 3.0]))
-    assert path.count("M") == 3
-    pieces = [points(f"M{piece}") for piece in path.split("M")[1:]]
-    assert [len(piece) for piece in pieces] == [2, 2, 2]
-    assert "H" in path.split("M")[2]
-
-
-def test_a_line_goes_through_the_middles_of_its_columns() -> None:
-    (path,) = paths(drawn([0.0, 4.0]))
-    left, right, ceiling, floor = PLOT
-    width = right - left
-    assert points(path) == [(left + width / 4, floor), (left + 3 * width / 4, ceiling)]
-
-
 def test_a_value_alone_is_as_wide_as_its_column() -> None:
     (path,) = paths(drawn([None, 1.0, None, None]))
     assert points(path) == [(181.0, 10.0), (284.0, 10.0)]
-
-
-def test_a_line_of_nothing_is_not_drawn() -> None:
-    assert paths(drawn([None, None])) == []
-
-
-def test_axes_have_units_and_round_numbers_and_times() -> None:
-    texts = [text.text for text in drawn([1.0, 73.0, 3.0, 4.0, 5.0]).iter("text")]
-    assert texts[:5] == ["0 ms", "20 ms", "40 ms", "60 ms", "80 ms"]
-    assert texts[5:] == ["17:20", "17:21", "17:22", "17:23", "17:24", "17:25"]
-
-
-def test_a_reference_and_moments_are_marked_inside_of_the_frame_only() -> None:
-    marks = ((START + 60, "changed <b>"), (START - 60, "before"), (START + 1e6, "after"))
-    chart = pages.Chart("Title", (pages.PlotLine("name", "s1", (1.1, 1.2)),), str, reference=1.0, marks=marks)
-    root = ET.fromstring(svg(chart, frame(2)))  # noqa: S314 - our own text
-    lines = [line for line in root.iter("line") if line.get("class") in {"mark", "reference"}]
-    assert [line.attrib["class"] for line in lines] == ["reference", "mark"]
-    assert [title.text for title in root.iter("title")] == ["changed <b>"]
-    assert float(lines[1].attrib["x1"]) == pytest.approx((PLOT[0] + PLOT[1]) / 2)
 
 
 @given(VALUES, VALUES, st.floats(0, 1e9), st.floats(0, 1e9))

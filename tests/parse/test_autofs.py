@@ -122,17 +122,6 @@ def test_autofs_conf_may_name_another_master(text: str, expected: MapInclude | N
     assert parse_master_name(text, "f") == expected
 
 
-def test_a_map_has_variables() -> None:
-    found = master("/home /etc/auto.home -DA=b -D C=d ro\n")
-    assert (found.variables, found.options) == ({"A": "b", "C": "d"}, "ro")
-
-
-def test_an_entry_is_a_key_and_all_that_follows() -> None:
-    assert parse_map(MISC, "/etc/auto.misc") == (
-        MapEntry("cd", "-fstype=iso9660,ro,nosuid,nodev\t:/dev/cdrom", "/etc/auto.misc", 3),
-    )
-
-
 def test_entries_go_on_behind_a_backslash_and_keep_their_first_line() -> None:
     text = 'a nas:/a \\\n  /sub nas:/b\n"b c" nas:/\\\\\nd\\ e nas:/d\n+file:/etc/x rest\ne nas:/e\\'
     assert parse_map(text, "f") == (
@@ -206,10 +195,6 @@ def test_an_entry_asks_for_one_mount_below_the_point_of_its_map(text: str, sourc
     assert mounts("kim", text) == [(source, "/home/kim", options)]
 
 
-def test_a_direct_entry_has_its_whole_path_as_key_and_the_options_of_the_map() -> None:
-    assert mounts("/data/x", "-ro nas-$SITE:/x", DIRECT) == [("nas-east:/x", "/data/x", "hard,ro")]
-
-
 def test_a_multi_mount_asks_for_each_of_its_offsets() -> None:
     assert mounts("server", SERVER) == [
         ("myserver.me.org:/", "/home/server", "rw,hard,ro"),
@@ -217,11 +202,6 @@ def test_a_multi_mount_asks_for_each_of_its_offsets() -> None:
         ("myserver.me.org:/home", "/home/server/home", "rw,hard"),
     ]
     assert [point for _, point, _ in mounts("k", 'nas:/a "/b c/" nas:/b')] == ["/home/k", "/home/k/b c"]
-
-
-def test_each_replicated_server_may_be_the_one() -> None:
-    sources = [source for source, _, _ in mounts("k", "h1(5),h2(6):/blah h3:/other")]
-    assert sources == ["h1:/blah", "h2:/blah", "h3:/other"]
 
 
 def test_a_wildcard_stands_for_any_key() -> None:

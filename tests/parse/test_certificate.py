@@ -76,15 +76,6 @@ def test_a_file_without_any_has_none(text: str) -> None:
     assert parse_certificates(text, "f") == ()
 
 
-def test_one_that_is_not_understood_stands_in_its_place_and_spoils_no_other() -> None:
-    first, second, third = parse_certificates(f"{ENDED}{BEGIN}\n!!!!\n{END}\n{ROOT}", "/ca.pem")
-    assert (first, third) == (ENDS["ended"], ENDS["root"])
-    assert isinstance(second, ParseError)
-    assert second.line == ENDED.count("\n") + 1
-    cut, whole = parse_certificates(f"{ROOT[:200]}\n{ENDED}", "/ca.pem")
-    assert (str(cut), whole) == ("/ca.pem:1: a certificate that does not end", ENDS["ended"])
-
-
 def test_what_openssl_adds_to_a_trusted_one_is_not_taken() -> None:
     assert "not a plain certificate" in why((FOLDER / "trusted.pem").read_text())
 
@@ -92,13 +83,6 @@ def test_what_openssl_adds_to_a_trusted_one_is_not_taken() -> None:
 @pytest.mark.parametrize("text", [ROOT[:200], f"{ROOT[:200]}\n-----BEGIN PRIVATE KEY-----\n"])
 def test_one_that_is_cut_off_is_told(text: str) -> None:
     assert why(text) == "/ca.pem:1: a certificate that does not end"
-
-
-@pytest.mark.parametrize("size", range(0, 120, 7))
-def test_der_that_is_cut_off_or_goes_on_is_told(size: int) -> None:
-    data = base64.b64decode("".join(ROOT.split("\n")[1:-2]))
-    assert "not a certificate: " in why(wrapped(data[:size]))
-    assert "something follows it" in why(wrapped(data + b"\0" * (size + 1)))
 
 
 BEFORE = utc("200101000000Z")
@@ -130,12 +114,6 @@ def test_years_of_two_digits_are_those_from_1950_to_2049() -> None:
     first, last = utc("500101000000Z"), utc("491231235959Z")
     assert parse_certificates(certificate(BEFORE, first), "f") == (moment(1950, 1, 1),)
     assert parse_certificates(certificate(BEFORE, last), "f") == (ENDS["root"],)
-
-
-def test_a_version_is_no_serial_number_and_need_not_be_there() -> None:
-    end = utc("491231235959Z")
-    assert parse_certificates(certificate(BEFORE, end, version=der(0xA0, b"\2\1\2")), "f") == (ENDS["root"],)
-    assert "tag 0xa1 instead of 0x02" in why(certificate(BEFORE, end, version=der(0xA1, b"\2\1\2")))
 
 
 def test_a_bundle_and_a_certificate_have_a_bound() -> None:

@@ -90,14 +90,6 @@ NEW_STATS = OLD_STATS.replace(r"\\sa1\smb", "\\\\sa1\\my share\tDISCONNECTED ").
 )
 
 
-def test_requests_are_counted_by_what_they_are_for() -> None:
-    assert parse_stats(OLD_STATS) == (SmbOps(r"\\sa1\smb", metadata=110, data=6),)
-
-
-def test_a_share_that_is_not_connected_keeps_its_name() -> None:
-    assert parse_stats(NEW_STATS) == (SmbOps(r"\\sa1\my share", metadata=110, data=6),)
-
-
 def test_sessions_to_one_share_are_added_up_and_others_kept_apart() -> None:
     text = f"{OLD_STATS}2) {SHARE}3) {SHARE}".replace(r"3) \\sa1\smb", r"3) \\b\c")
     assert parse_stats(text) == (SmbOps(r"\\sa1\smb", 220, 12), SmbOps(r"\\b\c", 110, 6))

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from nfstuned.errors import ConfigError
 from nfstuned.host.policy import builtin_tables
-from nfstuned.model.policy import Match, Policy, Prometheus, ReadAhead
+from nfstuned.model.policy import Policy, Prometheus, ReadAhead
 from nfstuned.parse.config import schema
 from nfstuned.parse.policy import parse_config
 from nfstuned.view.policy import policy_text
@@ -163,24 +163,8 @@ class TestBuiltin:
             assert nas.base == "alibaba-nas"
         assert changed.profile("alibaba-nas").read_ahead == ReadAhead(4096)
 
-    def test_without_files_the_defaults_hold(self) -> None:
-        policy = parse()
-        assert daemon_of(policy) == (60.0, False, "advise")
-        assert (policy.assignments, policy.files) == ((), ())
-
 
 class TestFormat:
-    def test_each_table_of_a_full_file_counts(self) -> None:
-        policy = parse(FULL)
-        assert daemon_of(policy) == (300.0, True, "persist")
-        first, second = policy.assignments
-        assert first.match == Match(("10.1.2.0/24", "nas-*"), ("/vol1*",), ())
-        assert (first.profile, first.origin) == ("azure-netapp-files", f"policy 1 of {MAIN}")
-        assert second.match == Match(mount_point=("/scratch",))
-        assert policy.files == (MAIN,)
-        efs = policy.profile("efs-like")
-        assert (efs.read_ahead, efs.sources[0].keys) == (ReadAhead(times_rsize=15), ("nconnect",))
-
     @pytest.mark.parametrize(
         ("key", "name", "values"),
         [
@@ -191,14 +175,6 @@ class TestFormat:
     def test_durations_and_sizes_have_units(self, key: str, name: str, values: str) -> None:
         for text, number in (pair.split() for pair in values.split(", ")):
             assert getattr(parse(f'{key} = "{text}"'), name) == int(number)
-
-    @pytest.mark.parametrize("path", ["", "/samples.jsonl", "/var/log/nfs tuned/s\u00e4mples.jsonl"])
-    def test_samples_may_go_to_a_file(self, path: str) -> None:
-        policy = parse(f'[samples]\nfile = "{path}"\nkeep = 9')
-        assert (policy.sample_file, policy.sample_files_kept) == (path, 9)
-
-    def test_an_empty_match_means_every_mount(self) -> None:
-        assert parse('[[policy]]\nmatch = {}\nprofile = "generic"').assignments[0].match == Match()
 
 
 class TestInheritance:
@@ -224,32 +200,6 @@ class TestInheritance:
         profile = parse(text).profile(text.partition("]")[0].strip().removeprefix("[profile."))
         assert {key: getattr(profile, key) for key in expected} == expected
 
-    @pytest.mark.parametrize(
-        ("name", "text", "keys"),
-        [
-            ("x", f"[profile.x]\n{SCRATCH}", "read_ahead_max_kb nconnect nconnect_max actimeo_min"),
-            ("google-filestore", "[profile.google-filestore]\nnconnect = 7", "read_ahead_kb"),
-        ],
-    )
-    def test_a_changed_number_is_not_the_vendors_any_more(self, name: str, text: str, keys: str) -> None:
-        sources = parse(text).profile(name).sources
-        assert {key for source in sources for key in source.keys} == set(keys.split())
-
-    @pytest.mark.parametrize(
-        ("text", "base"),
-        [
-            ('inherits = "azure-files"', "azure-files"),
-            ('inherits = "b"\n[profile.b]\ninherits = "azure-netapp-files"', "azure-netapp-files"),
-            ('inherits = "generic"\n[profile.generic]\ninherits = "azure-files"', "generic"),
-            ('inherits = "b"\n[profile.b]\nnconnect = 3', "a"),
-            ("nconnect = 3", "a"),
-        ],
-    )
-    def test_a_profile_knows_its_first_built_in_parent(self, text: str, base: str) -> None:
-        policy = parse(f"[profile.a]\n{text}")
-        assert policy.profile("a").base == base
-        assert all(policy.profile(name).base == name for name in ("azure-files", "generic"))
-
 
 class TestSeveralFiles:
     def test_a_later_file_replaces_scalar_keys_one_by_one(self) -> None:
@@ -271,9 +221,6 @@ class TestSeveralFiles:
         assert [a.match.server[0] for a in policy.assignments] == ["b1", "b2", "a1", "m1", "m2"]
         assert policy.assignments[2].origin == "policy 1 of /etc/a.toml"
         assert policy.files == (MAIN, "/etc/a.toml", "/etc/b.toml")
-
-    def test_a_profile_may_stand_in_another_file(self) -> None:
-        parse('[[policy]]\nmatch = {}\nprofile = "x"', "[profile.x]\nnconnect = 2")
 
 
 def test_config_show_prints_the_same_configuration() -> None:

@@ -98,11 +98,6 @@ def test_only_nfs_mounts_are_taken_with_the_options_of_their_superblock(captured
         assert mount.options.number("nconnect") == (4 if mount.source.startswith("sa1") else None)
 
 
-def test_a_mounts_own_options_are_kept_apart_from_the_superblocks() -> None:
-    mount = only("1 2 0:3 / /m ro,nosuid,relatime shared:1 - nfs s:/ rw,vers=3")
-    assert (mount.flags, "ro" in mount.options) == ("ro,nosuid,relatime", False)
-
-
 def test_escapes_are_decoded_in_every_text_unless_they_are_no_byte_of_a_name() -> None:
     mount = only(r"1 2 0:3 /a\040b /c\134d\000n\400 rw - nfs s\011x:/y\777 rw,context=a\054b")
     assert (mount.root, mount.point, mount.source) == ("/a b", r"/c\d\000n\400", "s\tx:/y\\777")
@@ -119,11 +114,6 @@ def test_an_option_of_smb_may_have_blanks() -> None:
     assert mount.options.pairs == (("rw", None), ("vers", "3.0"), *names)
     (node,) = parse_nodes(text)
     assert (node.fstype, node.source, node.options.split(",")[-1]) == ("cifs", "//nas/a", "seal")
-
-
-def test_any_number_of_optional_fields_is_fine() -> None:
-    none = only("1 2 0:3 / /m rw - nfs s:/ rw")
-    assert only("1 2 0:3 / /m rw shared:1 master:2 propagate_from:3 unbindable - nfs s:/ rw") == none
 
 
 @pytest.mark.parametrize(
@@ -153,12 +143,6 @@ def test_mounts_beside_a_damaged_line_survive(data: st.DataObject) -> None:
     assert [entry for entry in found if entry in good] == good
 
 
-def test_the_families_do_not_see_each_others_mounts() -> None:
-    text = f"{LINE}\n62 24 0:44 / /mnt/3 rw - cifs //sa1/b rw\n63 24 0:45 / /mnt/4 rw - ext4 /dev/cifs rw"
-    assert [m.point for m in parse_mountinfo(text) if isinstance(m, Mount)] == ["/mnt/2"]
-    assert [m.point for m in parse_mountinfo(text, family=SMB) if isinstance(m, Mount)] == ["/mnt/3"]
-
-
 HEADER = "NV SERVER   PORT DEV          FSID                              FSC\n"
 REAL_ROWS = (DATA / "6.12" / "volumes").read_text()
 
@@ -166,14 +150,6 @@ REAL_ROWS = (DATA / "6.12" / "volumes").read_text()
 def row(device: str, fsid: str = "e:0", address: str = "0a0a0a0a") -> str:
     """Return a row as nfs_volume_list_show of fs/nfs/client.c prints it."""
     return f"v4 {address}  801 {device:<12} {fsid:<33} no \n"
-
-
-def test_each_superblock_of_mountinfo_has_its_volume_which_is_found_by_its_device(captured: Captured) -> None:
-    volumes, mounts = parse_volumes(captured("volumes")), parse_mountinfo(captured("mountinfo"))
-    assert not any(isinstance(entry, ParseError) for entry in (*volumes, *mounts))
-    found = {volume.device: volume for volume in volumes if isinstance(volume, Volume)}
-    assert found.keys() == {mount.device for mount in mounts if isinstance(mount, Mount)}
-    assert {device: find_volume(captured("volumes"), device) for device in found} == found
 
 
 def test_addresses_and_ports_are_decoded(captured_6_12: Captured) -> None:

@@ -79,24 +79,6 @@ def test_the_kernels_own_text_is_not_changed_by_repairs(captured: Captured) -> N
     assert parse_mountstats(kernel_text(text)[0]) == parse_mountstats(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "device tmpfs mounted on /tmp with fstype tmpfs\n",
-        "no device mounted on /x with fstype nfs\ndevice nfsd mounted on /n with fstype nfsd",
-    ],
-)
-def test_no_stanza_no_mount(text: str) -> None:
-    assert parse_mountstats(text) == ()
-
-
-def test_a_header_alone_is_a_mount_without_figures() -> None:
-    mount = only("no device mounted on /x with fstype foo\ndevice s:/a mounted on /m with fstype nfs")
-    assert (mount.source, mount.point, mount.fstype, mount.statvers) == ("s:/a", "/m", "nfs", "")
-    assert (mount.bytes, mount.age_s, mount.events, mount.transports, mount.ops) == (None, None, (), (), {})
-
-
 def test_any_statvers_and_unknown_lines_are_fine() -> None:
     fsc = "\tfsc:\t0 0 0 0 0 "  # nfs_show_stats of fs/nfs/super.c, until FS-Cache was rewritten
     lines = fsc, "\tnew:\tx", "no colon", BYTES, "no device mounted on /x with fstype foo", OPS, "no colon"
@@ -190,11 +172,6 @@ def test_lines_after_a_name_of_many_lines_keep_their_numbers() -> None:
     assert shown(parse_mountstats(text))[1:] == [f"{PROC}:5: bytes has 2 numbers, at least 8 expected: '1 2'"]
 
 
-def test_a_name_without_an_end_is_passed_over() -> None:
-    mount = only(stanza("\timpl_id:\tname='a", BYTES))
-    assert (mount.implementation, mount.bytes) == (None, EIGHT)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -265,11 +242,6 @@ def test_figures_under_a_header_that_is_lost_are_not_taken_for_the_mount_before(
     assert only(good + good.replace("device", "?", 1).replace("1 2 3", "7 7 7")) == only(good)
 
 
-def test_a_file_cut_between_two_lines_of_a_mount_is_no_error() -> None:
-    assert only(stanza("\tage:\t1").rstrip("\n")).age_s == 1
-    assert only(stanza("\tage:\t1", OPS).rstrip("\n")).age_s == 1
-
-
 @given(st.data())
 def test_mounts_beside_a_damaged_one_survive(data: st.DataObject) -> None:
     stanzas = [
@@ -319,15 +291,6 @@ def test_a_file_without_tabs_says_the_same(captured: Captured, blank: str) -> No
 )
 def test_what_a_line_does_not_say_of_the_lease_is_not_known(text: bytes, state: Nfsv4State) -> None:
     assert parse_nfsv4(text) == state
-
-
-def test_the_sections_are_the_files_own_text() -> None:
-    found = parse_stanzas([REAL_BYTES])[1]
-    assert found.totals == b"8388608 8388608 0 0 0 8388608 0 8 "
-    assert [line[:4] for line in found.transports.split(b"\n")] == [b"tcp "] * 4
-    assert found.operations is not None
-    assert found.operations.startswith(b"\t        NULL: 1 1 0 44 24 2 0 3 0\n")
-    assert found.operations.endswith(b"\n\t   READ_PLUS: 0 0 0 0 0 0 0 0 0")
 
 
 @pytest.mark.parametrize(

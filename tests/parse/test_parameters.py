@@ -35,13 +35,6 @@ def test_a_module_whose_place_a_program_takes_that_does_nothing_is_refused() -> 
     )
 
 
-@pytest.mark.parametrize("text", ["", "options", "options nfs", "optionsnfs a=1", "options nfs a=1 \\"])
-def test_what_is_cut_off_sets_at_most_what_is_there(text: str) -> None:
-    assert [setting.value for setting in parameters.parse_modprobe(text, "f")] == (
-        ["1"] if "a=1 " in text else []
-    )
-
-
 SYSCTL = """\
 # sunrpc.tcp_slot_table_entries = 1
 ; a comment, too

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.root import Root
-from nfstuned.model.system import TunnelService
 from nfstuned.parse.proc import processes
 from tests.tree import put
 
@@ -112,14 +111,6 @@ def test_another_program_with_the_number_of_a_tunnel_that_ended_is_none(tmp_path
     assert processes.read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) is None
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "../1", "99", "70 71"])
-def test_a_file_without_the_number_of_a_process_names_none(text: str, tmp_path: Path) -> None:
-    process(tmp_path, 70, (HZ, 0))
-    assert processes.read_tunnel_threads(named(tmp_path, text), PID_FILE) is None
-    assert processes.read_tunnel_threads(named(tmp_path, "70"), "") is None
-    assert processes.read_tunnel_threads(named(tmp_path, "70"), "/run/gone.pid") is None
-
-
 def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
     before = {"a": processes.TunnelThreads(100.0, 5.0, {"70": 1.0, "74": 4.0, "75": 0.0})}
     after = {"a": processes.TunnelThreads(110.0, 24.5, {"70": 1.5, "74": 13.0, "80": 10.0})}
@@ -132,24 +123,6 @@ def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
     }
     assert processes.tunnel_shares(before, before) == {}
     assert processes.tunnel_shares({}, after) == processes.tunnel_shares(before, {}) == {}
-
-
-def test_a_tunnel_without_a_process_is_left_out(tmp_path: Path) -> None:
-    process(tmp_path, 70, (HZ, 0))
-    root = named(tmp_path, "70\n")
-    services = [
-        TunnelService(file, 1, "127.0.0.1:20049", 20049, "10.0.0.4", pid_file=pid_file)
-        for file, pid_file in (("a.conf", PID_FILE), ("b.conf", "/run/gone.pid"), ("c.conf", ""))
-    ]
-    assert processes.read_tunnels(root, services) == {"a.conf": processes.TunnelThreads(2048.46, 1.0, {})}
-
-
-def test_without_the_clock_nothing_is_known(tmp_path: Path) -> None:
-    process(tmp_path, 70, (HZ, 0))
-    root = named(tmp_path, "70")
-    (tmp_path / "proc/uptime").write_text("soon")
-    assert processes.parse_uptime("soon") is None
-    assert processes.read_tunnel_threads(root, PID_FILE) is None
 
 
 @pytest.mark.parametrize("text", ["", "70", "70 (stunnel", "70 (stunnel)"])

@@ -36,18 +36,6 @@ def setting(name: str, value: str, line: int, section: str = "s", argument: str 
     return Setting(section, argument, name, value, FILE, line)
 
 
-def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
-    options = "nfsmount_global_options"
-    assert settings.parse_nfsmount(REAL) == (
-        setting("background", "True", 3, "mountpoint", "/export/home"),
-        setting("rsize", "32k", 6, "server", "nfsserver.foo.com"),
-        setting("wsize", "32k", 7, "server", "nfsserver.foo.com"),
-        setting("Defaultvers", "4", 11, options),
-        setting("Proto", "tcp", 12, options),
-        setting("Sec", "sys", 13, options),
-    )
-
-
 @pytest.mark.parametrize(
     ("line", "value"),
     [
@@ -64,20 +52,6 @@ def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
 def test_a_value_ends_where_mount_nfs_ends_it(line: str, value: str) -> None:
     after = setting("b", "1", 3 + line.count("\n"))
     assert settings.parse_nfsmount(f"[s]\n{line}\nb=1\n") == (setting("a", value, 2), after)
-
-
-@pytest.mark.parametrize(
-    ("header", "section", "argument"),
-    [
-        ('[ Server  "nas" ] rest', "server", "nas"),
-        ('[SERVER "Nas"]', "server", "Nas"),
-        ("[ Server nas ]", "server nas", None),
-        ('[ Server "[fd00" ]', "server", "[fd00"),
-        ('[ Server "" ]', "server", ""),
-    ],
-)
-def test_the_name_of_a_section_stands_in_quotes(header: str, section: str, argument: str | None) -> None:
-    assert settings.parse_nfsmount(f"{header}\na=1\n") == (setting("a", "1", 2, section, argument),)
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,6 @@ def tunnels(text: str) -> list[tuple[int, str, int]]:
     return [(tunnel.port, tunnel.host, tunnel.host_port) for tunnel in parse_stunnel(text, "f", "p")]
 
 
-def test_each_service_is_a_tunnel_of_its_provider() -> None:
-    assert parse_stunnel(REAL, "stunnel_1.conf", "azure-files") == (
-        Tunnel(20049, "sa1.file.core.windows.net", 2049, "azure-files", "stunnel_1.conf"),
-        Tunnel(20050, "10.0.0.4", 2049, "azure-files", "stunnel_1.conf"),
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -128,16 +121,6 @@ def test_a_service_says_whom_it_trusts_and_in_which_line() -> None:
 def test_each_option_about_trust_has_its_meaning(option: str, changed: dict[str, Any]) -> None:
     (service,) = parse_services(f"[a]\n{option}\naccept = 20049\nconnect = h:2049\n", "f")
     assert service == replace(SERVICE, **changed)
-
-
-def test_of_an_option_that_is_given_twice_the_last_counts() -> None:
-    """As with stunnel 5.68, which takes the certificate of a later CAfile."""
-    options = ("CAfile = /a", "CAfile = /b", "connect = h:2049", "[x]", "accept = 1", "[y]", "CAfile = /c")
-    text = "\n".join((*options, "accept = 2"))
-    assert [(service.ca_file, service.ca_line) for service in parse_services(text, "f")] == [
-        ("/b", 2),
-        ("/c", 7),
-    ]
 
 
 @pytest.mark.parametrize("line", ["sa1", "sa1 10.161.100.100", "sa1 10.161.100 52.1.2.3", "sa1 a b"])

@@ -59,41 +59,10 @@ def test_the_vendors_rule_is_one_rule_on_four_lines_whose_dollar_four_udev_minds
     assert parsed.defects == (UdevDefect(1, 4, FOURTH, dropped=False),)
 
 
-def test_a_flattened_rule_counts_for_nothing() -> None:
-    parsed = parse_udev_rules(VENDOR.replace("\\\n", "\\ "))
-    assert (parsed.rules, [each.message for each in parsed.defects]) == ((), [INVALID])
-
-
-@pytest.mark.parametrize("end", ["\\ \n", "\n", "\\\t\n"])
-def test_a_broken_continuation_leaves_the_last_line_alone_to_write(end: str) -> None:
-    parsed = parse_udev_rules(VENDOR.replace("\\\n", end))
-    assert written(parsed)[-1] == ["ATTR=15360"]
-    assert parsed.rules[-1].line == 4
-
-
-def test_missing_backslashes_and_empty_lines_drop_what_only_asks() -> None:
-    parsed, message = parse_udev_rules(VENDOR.replace(" \\\n", "\n")), "The line has no effect, ignoring."
-    assert [(each.line, each.message) for each in parsed.defects] == [(1, message), (2, message), (3, FOURTH)]
-    assert written(parsed) == [[f"PROGRAM=={AWK}"], ["ATTR=15360"]]
-    assert said('ACTION=="add" \\\n\n' + WRITE) == [(2, message, True)]
-
-
-def test_the_rule_that_a_shells_here_document_makes_on_one_line_works() -> None:
-    text = f'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="{AWK}", ATTR{{read_ahead_kb}}="15380"\n'
-    assert said(text) == [(1, FOURTH, False)]
-    assert said(text.replace("$kernel", "").replace("$4", "")) == said(VENDOR.replace("$4", "$$4")) == []
-
-
 def test_udevs_own_rules_have_no_defect() -> None:
     parsed = {file.name: parse_udev_rules(file.read_text()) for file in OWN}
     assert sum(len(one.rules) for one in parsed.values()) > 100
     assert {name: one.defects for name, one in parsed.items() if one.defects} == {}
-
-
-def test_comments_between_joined_lines_are_passed_over() -> None:
-    text = 'ACTION=="add", \\\n# one\n  # two \\\n' + f"   {WRITE}\n{WRITE}"
-    rules = parse_udev_rules(text).rules
-    assert [(rule.line, rule.last, len(rule.tokens)) for rule in rules] == [(1, 4, 2), (5, 5, 1)]
 
 
 def test_lines_end_as_systemd_ends_them() -> None:
@@ -126,10 +95,6 @@ def test_joined_lines_over_a_limit_cost_a_rule(length: int, end: str, lasts: lis
     text = f"{WRITE.ljust(9000)}\\\n{f', {WRITE}'.ljust(length - 9000)}{end}{WRITE}"
     parsed = parse_udev_rules(text)
     assert ([rule.last for rule in parsed.rules], parsed.defects[0].message) == (lasts, message)
-
-
-def test_commas_and_spaces_between_tokens_do_not_matter() -> None:
-    assert values(',, ATTR{a} = "1"ATTR{b}="2" ATTR{c}="3",') == ["1", "2", "3"]
 
 
 def test_quotes_and_escapes_are_taken_off_as_udev_does() -> None:

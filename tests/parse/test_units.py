@@ -50,19 +50,6 @@ def asked(options: str, line: int) -> tuple[Request]:
     return (Request("nas:/a", "/mnt/a", options, FILE, line, maker=Maker.UNIT),)
 
 
-def test_each_assignment_has_its_section_and_its_line() -> None:
-    settings = units.parse_unit("\ufeff" + REAL, FILE)
-    assert settings[0] == UnitSetting("Mount", "What", "nas:/a", FILE, 3)
-    assert [s.line for s in settings] == [3, 4, 5, 6]
-
-
-def test_a_unit_asks_for_what_its_options_say_on_their_line() -> None:
-    assert requests(REAL) == asked("rw,nconnect=4", 6)
-    assert requests(REAL.replace("Options=rw,nconnect=4\n", "")) == asked("", 3)
-    assert requests(REAL + "Options=ro\n") == asked("ro", 7)
-    assert requests(REAL + "Options=\n") == asked("", 7)
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -74,13 +61,6 @@ def test_a_unit_asks_for_what_its_options_say_on_their_line() -> None:
 )
 def test_other_file_systems_are_left_out(text: str, name: str) -> None:
     assert requests(text, name) == ()
-
-
-@pytest.mark.parametrize("kind", ["", "Type=auto\n", "Type=nfs4\n"])
-def test_the_form_of_the_source_stands_for_a_type(kind: str) -> None:
-    (found,) = requests(f"[Mount]\nWhat=nas:/a\n{kind}")
-    assert isinstance(found, Request)
-    assert found.point == "/mnt/a"
 
 
 def test_lines_go_on_behind_a_backslash_past_comments_and_keep_their_first_number() -> None:
@@ -97,12 +77,6 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
     (found,) = requests(text, H="here")
     made = Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
     assert found == replace(made, named="")
-
-
-def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:
-    error, *found = requests(REAL + "Options=addr=%H\n")
-    assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
-    assert tuple(found) == asked("rw,nconnect=4", 6)
 
 
 def test_a_unit_under_a_wrong_name_is_refused() -> None:
@@ -126,11 +100,6 @@ def test_a_line_that_systemd_passes_over_is_located_and_the_others_survive(line:
         f"{FILE}:3: {message}",
         UnitSetting("A", "b", "1", FILE, 5),
     ]
-
-
-def test_assignments_outside_of_a_section_do_not_count() -> None:
-    (error,) = units.parse_unit("a=1\n", FILE)
-    assert "outside of a section" in str(error)
 
 
 def test_a_path_has_the_name_that_systemd_gives_it() -> None:
