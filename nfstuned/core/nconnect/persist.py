@@ -288,7 +288,7 @@ def limited(
     if utils is None:
         return _undecided(known, f"there is no mount.nfs here: {_INSTALL}")
     if not utils.drop_ins and utils.version is None:
-        return _undecided(known, "/sbin/mount.nfs shows no version: is it a script")
+        return _undecided(known, "/sbin/mount.nfs shows no version: is a script in its place?")
     if not utils.drop_ins:
         why = f"{utils.name} does not read /etc/nfsmount.conf.d: nfs-utils 2.5.3 does"
         return _only_section("", known, held, why)
