@@ -102,6 +102,9 @@ def show_saved(order: TopOrder) -> int:
     try:
         read = [_read_copies(name) for name in order.files]
         copies = [copy for found, _ in read for copy in found]
+        problems = [problem for _, of_file in read for problem in of_file]
+        for problem in problems[:MOST_PROBLEMS]:
+            note(problem)
         frames = [frame_between(*pair) for pair in pairwise(copies)] or [frame_since_mounted(copies[0])]
     except OSError as error:
         note(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
@@ -109,9 +112,6 @@ def show_saved(order: TopOrder) -> int:
     except ValueError as error:
         note(str(error))
         return UNREADABLE
-    problems = [problem for _, of_file in read for problem in of_file]
-    for problem in problems[:MOST_PROBLEMS]:
-        note(problem)
     if order.form == "json":
         sys.stdout.write(f"{to_json(saved_to_json(frames, problems))}\n")
     else:

@@ -208,6 +208,8 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
         if stats := next((known[place] for place in places if place in known), None):
             before[now.device] = stats
     both = f"{earlier.name} and {later.name}"
+    if not counted:
+        raise ValueError(f"{later.name} has no counters of a mount")
     if not before:
         raise ValueError(f"{both} have no mount in common: name copies of one host")
     seconds = _seconds_between(
