@@ -82,7 +82,7 @@ def _decoded(escapes: re.Match[str]) -> str:
 
 
 PLACEHOLDER = (
-    r"\{\{.*?\}\}|\$\{[^{}]*\}|\$\([^()]*\)|\$[A-Za-z_]\w*|<[^<>]+>|__[A-Za-z0-9]\w*?__|@[A-Za-z_]+@"
+    r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\([^()]*\)|\$[A-Za-z_]\w*|<[^<>]+>|__[A-Za-z0-9]\w*?__|@[A-Za-z_]+@"
     r"|\[[A-Z][A-Z0-9_]+\]"
 )
 """The part of a template that another program replaces: {{ x }}, ${X}, $(x), $X, <x>, __X__, @X@, [X]."""

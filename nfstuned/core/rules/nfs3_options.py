@@ -315,8 +315,10 @@ def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
     """
     noac = _noac(target)
     added = out_of_conf(target, *low, noac)
-    own = noac and not out_of_conf(target, noac)
-    change = f"write actimeo={least} instead of {noac} in" if own else f"add actimeo={least} at the end of"
+    own = "" if out_of_conf(target, noac) else noac
+    given = _own(target).get("actimeo")
+    own = own or (f"actimeo={given}" if given not in {None, f"{least}"} else "")
+    change = f"write actimeo={least} instead of {own} in" if own else f"add actimeo={least} at the end of"
     return f"{added and f'{added}, and '}{change} the options in {where(target)}"
 
 

@@ -22,6 +22,8 @@ _LEAST, _NUMBERS = 3, 4
 _OPTIONS = re.compile(r"(?:.*,)?(?:defaults|r[ow]|_netdev|nofail|noauto|hard|soft|[a-z0-9_.-]+=.*)(?:,.*)?")
 """Words that are options and no type: they stand behind it."""
 _FIELD = rf"(?:{PLACEHOLDER}|[^ \t])+"
+_LOOKED_AT = 500
+"""Characters of a line that show the kind of its text."""
 _RENDER = "render the template, and check the result"
 _POINTS = ("none", "swap", "-")
 _LIVE = "nfstuned check judges the live mounts of a host itself"
@@ -140,7 +142,7 @@ def _foreign(fields: list[str], line: str) -> str:
     point = fields[1] if len(fields) > 1 else ""
     if point.startswith("/") or point in _POINTS or (point and has_placeholder(point)):
         return ""
-    kind = next((kind for kind, pattern in _FOREIGN.items() if re.match(pattern, line)), "")
+    kind = next((kind for kind, pattern in _FOREIGN.items() if re.match(pattern, line[:_LOOKED_AT])), "")
     if kind:
         return kind
     types = TYPES.intersection(fields[2:3])
