@@ -32,7 +32,7 @@ from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.app.read_ahead import carry_out, plan_anew
 from nfstuned.core.rules import catalogue
 from nfstuned.core.samples.rates import make_look, rates
-from nfstuned.errors import ConfigError, ParseError
+from nfstuned.errors import ParseError
 from nfstuned.host import observe as host
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.outside import FixedOutside, LiveOutside, Outside
@@ -42,10 +42,9 @@ from nfstuned.host.system import observe_image
 from nfstuned.model.facts import Diagnosis, Finding, Severity
 from nfstuned.model.kernel import Distribution, KernelRelease, Mount, Options
 from nfstuned.model.mounts import Action, Maker, Outcome, Request, Result, Snapshot, Superblock
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
+from nfstuned.model.policy import Assignment, ConfigError, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Look, OpRate, Sample, TransportRate
 from nfstuned.model.system import Answer, Interface, Network, Reach, Reachable, Route
-from nfstuned.parse.tree import FSTAB
 
 __all__ = [
     "Action",
@@ -165,7 +164,7 @@ def diagnose(
         raise ValueError(catalogue.correction(word))
     opened = _opened(root, image=scope.image)
     if scope.proposal:
-        opened.propose(FSTAB, scope.proposal, read_proposal(scope.proposal))
+        opened.propose(scope.proposal, read_proposal(scope.proposal))
     if policy is None:
         policy = image_policy(opened) if scope.image else read_configuration(opened)
     outside: Outside = FixedOutside(network or Network())

@@ -1,4 +1,4 @@
-"""Errors in a text: the kernel's, or an administrator's."""
+"""Errors in a file: the kernel's, or an administrator's."""
 
 from __future__ import annotations
 
@@ -18,14 +18,3 @@ class ParseError(Exception):
 
 class MapError(ParseError):
     """A part of the automounter's maps that automount(8) does not take: its mounts are not judged."""
-
-
-class ConfigError(Exception):
-    """The administrator's configuration cannot be used: every problem, each on one line.
-
-    Each problem names the file, the key, the value and the allowed values.
-    """
-
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems

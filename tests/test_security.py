@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.errors import ConfigError, ParseError
+from nfstuned.errors import ParseError
 from nfstuned.host.bench import documents
 from nfstuned.host.config import start_load
 from nfstuned.host.image_root import ImageRoot
@@ -20,6 +20,7 @@ from nfstuned.host.network.reach import reach
 from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved
 from nfstuned.host.telemetry.history import LONGEST, from_files
+from nfstuned.model.policy import ConfigError
 from nfstuned.parse.etc.certificate import parse_certificates
 from nfstuned.parse.etc.cloud import parse_cloud
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list

@@ -16,7 +16,7 @@ from nfstuned.daemon.metrics import EXPORTER as EXPORTER_FOLDER
 from nfstuned.host.files.replace import LOCK
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.sinks import REQUEST
-from nfstuned.parse.etc.settings import PERSISTED
+from nfstuned.model.mounts import PERSISTED
 from tests.lab.kit.unit import allowed
 from tests.tree import put
 

@@ -75,7 +75,7 @@ class Scope:
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
     """Return the facts for the rules. It touches no mount, and each wait for a server has a limit."""
-    if scope.proposal and not scope.image and not root.leads_to(FSTAB, scope.proposal):
+    if scope.proposal and not scope.image and not root.has_fstab(scope.proposal):
         return _examine_file(root, policy, scope, outside)
     snapshot = observe_image(root) if scope.image else observe_host(root)
     if scope.proposal:

@@ -44,10 +44,9 @@ from nfstuned.host.network.names import from_hosts
 from nfstuned.host.network.outside import LiveOutside
 from nfstuned.model.change import IDENTITY, RULE, FileStep, Work, digest, encoded, is_file, settled
 from nfstuned.model.facts import Facts
-from nfstuned.model.mounts import Result
+from nfstuned.model.mounts import PERSISTED, Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import IDENTITY_UNIT, Network
-from nfstuned.parse.etc.settings import PERSISTED
 from nfstuned.parse.etc.units import read_unit, unit_file
 
 COMMAND = "bake"

@@ -59,10 +59,10 @@ from nfstuned.model.change import (
 )
 from nfstuned.model.facts import Facts, Need
 from nfstuned.model.kernel import MountNode
-from nfstuned.model.mounts import Result, Snapshot
+from nfstuned.model.mounts import PERSISTED, Result, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
-from nfstuned.parse.etc.settings import PERSISTED, read_nfs_utils
+from nfstuned.parse.etc.settings import read_nfs_utils
 from nfstuned.parse.tree import FSTAB
 from nfstuned.view.change import diff_lines, finish_lines, remount_lines
 
@@ -109,7 +109,7 @@ class FstabWay(Way[FstabEdit | None]):
         text = original.data.decode("utf-8", "surrogateescape")
         with root.faults.block() as faults:
             # The snapshot must be of the text that is edited, also when the file changes meanwhile.
-            root.propose(FSTAB, root.shown(FSTAB), text)
+            root.propose(root.shown(FSTAB), text)
             users = fstab_users(text, _snapshot(self._host), self._host.policy)
             plan = plan_fstab(users, _addresses(self._host, users))
         new = with_counts(text, plan.counts)

@@ -35,6 +35,7 @@ from nfstuned.view.bench import (
     HEADER,
     against_lines,
     bench_document,
+    bench_page,
     bench_result_lines,
     bench_rows,
     cost_lines,
@@ -148,8 +149,6 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
         _print_text(result, compared)
         return status
     if wish.form == "html":
-        from nfstuned.view.bench_page import bench_page  # noqa: PLC0415 - for a page alone
-
         lines: Iterable[str] = bench_page(result, compared)
     else:
         lines = to_json(bench_document(result, compared)).splitlines()

@@ -19,6 +19,7 @@ from nfstuned.cli.terminal import (
     format_option,
     live_outside,
     note,
+    print_document,
     terminal_width,
     unreadable_lines,
     usable_policy,
@@ -30,9 +31,7 @@ from nfstuned.host.root import Root, read_proposal
 from nfstuned.model.facts import BROKEN, Need, Report, Rule, Severity
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.policy import Policy
-from nfstuned.parse.tree import FSTAB
 from nfstuned.view.check import check_document, findings_counts, report_lines
-from nfstuned.view.words import to_json
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
@@ -113,7 +112,7 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
             raise click.BadParameter(f"{order.image}: {error.strerror}", param_hint="--root") from None
     if order.fstab is not None:
         try:
-            root.propose(FSTAB, order.fstab, read_proposal(order.fstab))
+            root.propose(order.fstab, read_proposal(order.fstab))
         except OSError as error:
             raise click.BadParameter(f"{order.fstab}: {error.strerror}", param_hint="--fstab") from None
     _demand_fit(root, order)
@@ -129,7 +128,7 @@ def _demand_fit(root: Root, order: CheckOrder) -> None:
         why = "the image has its own"
     elif order.fstab is None:
         why = "this host is judged with its own; --fstab FILE judges the fstab of another"
-    elif root.leads_to(FSTAB, order.fstab):
+    elif root.has_fstab(order.fstab):
         why = f"{order.fstab} is this host's own fstab, which is judged with this host's own; give a copy"
     elif order.sample_s:
         option, why = "--sample", f"{order.fstab} is judged alone: it has nothing that could be sampled"
@@ -158,7 +157,7 @@ def _print(report: Report, form: str) -> None:
     if form == "text":
         _print_text(report)
     elif form == "json":
-        sys.stdout.write(to_json(check_document(report)) + "\n")
+        print_document(check_document(report))
     elif form == "prometheus":
         from nfstuned.view.metrics import exposition, findings_families  # noqa: PLC0415 - as above
 
@@ -172,7 +171,7 @@ def _print(report: Report, form: str) -> None:
         from nfstuned.view.ci import sarif_document  # noqa: PLC0415 - as above
 
         pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
-        sys.stdout.write(to_json(sarif_document(report, pages)) + "\n")
+        print_document(sarif_document(report, pages))
 
 
 def _print_text(report: Report) -> None:

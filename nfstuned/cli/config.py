@@ -6,12 +6,10 @@ import sys
 
 import click
 
-from nfstuned.cli.terminal import Commands, format_option, note, usable_policy
-from nfstuned.errors import ConfigError
+from nfstuned.cli.terminal import Commands, format_option, note, print_document, usable_policy
 from nfstuned.host.root import STDIN, Root, read_proposal
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import ConfigError, Policy
 from nfstuned.view.policy import policy_document, policy_text
-from nfstuned.view.words import to_json
 
 VALID, INVALID = 0, 2
 
@@ -43,7 +41,10 @@ def config_show(root: Root, form: str) -> int:
     policy = usable_policy(root)
     if policy is None:
         return INVALID
-    sys.stdout.write(to_json(policy_document(policy)) + "\n" if form == "json" else policy_text(policy))
+    if form == "json":
+        print_document(policy_document(policy))
+    else:
+        sys.stdout.write(policy_text(policy))
     return VALID
 
 
@@ -107,5 +108,5 @@ def config_schema() -> int:
     """
     from nfstuned.parse.config import schema  # noqa: PLC0415 - pydantic is slow to load
 
-    sys.stdout.write(to_json(schema()) + "\n")
+    print_document(schema())
     return VALID

@@ -7,11 +7,10 @@ import sys
 
 import click
 
-from nfstuned.cli.terminal import RuleName, format_option
+from nfstuned.cli.terminal import RuleName, format_option, print_document
 from nfstuned.core.rules.catalogue import CATALOGUE, correction, find_rules
 from nfstuned.host.installed import page
 from nfstuned.view.check import needs, rules_document
-from nfstuned.view.words import to_json
 
 SHOWN = 0
 HEADER = ("RULE", "SEVERITY", "NAME", "NEEDS")
@@ -72,7 +71,7 @@ def rules(form: str) -> int:
       2  wrong usage
     """
     if form == "json":
-        sys.stdout.write(to_json(rules_document(CATALOGUE)) + "\n")
+        print_document(rules_document(CATALOGUE))
         return SHOWN
     from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nfstuned.cli.terminal import format_option, note, unreadable_lines, usable_policy
+from nfstuned.cli.terminal import format_option, note, print_document, unreadable_lines, usable_policy
 from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_stalls
@@ -25,7 +25,6 @@ from nfstuned.view.status import (
     status_cells,
     status_document,
 )
-from nfstuned.view.words import to_json
 
 SHOWN, INVALID = 0, 2
 
@@ -102,7 +101,7 @@ def status_command(root: Root, form: str) -> int:
     complete = all(row.connections is not None for row in rows)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     if form == "json":
-        sys.stdout.write(to_json(status_document(rows, writers)) + "\n")
+        print_document(status_document(rows, writers))
     else:
         lines = hints(rows, hidden(snapshot), _steps(root, snapshot, policy, rows))
         _print(rows, (*lines, *(rule_lines(writers) if rows else ())))

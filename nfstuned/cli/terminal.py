@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from nfstuned.errors import ConfigError, ParseError
+from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
+from nfstuned.model.policy import ConfigError
 from nfstuned.view.words import Document, printable, to_json
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def coloured() -> bool:
 def note(line: str) -> None:
     """Print a line for people."""
     print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where the command talks
+
+
+def print_document(document: Document) -> None:
+    """Print a document on stdout as JSON."""
+    sys.stdout.write(f"{to_json(document)}\n")
 
 
 def unreadable_lines(problems: Iterable[ParseError]) -> None:
@@ -179,7 +185,7 @@ class Terminal:
         )
 
         if self.form == "json":
-            sys.stdout.write(to_json((self.document or apply_document)(changes)) + "\n")
+            print_document((self.document or apply_document)(changes))
         elif changes and self.wraps:
             colours = {"done": "green", "failed": "red"} if coloured() else {}
             for change in changes:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from nfstuned.cli.terminal import format_option, note, terminal_width
+from nfstuned.cli.terminal import format_option, note, print_document, terminal_width
 from nfstuned.core.samples.rates import make_look
 from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved, saved_to_json
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arrange, frame, parse_keys, press
@@ -25,7 +25,6 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Look
 from nfstuned.parse.proc.mountstats import is_mountstats
 from nfstuned.view.top import Size, Style, plain_lines, screen
-from nfstuned.view.words import to_json
 
 FIRST_S = 1.0
 """On a screen the first rates come after this at the latest: nobody wants to wait ten seconds for them."""
@@ -113,7 +112,7 @@ def show_saved(order: TopOrder) -> int:
         note(str(error))
         return UNREADABLE
     if order.form == "json":
-        sys.stdout.write(f"{to_json(saved_to_json(frames, problems))}\n")
+        print_document(saved_to_json(frames, problems))
     else:
         width = terminal_width() if sys.stdout.isatty() else None
         blocks = ("\n".join(plain_lines(shown, TopState(sort=order.sort), width)) for shown in frames)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.nfs2_connections import SESSION_SLOTS, SLOT_TABLE, crowd
 from nfstuned.core.rules.nfs4_identity import one_identifier, without_identifier
 from nfstuned.core.rules.rule import new_file, permanent_setting
@@ -24,10 +23,9 @@ from nfstuned.model.change import (
     quote,
 )
 from nfstuned.model.facts import Facts
-from nfstuned.model.mounts import Result, UnitSetting
+from nfstuned.model.mounts import PERSISTED, Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, Unit
 from nfstuned.model.udev import BAKED, NFS_RULES
-from nfstuned.parse.etc.settings import PERSISTED
 from nfstuned.parse.etc.units import parse_unit
 
 SERVICE = "nfstuned.service"
@@ -195,7 +193,7 @@ def wanted_identity(facts: Facts, unit: ImageUnit, text: bytes) -> Wanted:
     Nothing where no NFSv4 is mounted, the clones get names of their own, or somebody has masked the unit.
     """
     client = facts.system.client
-    mounts_v4 = any(not is_v3(target.fstype, target.options) for target in facts.nfs)
+    mounts_v4 = any(not target.is_v3 for target in facts.nfs)
     if not mounts_v4 or unit.unit.masked:
         return Wanted()
     one = one_identifier(facts)

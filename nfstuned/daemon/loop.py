@@ -16,7 +16,6 @@ from nfstuned.daemon.metrics import Metrics
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
-from nfstuned.errors import ConfigError
 from nfstuned.host.config import Child, builtin_policy, find_files, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
 from nfstuned.host.process import catch_signals, notify, reloading, watchdog_s, without_huge_pages
@@ -25,7 +24,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sinks import REQUEST, request_persist
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import ConfigError, Policy
 
 CONFIG_TIMEOUT_S = 60.0
 FOREVER_S = 1e6

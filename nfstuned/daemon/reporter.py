@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from nfstuned.core.policy.plan import superblock_name
 from nfstuned.core.samples.stalls import group_server
 from nfstuned.core.udev.writers import describe
-from nfstuned.errors import ConfigError, ParseError
+from nfstuned.errors import ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import ConfigError, Policy
 from nfstuned.model.samples import Counted, Look, Stall
 from nfstuned.model.udev import RuleWriter
 

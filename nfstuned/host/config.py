@@ -12,10 +12,9 @@ import time
 from contextlib import suppress
 
 import nfstuned
-from nfstuned.errors import ConfigError
 from nfstuned.host.root import Root
 from nfstuned.host.tools import GRACE_S
-from nfstuned.model.policy import Policy, policy_from_json
+from nfstuned.model.policy import ConfigError, Policy, policy_from_json
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"

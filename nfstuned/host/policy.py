@@ -9,10 +9,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from nfstuned.errors import ConfigError
 from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, builtin_policy, find_files
 from nfstuned.host.root import Root
-from nfstuned.model.policy import Policy, policy_to_json
+from nfstuned.model.policy import ConfigError, Policy, policy_to_json
 
 
 def read_configuration(root: Root) -> Policy:

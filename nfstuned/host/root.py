@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO
 
-from nfstuned.parse.tree import ReadFaults
+from nfstuned.parse.tree import FSTAB, ReadFaults
 
 VIEWS = ("proc/1", "proc/self")
 LARGEST = 4_000_000
@@ -81,9 +81,9 @@ class Root:
         """Return the name of a file as a person on that host would use it; of a proposal its own."""
         return self._proposed[name][0] if name in self._proposed else "/" + name
 
-    def propose(self, name: str, shown: str, text: str) -> None:
-        """Let `read` return `text` for a file from now on, which people know as `shown`."""
-        self._proposed[name] = (shown, text)
+    def propose(self, shown: str, text: str) -> None:
+        """Let `read` return `text` for fstab from now on, which people know as `shown`."""
+        self._proposed[FSTAB] = (shown, text)
 
     def read(self, name: str) -> str:
         """Return a file's text; bytes that are not UTF-8 become surrogate escapes.
@@ -172,10 +172,10 @@ class Root:
         except OSError:
             return False
 
-    def leads_to(self, name: str, path: str) -> bool:
-        """Return whether a name leads to the same file as a path of this process; "-" is standard input."""
+    def has_fstab(self, path: str) -> bool:
+        """Return whether its fstab is the file of a path of this process; "-" is standard input."""
         try:
-            return path != STDIN and os.path.samestat(os.stat(path), self._status(name))
+            return path != STDIN and os.path.samestat(os.stat(path), self._status(FSTAB))
         except OSError:
             return False
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from nfstuned.errors import ConfigError
 from nfstuned.host.observe import AZFILES, observe_intent
 from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Snapshot
+from nfstuned.model.policy import ConfigError
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
 from nfstuned.parse.etc.parameters import (
     parse_modprobe,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.errors import MapError, ParseError
-from nfstuned.model.kernel import Mount, MountStats, Options, nfs_protocol, nfs_version, version_text
+from nfstuned.model.kernel import Mount, MountStats, Options, is_v3, nfs_protocol, nfs_version, version_text
 from nfstuned.model.mounts import (
     AZURE_FILES,
     FSTAB,
@@ -220,6 +220,11 @@ class Target:
         object.__setattr__(self, "version", version)
         object.__setattr__(self, "most_connections", self.profile.most_connections(version))
         object.__setattr__(self, "protocol", nfs_protocol(self.options))
+
+    @property
+    def is_v3(self) -> bool:
+        """Whether its options name version 3."""
+        return is_v3(self.fstype, self.options)
 
     @property
     def foreign(self) -> bool:

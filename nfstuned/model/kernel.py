@@ -352,6 +352,28 @@ def nfs_version(fstype: str, options: Options) -> Version | None:
     return asked
 
 
+def aznfs_version(options: Options) -> str:
+    """Return the version that mount.aznfs reads in its options, "" for none: 4.1 and 3 are all that it takes.
+
+    It looks for "vers=", also within "nfsvers=" and "mountvers=", knows no v4.1, and puts minorversion behind
+    (get_version_from_mount_options in src/mountscript.sh of Azure/AZNFS-mount).
+    """
+    major = minor = ""
+    for name, value in options.pairs:
+        if value is not None and name.endswith("vers"):
+            major = value
+        elif value is not None and name.endswith("minorversion"):
+            minor = value
+    return f"{major}.{minor}" if major and minor else major
+
+
+def is_v3(fstype: str, options: Options) -> bool:
+    """Whether options name version 3, as mount.aznfs reads them for its type; the type nfs4 never is."""
+    if fstype == "aznfs":
+        return aznfs_version(options) == "3"
+    return fstype != "nfs4" and (nfs_version(fstype, options) or (0, None))[0] == 3  # noqa: PLR2004 - the version
+
+
 def version_text(numbers: Version) -> str:
     """Return a version as people write it."""
     return f"{numbers[0]}" if numbers[1] is None else f"{numbers[0]}.{numbers[1]}"

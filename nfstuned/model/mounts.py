@@ -9,7 +9,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Distribution, KernelRelease, Mount, MountStats, NfsClient, Volume
+from nfstuned.model.kernel import (
+    Distribution,
+    KernelRelease,
+    Mount,
+    MountStats,
+    NfsClient,
+    Volume,
+    aznfs_version,
+    parse_options,
+)
 
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -201,6 +210,8 @@ class UnitState:
 
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
+PERSISTED = "/etc/nfsmount.conf.d/50-nfstuned.conf"
+"""nfstuned's own drop-in (`nfstuned apply --persist`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +316,14 @@ class Request:
         """Whether nothing waits for it at boot, because it is mounted when somebody goes there."""
         watched = self.maker in {Maker.AUTOMOUNT, Maker.AUTOFS}
         return watched or not _AT_FIRST_USE.isdisjoint(self.options.split(","))
+
+    @property
+    def wants_tunnel(self) -> bool:
+        """Whether mount.aznfs makes a tunnel for it: for version 4.1, and not with `notls`."""
+        if self.fstype != AZNFS:
+            return False
+        asked = parse_options(self.options)
+        return "notls" not in asked and aznfs_version(asked) == "4.1"
 
 
 @dataclass(frozen=True, slots=True)

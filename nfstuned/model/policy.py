@@ -20,6 +20,17 @@ RANDOM = "random"
 _READ_AHEAD = "read_ahead_kb"
 
 
+class ConfigError(Exception):
+    """The administrator's configuration cannot be used: every problem, each on one line.
+
+    Each problem names the file, the key, the value and the allowed values.
+    """
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A page that recommends some of a profile's numbers, and the date (or the month) of its reading."""

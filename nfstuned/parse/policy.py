@@ -14,10 +14,10 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from nfstuned.errors import ConfigError
 from nfstuned.model.policy import (
     SAMPLE_INTERVAL_S,
     Assignment,
+    ConfigError,
     Match,
     Policy,
     Profile,

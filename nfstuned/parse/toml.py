@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
-from nfstuned.errors import ConfigError
+from nfstuned.model.policy import ConfigError
 from nfstuned.parse.fields import MASK, holds_secret, mask_secrets
 
 if sys.version_info >= (3, 11):

@@ -25,9 +25,10 @@ import nfstuned.parse
 from nfstuned import api
 from nfstuned.core.samples.saved import parse_saved
 from nfstuned.core.samples.top import parse_keys
-from nfstuned.errors import ConfigError, ParseError
+from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import AutoMap, MapEntry
+from nfstuned.model.policy import ConfigError
 from nfstuned.parse import fields, toml
 from nfstuned.parse.etc import autofs, automaps, certificate, requests, settings, units
 from nfstuned.parse.proc import mountstats

@@ -14,7 +14,8 @@ import pytest
 
 from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import Root
-from nfstuned.parse.etc.settings import PERSISTED, read_nfs_utils
+from nfstuned.model.mounts import PERSISTED
+from nfstuned.parse.etc.settings import read_nfs_utils
 from tests.lab import roots
 from tests.tree import everything
 

@@ -154,7 +154,7 @@ def contexts(case: hosts.Case, folder: Path) -> Iterator[Context]:
     yield Context("image", examine(image, policy, Scope(image=True), world), folder)
     if (folder / FSTAB).is_file():
         root = Root(str(folder))
-        root.propose(FSTAB, "/new/fstab", (folder / FSTAB).read_text(errors="surrogateescape"))
+        root.propose("/new/fstab", (folder / FSTAB).read_text(errors="surrogateescape"))
         scope = Scope(offline=True, proposal="/new/fstab", nfs_utils=(2, 6, 4))
         yield Context("file", examine(root, policy, scope, world), folder)
     if case.image:

@@ -15,8 +15,8 @@ from nfstuned.app.change import Way, Wish
 from nfstuned.app.nconnect import FstabWay, PersistWay
 from nfstuned.cli.apply import run_change
 from nfstuned.host.root import Root
+from nfstuned.model.mounts import PERSISTED
 from nfstuned.model.system import Answer, Network
-from nfstuned.parse.etc.settings import PERSISTED
 from tests.check.hosts import World
 from tests.cli.conftest import ENTRY, Host, MakeHost, Run, furnish
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.core.nconnect.persist import with_sections
-from nfstuned.parse.etc.settings import PERSISTED
+from nfstuned.model.mounts import PERSISTED
 from tests.cli.conftest import CASE, Host, MakeHost, furnish
 
 TWO = "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard 0 0\n10.1.2.4:/vol2 /mnt/vol2 nfs vers=4.1 0 0\n"

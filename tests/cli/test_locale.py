@@ -27,7 +27,6 @@ assert sys.getfilesystemencoding() == "utf-8"
 """
 CHILD = """
 import select
-from nfstuned.errors import ConfigError
 from nfstuned.host.config import start_load
 from nfstuned.host.root import Root
 child = start_load(Root(sys.argv[1]), 60)

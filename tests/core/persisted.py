@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nfstuned.core.nconnect.persist import DropIn, PersistPlan, plan_persist, section_uses
-from nfstuned.model.mounts import FSTAB, Request, Result, Setting, Snapshot
+from nfstuned.model.mounts import FSTAB, PERSISTED, Request, Result, Setting, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils
-from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.fstabs import NETWORK, POLICY, SNAPSHOT
 
 SA1, SA2 = "sa1.file.core.windows.net", "sa2.file.core.windows.net"

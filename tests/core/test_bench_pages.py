@@ -16,8 +16,15 @@ import pytest
 from nfstuned import __version__
 from nfstuned.core.bench.compare import Against, against
 from nfstuned.model.bench import Bench, BenchSetting
-from nfstuned.view.bench import bench_document, proposal_lines
-from nfstuned.view.bench_page import BarChart, Curve, bench_charts, bench_page, colour
+from nfstuned.view.bench import (
+    BarChart,
+    Curve,
+    bench_charts,
+    bench_document,
+    bench_page,
+    colour,
+    proposal_lines,
+)
 from nfstuned.view.pages import environment
 from nfstuned.view.words import to_json
 from tests.core.bench_values import COMPARED, SEARCHED, VENDORS, measured

@@ -16,10 +16,9 @@ from nfstuned.host.config import builtin_policy
 from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, digest, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import Distribution
-from nfstuned.model.mounts import Request, Result, Snapshot
+from nfstuned.model.mounts import PERSISTED, Request, Result, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit
 from nfstuned.model.udev import UdevFile
-from nfstuned.parse.etc.settings import PERSISTED
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"
 TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()

@@ -10,9 +10,8 @@ from nfstuned.core.nconnect.server import group_by_ids, servers
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import KernelRelease, parse_options
-from nfstuned.model.mounts import Maker, Request, Setting, Tunnel
+from nfstuned.model.mounts import PERSISTED, Maker, Request, Setting, Tunnel
 from nfstuned.model.system import Answer, Network
-from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.nconnect_hosts import (
     AZURE,
     NAS,

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from nfstuned.core.mounts.requests import last_asked, requested
 from nfstuned.core.nconnect.persist import section_uses, sections, with_sections
-from nfstuned.model.mounts import FSTAB, Maker, Request, Result, Snapshot
+from nfstuned.model.mounts import FSTAB, PERSISTED, Maker, Request, Result, Snapshot
 from nfstuned.model.system import NfsUtils
-from nfstuned.parse.etc.settings import PERSISTED
 from tests.core.fstabs import EVERYWHERE, POLICY
 from tests.core.persisted import (
     ANF,

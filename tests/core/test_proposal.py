@@ -34,7 +34,7 @@ def proposed(folder: Path, name: str, *lines: str) -> Facts:
     new.unlink(missing_ok=True)
     new.hardlink_to(tree / FSTAB)
     root = Root(str(tree))
-    root.propose(FSTAB, str(new), new.read_text())
+    root.propose(str(new), new.read_text())
     return examine(root, builtin_policy(), Scope(proposal="new"), hosts.World(case.network))
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.errors import ConfigError
 from nfstuned.host.config import FILE, builtin_policy, find_files, start_load
 from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
+from nfstuned.model.policy import ConfigError
 from nfstuned.parse.policy import parse_config
 from tests.tree import put
 

@@ -14,7 +14,7 @@ import pytest
 from nfstuned.core.nconnect.persist import sections, with_sections
 from nfstuned.host.files.replace import BACKUP, read_original, read_own_file, replace_file, write_own_file
 from nfstuned.host.files.write import NEW as TEMPORARY
-from nfstuned.parse.etc.settings import PERSISTED
+from nfstuned.model.mounts import PERSISTED
 from tests.host.replacing import BEGIN, END, calls, command, kill_at, lock, python
 from tests.tree import put
 

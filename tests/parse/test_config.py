@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from nfstuned.errors import ConfigError
 from nfstuned.host.policy import builtin_tables
-from nfstuned.model.policy import Policy, Prometheus, ReadAhead
+from nfstuned.model.policy import ConfigError, Policy, Prometheus, ReadAhead
 from nfstuned.parse.config import schema
 from nfstuned.parse.policy import parse_config
 from nfstuned.view.policy import policy_text

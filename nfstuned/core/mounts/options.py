@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from nfstuned import data
-from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, decimal, nfs_version
+from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, decimal
 
 FLAVOURS = frozenset(
     {
@@ -25,28 +25,6 @@ FLAVOURS = frozenset(
 """The security flavours that the kernel's NFS client knows (nfs_secflavor_tokens, fs/nfs/fs_context.c)."""
 CACHE_DEFAULTS = {"acregmin": 3, "acregmax": 60, "acdirmin": 30, "acdirmax": 60}
 """In seconds (NFS_DEF_ACREGMIN and so on, include/linux/nfs_fs.h); the kernel does not show a default."""
-
-
-def is_v3(fstype: str, options: Options) -> bool:
-    """Whether options name version 3, as mount.aznfs reads them for its type; the type nfs4 never is."""
-    if fstype == "aznfs":
-        return aznfs_version(options) == "3"
-    return fstype != "nfs4" and (nfs_version(fstype, options) or (0, None))[0] == 3  # noqa: PLR2004 - the version
-
-
-def aznfs_version(options: Options) -> str:
-    """Return the version that mount.aznfs reads in its options, "" for none: 4.1 and 3 are all that it takes.
-
-    It looks for "vers=", also within "nfsvers=" and "mountvers=", knows no v4.1, and puts minorversion behind
-    (get_version_from_mount_options in src/mountscript.sh of Azure/AZNFS-mount).
-    """
-    major = minor = ""
-    for name, value in options.pairs:
-        if value is not None and name.endswith("vers"):
-            major = value
-        elif value is not None and name.endswith("minorversion"):
-            minor = value
-    return f"{major}.{minor}" if major and minor else major
 
 
 def security(options: Options) -> str:

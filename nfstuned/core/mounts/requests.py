@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 
-from nfstuned.core.mounts.options import aznfs_version
-from nfstuned.model.kernel import Mount, Options, parse_options
+from nfstuned.model.kernel import Mount, Options, aznfs_version, parse_options
 from nfstuned.model.mounts import AZNFS, SMB_TYPES, UTAB, Asked, Request, Setting, Snapshot, Tunnel
 from nfstuned.parse.fields import clean_path
 
@@ -146,16 +145,8 @@ def mounted_source(request: Request, stand_ins: Mapping[str, str] = NO_STAND_INS
     if request.wildcard or request.fstype != AZNFS:
         return request.source
     host, _, export = request.source.partition(":")
-    own = "127.0.0.1" if wants_tunnel(request) else stand_ins.get(host)
+    own = "127.0.0.1" if request.wants_tunnel else stand_ins.get(host)
     return request.source if own is None else f"{own}:{export}"
-
-
-def wants_tunnel(request: Request) -> bool:
-    """Whether mount.aznfs makes a tunnel for a line: for version 4.1, and not with `notls`."""
-    if request.fstype != AZNFS:
-        return False
-    asked = parse_options(request.options)
-    return "notls" not in asked and aznfs_version(asked) == "4.1"
 
 
 def wants_stand_in(request: Request, snapshot: Snapshot) -> bool:
@@ -163,7 +154,7 @@ def wants_stand_in(request: Request, snapshot: Snapshot) -> bool:
 
     So it is with version 3, and without TLS with the package azfiles-nfs: its forerunner mounts the name.
     """
-    if request.fstype != AZNFS or wants_tunnel(request):
+    if request.fstype != AZNFS or request.wants_tunnel:
         return False
     listed = request.source.partition(":")[0] in snapshot.stand_ins
     return listed or snapshot.azfiles or aznfs_version(parse_options(request.options)) == "3"

@@ -10,7 +10,7 @@ from functools import cache
 from nfstuned import data
 from nfstuned.core.mounts.requests import Intents, asked_options
 from nfstuned.core.policy.decision import Classification, choose_profile, classify, join_decisions, matcher
-from nfstuned.core.policy.endpoint import as_address, asked_port, is_loopback, plain, same, split_source
+from nfstuned.core.policy.endpoint import as_address, asked_port, plain, split_source
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, Options
@@ -76,17 +76,6 @@ def server_name(target: Target) -> str:
     if as_address(host) is None or target.request is None or target.request.wildcard:
         return host
     return plain(split_source(target.request.source)[0])
-
-
-def has_stand_in(target: Target) -> bool:
-    """Return whether a live mount's source has an address that stands in for its server's (AZNFS).
-
-    No host has such an address: packets to it are sent to the server's own address.
-    """
-    host, address = split_source(target.source)[0], target.endpoint.address
-    if target.live is None or address is None or as_address(host) is None or is_loopback(host):
-        return False
-    return not same(host, address)
 
 
 def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from nfstuned.core.mounts.requests import asked_options, last_asked, mounted_source, requested, wants_stand_in
-from nfstuned.core.mounts.targets import has_stand_in, made_by, targets
+from nfstuned.core.mounts.targets import made_by, targets
 from nfstuned.core.nconnect.server import (
     Id,
     Member,
@@ -36,14 +36,14 @@ from nfstuned.core.nconnect.server import (
     with_provider,
 )
 from nfstuned.core.nconnect.transport import addresses, allowed
-from nfstuned.core.policy.endpoint import as_address, no_section, section_name
+from nfstuned.core.policy.endpoint import as_address, has_stand_in, no_section, section_name
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import decimal
-from nfstuned.model.mounts import Asked, Maker, Request, Result, Setting, Snapshot
+from nfstuned.model.mounts import PERSISTED, Asked, Maker, Request, Result, Setting, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils
-from nfstuned.parse.etc.settings import PERSISTED, parse_nfsmount
+from nfstuned.parse.etc.settings import parse_nfsmount
 
 MOUNTPOINT = "mountpoint"
 FOREIGN = (

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from nfstuned.core.mounts.options import NCONNECT_V4_0_SINCE, has_kerberos, knows_nconnect, security
-from nfstuned.core.mounts.requests import Intents, wants_tunnel
+from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.transport import (
     MOST,
@@ -293,7 +293,7 @@ def _line_ids(target: Target, line: Target, request: Request, facts: Facts) -> f
         return frozenset()
     # The port of a tunnel's end stands for the server.
     names = {host} if is_loopback(host) else {host, *addresses(line, facts)}
-    encryption = "tunnel" if wants_tunnel(request) else line.wanted.get("xprtsec") or "none"
+    encryption = "tunnel" if request.wants_tunnel else line.wanted.get("xprtsec") or "none"
     rest = (asked_port(request.source, line.wanted), line.protocol, encryption)
     versions = {line.version} if target.live is None else {line.version, target.version}
     return frozenset((name, number, *rest) for name in names for number in versions)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nfstuned.core.mounts import options as nfsoptions
-from nfstuned.core.mounts.requests import wants_tunnel
 from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, kind, split_source
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import NfsClient, Options
@@ -267,7 +266,7 @@ def _asked(target: Target, facts: Facts) -> Group | None:
     # In a line it does not count: mount.nfs takes it out.
     place = (wanted.get("addr") if target.live is not None else None) or address(target, facts)
     parsed = as_address(place) if place else None
-    if parsed is None or is_loopback(str(parsed)) or (target.request and wants_tunnel(target.request)):
+    if parsed is None or is_loopback(str(parsed)) or (target.request and target.request.wants_tunnel):
         return None
     port = wanted.number("port") or NFS_PORT
     return Group(number, target.protocol, str(parsed), port, _security(wanted))

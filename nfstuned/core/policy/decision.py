@@ -173,11 +173,6 @@ def matcher(policy: Policy) -> Matcher:
     return Matcher(policy)
 
 
-def provider_by_name(policy: Policy, host: str) -> str:
-    """Return the provider with servers named like `host`; "generic" where no provider has such names."""
-    return matcher(policy).providers.by_name(host)
-
-
 def as_network(pattern: str) -> IPv4Network | IPv6Network | None:
     """Return the network of a server pattern: a CIDR or an address, perhaps bracketed; else None.
 

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
+from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import GENERIC, Endpoint, Superblock, Tunnel
 from nfstuned.model.policy import Provider
@@ -78,6 +79,17 @@ def same(left: str, right: str) -> bool:
     """Whether two texts are one address: "::ffff:10.0.0.4" and "10.0.0.4" are."""
     parsed = as_address(left)
     return parsed is not None and parsed == as_address(right)
+
+
+def has_stand_in(target: Target) -> bool:
+    """Return whether a live mount's source has an address that stands in for its server's (AZNFS).
+
+    No host has such an address: packets to it are sent to the server's own address.
+    """
+    host, address = split_source(target.source)[0], target.endpoint.address
+    if target.live is None or address is None or as_address(host) is None or is_loopback(host):
+        return False
+    return not same(host, address)
 
 
 NFS_PORT, SMB_PORT = 2049, 445

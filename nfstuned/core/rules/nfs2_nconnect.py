@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from nfstuned.core.mounts.options import has_kerberos, knows_nconnect, security
 from nfstuned.core.mounts.requests import is_global, last_asked
-from nfstuned.core.mounts.targets import definition, has_stand_in
+from nfstuned.core.mounts.targets import definition
 from nfstuned.core.nconnect.first_mount import decider, mount_commands, next_nconnect, overruled
 from nfstuned.core.nconnect.server import Line, Member, Server, disagreeing_servers, lines, objection, servers
 from nfstuned.core.nconnect.transport import (
@@ -23,7 +23,7 @@ from nfstuned.core.nconnect.transport import (
     share,
     transport_groups,
 )
-from nfstuned.core.policy.endpoint import no_section, plain, section_name, split_source
+from nfstuned.core.policy.endpoint import has_stand_in, no_section, plain, section_name, split_source
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,

@@ -23,13 +23,23 @@ from nfstuned.core.mounts.options import (
     wanted_by_smb,
     wanted_though_sloppy,
 )
-from nfstuned.core.policy.decision import matcher, provider_by_name
+from nfstuned.core.policy.decision import matcher
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
-from nfstuned.core.rules.rule import ERROR, HOST, INFO, KERNEL, NFS_UTILS, WARNING, Manual, rule
+from nfstuned.core.rules.rule import (
+    ERROR,
+    HOST,
+    INFO,
+    KERNEL,
+    NFS_UTILS,
+    WARNING,
+    Manual,
+    names_azure_files,
+    rule,
+)
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_version, parse_options
-from nfstuned.model.mounts import AZURE_FILES, GENERIC, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
+from nfstuned.model.mounts import GENERIC, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
@@ -412,7 +422,7 @@ def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     host, path = split_source(request.source)
     if (
         request.fstype in SMB_TYPES
-        or provider_by_name(facts.policy, host) != AZURE_FILES
+        or not names_azure_files(facts, host)
         or "&" in request.source
         or has_placeholder(request.source)
     ):

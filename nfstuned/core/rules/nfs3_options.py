@@ -6,15 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nfstuned.core.mounts.options import (
-    CACHE_DEFAULTS,
-    FLAVOURS,
-    aznfs_version,
-    cache_times,
-    is_v3,
-    last_of,
-    security,
-)
+from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, last_of, security
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import members
 from nfstuned.core.rules.rule import (
@@ -32,7 +24,15 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Fault, Need, Target
-from nfstuned.model.kernel import ONLY_V3, Options, Version, nfs_version, parse_options, version_text
+from nfstuned.model.kernel import (
+    ONLY_V3,
+    Options,
+    Version,
+    aznfs_version,
+    nfs_version,
+    parse_options,
+    version_text,
+)
 from nfstuned.model.mounts import AZURE_BLOB, AZURE_FILES, EFS
 
 _WITHOUT_UDP = (5, 6, 0)
@@ -431,7 +431,7 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
             continue
         options, own = target.options, target.live.flags if target.live is not None else ""
         writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")
-        if last_of(options, "lock", "nolock") == "nolock" and writes and is_v3(target.fstype, options):
+        if last_of(options, "lock", "nolock") == "nolock" and writes and target.is_v3:
             change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
             yield Fault(
                 target.subject,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 
-from nfstuned.core.mounts.requests import wants_tunnel
-from nfstuned.core.mounts.targets import definition, has_stand_in, server_name
-from nfstuned.core.policy.decision import provider_by_name
+from nfstuned.core.mounts.targets import definition, server_name
 from nfstuned.core.policy.endpoint import (
     Address,
     all_public,
     as_address,
+    has_stand_in,
     is_loopback,
     plain,
     same,
@@ -28,6 +27,7 @@ from nfstuned.core.rules.rule import (
     mount_again,
     mount_all_again,
     name_others,
+    names_azure_files,
     rule,
     where,
 )
@@ -61,7 +61,7 @@ def public(facts: Facts) -> Iterator[Fault]:
         host = server_name(target)
         # An alias that a customer made may lead to the account of any cloud.
         names = (host, *answer.chain)
-        account = next((name for name in names if provider_by_name(facts.policy, name) == AZURE_FILES), "")
+        account = next((name for name in names if names_azure_files(facts, name)), "")
         leads = "leads through a tunnel to" if as_address(host) else f"is of {host}, which is"
         # A share of Microsoft.FileShares has a name of its own. For *.file.storage.azure.net the vendor's
         # table has privatelink.file.core.windows.net, and AZNFS takes privatelink.file.storage.azure.net.
@@ -236,7 +236,7 @@ def clear_in_public(facts: Facts) -> Iterator[Fault | Need]:
         used = _used(target, answer) or own
         if target.endpoint.provider != GENERIC or _is_azure(facts, target, answer):
             continue
-        if target.live is None and target.request is not None and wants_tunnel(target.request):
+        if target.live is None and target.request is not None and target.request.wants_tunnel:
             continue
         if (options.get("sec") or "sys").startswith("krb5") or (options.get("xprtsec") or "none") != "none":
             continue
@@ -270,7 +270,7 @@ def _ordinary(facts: Facts, target: Target, host: str) -> str:
     """Return the name by which Azure Files should be mounted instead of `host`; "" where nothing is wrong."""
     place = target.endpoint
     if as_address(host) is None:
-        linked = provider_by_name(facts.policy, host) == AZURE_FILES and f".{_LINK}." in host
+        linked = names_azure_files(facts, host) and f".{_LINK}." in host
         return host.replace(f".{_LINK}.", ".", 1) if linked else ""
     if is_loopback(host) or has_stand_in(target) or not target.is_azure_files:
         return ""
@@ -330,7 +330,7 @@ def _is_nameless(target: Target, answer: Answer) -> bool:
 def _is_azure(facts: Facts, target: Target, answer: Answer) -> bool:
     """Whether the server is Azure Files: by its name, by an alias on the way, or behind a tunnel."""
     return target.endpoint.provider == AZURE_FILES or any(
-        provider_by_name(facts.policy, name) == AZURE_FILES for name in answer.chain
+        names_azure_files(facts, name) for name in answer.chain
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nfstuned.core.mounts.options import is_v3
 from nfstuned.core.rules.rule import (
     ERROR,
     HOST,
@@ -37,7 +36,7 @@ _ENABLE = f"sudo systemctl enable --now {IDENTITY_UNIT}"
 @rule("NFS413", "client-identity-generic", WARNING, needs=(HOST,), source=Manual.CLIENT_ID)
 def generic(facts: Facts) -> Iterator[Fault]:
     """Yield the name of an NFSv4 client that others are likely to have as well, or will have."""
-    v4 = [target for target in facts.nfs if not is_v3(target.fstype, target.options)]
+    v4 = [target for target in facts.nfs if not target.is_v3]
     client = facts.system.client
     if not v4 or client.name is None:
         return

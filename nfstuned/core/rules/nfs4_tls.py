@@ -9,10 +9,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Container, Iterator, Mapping
 
-from nfstuned.core.mounts.options import aznfs_version, last_of
-from nfstuned.core.mounts.requests import wants_tunnel
+from nfstuned.core.mounts.options import last_of
 from nfstuned.core.nconnect.transport import replaced
-from nfstuned.core.policy.decision import provider_by_name
 from nfstuned.core.policy.endpoint import TUNNEL_PORTS, as_address, is_loopback, plain, split_source
 from nfstuned.core.rules.rule import (
     ERROR,
@@ -23,12 +21,13 @@ from nfstuned.core.rules.rule import (
     enable,
     mount_again,
     name_after,
+    names_azure_files,
     rule,
     unmask,
 )
 from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
-from nfstuned.model.kernel import nfs_version, parse_options
+from nfstuned.model.kernel import aznfs_version, nfs_version, parse_options
 from nfstuned.model.mounts import AZNFS, AZURE_FILES, Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders
@@ -153,12 +152,12 @@ def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
 def wrong_cloud(facts: Facts) -> Iterator[Fault]:
     """Yield TLS mounts for which the helper's endpoint override is missing, or is another cloud's."""
     for target in facts.nfs:
-        if target.request is None or target.request.wildcard or not wants_tunnel(target.request):
+        if target.request is None or target.request.wildcard or not target.request.wants_tunnel:
             continue
         host, override = plain(split_source(target.request.source)[0]), _override(facts, target.request)
         value = override.value if override else ""
         suffix = ""
-        if provider_by_name(facts.policy, host) == AZURE_FILES:
+        if names_azure_files(facts, host):
             suffix = host.partition(".core.")[2] or _PUBLIC_CLOUD
         fits = suffix in {"", value} if value else suffix == _PUBLIC_CLOUD
         # The effect of an override on the public cloud's zones and previews is not known.
@@ -248,7 +247,7 @@ def _tunnel_port(facts: Facts, target: Target) -> int | None:
 
 def _asks_tls(target: Target) -> bool:
     """Whether a future mount will have TLS."""
-    return target.live is None and target.request is not None and wants_tunnel(target.request)
+    return target.live is None and target.request is not None and target.request.wants_tunnel
 
 
 def _places(answers: Mapping[str, Answer], target: Target) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nfstuned.core.mounts.options import has_nconnect, is_v3, read_ahead_is_small
+from nfstuned.core.mounts.options import has_nconnect, read_ahead_is_small
 from nfstuned.core.rules.nfs1_read_ahead import kbs_at_mount
 from nfstuned.core.rules.nfs1_udev import broken_rules, lost_kbs, overtaken_rules
 from nfstuned.core.rules.rivals import fits_policy, is_aznfs, is_recommended, wanted_kb
@@ -25,6 +25,7 @@ from nfstuned.core.rules.rule import (
 from nfstuned.core.udev.writers import in_force, reaches_all
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.kernel import is_v3
 from nfstuned.model.policy import Profile
 from nfstuned.parse.proc.machine import parse_release
 

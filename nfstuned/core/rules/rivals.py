@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from nfstuned.core.mounts.targets import has_stand_in
 from nfstuned.core.policy.decision import read_ahead_kb
-from nfstuned.core.policy.endpoint import is_loopback, split_source
+from nfstuned.core.policy.endpoint import has_stand_in, is_loopback, split_source
 from nfstuned.core.rules.rule import source_of
 from nfstuned.core.udev.writers import in_force, is_default, is_nfsrahead, reaches_all
 from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from nfstuned.core.mounts.requests import last_asked
 from nfstuned.core.mounts.targets import definition, renewal
-from nfstuned.core.policy.decision import as_glob
+from nfstuned.core.policy.decision import as_glob, matcher
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity, Target
-from nfstuned.model.mounts import UTAB, Maker
+from nfstuned.model.mounts import AZURE_FILES, UTAB, Maker
 from nfstuned.model.policy import Profile
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
@@ -60,6 +60,11 @@ class Manual:
 SERVICE, WATCHDOG = "nfstuned.service", "aznfswatchdogv4"
 """nfstuned's own service, and the service that keeps the TLS tunnels of AZNFS."""
 _DROP_INS = "/etc/nfstuned/conf.d"
+
+
+def names_azure_files(facts: Facts, host: str) -> bool:
+    """Whether a name is a server's of Azure Files."""
+    return matcher(facts.policy).providers.by_name(host) == AZURE_FILES
 
 
 def where(target: Target) -> str:

@@ -28,8 +28,6 @@ from nfstuned.parse.tree import FileTree
 FILE = "/etc/nfsmount.conf"
 VENDOR_FILE = "/usr/etc/nfsmount.conf"
 """Read first, and forgotten with its folder of drop-ins where FILE exists (conf_init_file)."""
-PERSISTED = f"{FILE}.d/50-nfstuned.conf"
-"""nfstuned's own drop-in (`nfstuned apply --persist`)."""
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
 
