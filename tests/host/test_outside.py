@@ -16,6 +16,9 @@ from nfstuned.model.system import Answer, Network, Reach, Reachable, Route
 from tests.host.servers import Zone, dns_server, http_server, silent_port
 from tests.tree import put
 
+PATIENCE_S = 60.0
+"""A loaded machine may need longer than the deadline of a second to load the HTTP client."""
+
 ZONE: Zone = {
     "sa1.file.core.windows.net": (("CNAME", "sa1.privatelink.file.core.windows.net"),),
     "sa1.privatelink.file.core.windows.net": (("A", "127.0.0.1"), ("A", "127.0.0.9")),
@@ -29,8 +32,7 @@ def root(tmp_path: Path) -> Root:
 
 
 def test_everything_is_asked_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A loaded machine may need longer than the deadline to load the HTTP client.
-    monkeypatch.setattr(outside, "vm_size", partial(outside.vm_size, seconds=60.0))
+    monkeypatch.setattr(outside, "vm_size", partial(outside.vm_size, seconds=PATIENCE_S))
     share = "sa1.file.core.windows.net"
     with (
         dns_server(ZONE) as dns_port,
@@ -114,7 +116,7 @@ def test_a_pause_takes_its_time(tmp_path: Path) -> None:
 def test_the_size_is_what_the_service_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with http_server(200, "Standard_D16_v4") as (url, seen):
-        assert vm_size(url) == ("Standard_D16_v4", "")
+        assert vm_size(url, PATIENCE_S) == ("Standard_D16_v4", "")
     assert seen == ["/size?format=text true"]
 
 
@@ -128,7 +130,7 @@ def test_the_size_is_what_the_service_says(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_anything_else_is_no_size(status: int, body: str, problem: str) -> None:
     with http_server(status, body) as (url, _):
-        size, said = vm_size(url)
+        size, said = vm_size(url, PATIENCE_S)
     assert size is None
     assert said.startswith("VM size from Azure's metadata service: ")
     assert problem in said

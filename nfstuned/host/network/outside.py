@@ -83,6 +83,8 @@ def _asked_size(url: str, seconds: float) -> tuple[str | None, str]:
         connection.request("GET", f"{where.path}?{where.query}", headers={"Metadata": "true"})
         answer = connection.getresponse()
         text = answer.read(256).decode("ascii", "replace").strip()
+    except TimeoutError:  # either deadline may be the first to end
+        return None, f"no answer within {seconds:g} s"
     except (OSError, http.client.HTTPException) as error:
         return None, str(error) or type(error).__name__
     finally:
