@@ -48,6 +48,7 @@ CLEAR = Request(f"{SA1}:/sa1/a", "/a", "vers=4,minorversion=1,notls", FSTAB, 1, 
 STAND_IN = Tunnel(0, SA1, 0, "azure-files", "/list", "10.161.100.100", "10.10.10.10")
 EFS = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
 BY_HAND = Made("/a", source=f"{SA1}:/sa1/a", at="10.10.10.10")
+OF_POD = replace(BY_HAND, point="/var/lib/kubelet/pods/7c1d/volumes/kubernetes.io~csi/pv/mount")
 TYPED = replace(BY_HAND, asked="rw,nconnect=2", shown="vers=4.1,nconnect=2")
 UNIT = Request(f"{SA1}:/sa1/a", "/a", "vers=4.1", "/etc/systemd/system/a.mount", 4, maker=Maker.UNIT)
 HOMES = Request(
@@ -58,6 +59,8 @@ RECORDED = Request(f"{SA1}:/sa1/a", "/a", "vers=4.1,nconnect=4", UTAB, 1)
 WRITTEN = {
     "each server gets the number of its profile": (host(A, B, VOL, "nas:/x /x rw"), {ANF: 8, SA1: 4}),
     "a mount by hand is a server that was seen": (facts(BY_HAND).snapshot, {SA1: 4}),
+    "a pod's mount has its options elsewhere": (facts(OF_POD).snapshot, {}),
+    "a line counts, whatever pods mount": (facts(OF_POD, lines=(A,)).snapshot, {SA1: 4}),
     "a number typed by hand counts for this time only": (facts(TYPED).snapshot, {SA1: 4}),
     "the mounts of units and maps count": (host(requests=(UNIT, HOMES)), {ANF: 8, SA1: 4}),
     "another port has the same section": (host(VOL, f"{ANF}:/o /o vers=3,port=2050,proto=rdma"), {}),
@@ -76,6 +79,8 @@ def test_the_sections_of_a_host(snapshot: Snapshot, sections: dict[str, int]) ->
 def test_the_reason_of_a_section_is_a_profile_or_another_mount() -> None:
     assert told(planned(host(A)), PLANNED)[SA1] == "azure-files asks for nconnect=4"
     assert told(planned(host(VOL, f"{ANF}:/w /w nconnect=16")), PLANNED)[ANF].startswith("as /etc/fstab:2, ")
+    reason = f"the kubelet makes {OF_POD.point}, with the options in its PersistentVolume (mountOptions;"
+    assert told(planned(facts(OF_POD).snapshot))[SA1].startswith(reason)
     gone = told(planned(host("nas:/x /x rw"), {"nas": 8}), PLANNED)
     assert gone["nas"] == "its profile generic names no nconnect"
 

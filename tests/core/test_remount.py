@@ -22,6 +22,7 @@ from tests.core.remounting import ROOT, Kernel, argv, left_alone, plan_of, plann
 BARE, FOUR = "vers=4.1,proto=tcp", "vers=4.1,proto=tcp,nconnect=4"
 A = Made("/a", "vers=4.1,clientaddr=10.0.0.9,addr=10.0.0.5,_netdev", BARE, age_s=9)
 B = Made("/b", "vers=4.1,nconnect=4", BARE, fstab="vers=4.1,nconnect=4", age_s=5)
+POD = "/var/lib/kubelet/pods/7c1d/volumes/kubernetes.io~csi/pv/mount"
 STOP = "systemctl stop --job-mode=ignore-dependencies --"
 DEVICE = "0:50"
 TUNNEL = Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf")
@@ -157,6 +158,11 @@ class TestLeftAlone:
         left = left_alone(asked_by(facts(A, B), Maker.AUTOFS))
         assert (left.result, left.points) == (Result.SKIPPED, ("/a", "/b"))
         assert left.reason.startswith("automount(8) makes /b")
+
+    def test_a_mount_of_a_pod_is_left_alone_on_purpose(self) -> None:
+        left = left_alone(facts(replace(A, point=POD), B))
+        assert (left.result, sorted(left.points)) == (Result.SKIPPED, ["/b", POD])
+        assert left.reason.startswith(f"the kubelet makes {POD}, with the options in its PersistentVolume")
 
     def test_a_mount_in_an_autofs_is_automounts_unless_that_is_systemds(self) -> None:
         found = facts(A, B)

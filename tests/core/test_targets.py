@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
-from nfstuned.core.mounts.targets import targets
+from nfstuned.core.mounts.targets import program_of, targets
 from nfstuned.core.nconnect.server import as_target
 from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import builtin_tables, load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Request, Snapshot
+from nfstuned.model.mounts import Maker, Request, Snapshot
 from nfstuned.parse.etc.requests import parse_fstab
 from nfstuned.parse.policy import parse_config
 
@@ -39,6 +39,33 @@ def test_an_address_in_a_line_of_nfs_does_not_count_for_mount_nfs_takes_it_out()
 def test_what_is_no_address_is_not_taken_for_the_servers(line: Request) -> None:
     (target,) = targets(Snapshot(requests=(line,)), POLICY)
     assert target.endpoint.address is None
+
+
+@pytest.mark.parametrize(
+    ("maker", "points"),
+    [
+        (
+            Maker.KUBELET,
+            (
+                "/var/lib/kubelet/pods/7c1d/volumes/kubernetes.io~nfs/data",
+                "/var/lib/kubelet/plugins/kubernetes.io/csi/file.csi.azure.com/9b2f/globalmount",
+                "/var/snap/microk8s/common/var/lib/kubelet/pods/7c1d/volume-subpaths/pv/nginx/0",
+                "/data/k8s/pods/7c1d/volumes/kubernetes.io~csi/pv/mount",
+            ),
+        ),
+        (Maker.DOCKER, ("/var/lib/docker/volumes/m/_data", "/home/u/.local/share/docker/volumes/m/_data")),
+        (Maker.PODMAN, ("/var/lib/containers/storage/volumes/m/_data",)),
+        (Maker.PODMAN, ("/home/u/.local/share/containers/storage/volumes/m/_data",)),
+        (Maker.NOMAD, ("/opt/nomad/data/client/csi/node/nfs/staging/v/rw-file-system-multi-node",)),
+        (Maker.NOMAD, ("/srv/n/alloc/0b1a4d4c-5f2c-4f39-9a3e-6a5b1c2d3e4f/web/local/share",)),
+        (Maker.PROXMOX, ("/mnt/pve/nas",)),
+        (None, ("/mnt/volumes/data", "/var/lib/kubelet", "/srv/pods/volumes/a", "/mnt/pve/nas/images", "/")),
+    ],
+)
+def test_a_mount_point_shows_the_program_that_made_the_mount(
+    maker: Maker | None, points: tuple[str, ...]
+) -> None:
+    assert {program_of(point, Snapshot()) for point in points} == {maker}
 
 
 def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
