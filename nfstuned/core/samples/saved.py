@@ -70,8 +70,8 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
     if last and _is_complete(last, text):
         data += b"\n"
     elif _is_doubtful(last.strip(), text):
+        problems.append(ParseError(name, data.count(b"\n") + 1, "the last line is cut off and left out"))
         data = text + b"\n" + _DAMAGED + b"\n"
-        problems.append(ParseError(name, text.count(b"\n") + 2, "the last line is cut off and left out"))
     parsed, stanzas, numbers = parse_mountstats(data, name), parse_stanzas([data]), None
     rows = enumerate(data.split(b"\n"), 1)
     headers = [(number, row) for number, row in rows if row.lstrip().startswith(b"device ")]
@@ -99,7 +99,10 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
 
 
 def _is_complete(last: bytes, before: bytes) -> bool:
-    """Return whether a line without its line break has all columns of the line before, and no more digits."""
+    """Return whether a line without its line break has all columns of the line before.
+
+    Its last number is 0, which can lack no digits.
+    """
     columns = len(before[before.rfind(b"\n") + 1 :].split())
     return last.rstrip().endswith(b" 0") and len(last.split()) == columns
 
