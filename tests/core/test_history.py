@@ -32,6 +32,7 @@ from nfstuned.core.samples.sample import kinds, ratio
 from nfstuned.model.samples import OpRate, Sample
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, WIDTH, csv_row, history_lines, sparkline
 from nfstuned.view.words import duration, printable
+from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLE, SAMPLES
 
 START = 1_785_000_000.0
@@ -76,6 +77,14 @@ def test_the_text_says_what_it_shows() -> None:
         "  write       ▁▁▁▁▁▁▁▁                                  0          0          0",
         "  over-fetch  ████████                               1.25       1.25       1.25",
         "  read RTT    ████████                             1.5 ms     1.5 ms     1.5 ms",
+    ]
+
+
+def test_the_text_says_what_the_reads_tell_of_the_read_ahead() -> None:
+    found = lines([reading(3.0, 512, 1024), reading(3.0, 512, 1024)])
+    assert found[-2:] == [
+        "  a read-ahead of 15360 KiB is wasted: the server sent 1.1 GB, 3.00 times as",
+        "    much as programs read, unless they map files, which is not counted",
     ]
 
 

@@ -250,9 +250,7 @@ def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
 
 
 @pytest.mark.parametrize("package", [{"azfiles": True}, {"tunnels": (STAND_IN,)}])
-def test_where_mount_aznfs_mounts_an_address_of_its_own_no_section_is_written(
-    package: dict[str, object],
-) -> None:
+def test_where_mount_aznfs_takes_its_own_address_no_section_is_written(package: dict[str, object]) -> None:
     snapshot = host(requests=(CLEAR,), **package)
     assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
     assert told(planned(snapshot))[SA1] == (

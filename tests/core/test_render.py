@@ -88,6 +88,12 @@ def test_a_number_that_depends_is_said_to() -> None:
     assert status_cells(replace(row, nconnect_target=2))[5] == "4/4/2"
 
 
+def test_what_is_not_known_is_a_hyphen() -> None:
+    row = replace(ROW, profile=None, read_ahead_kb=None, read_ahead_target_kb=None, nconnect_requested=None)
+    cells = status_cells(replace(row, nconnect_target=None, connections=None))
+    assert cells[2:] == ("-", "-/-", "-", "-/4/-", "-", "-")
+
+
 def test_when_all_is_right_there_is_no_hint() -> None:
     assert hints([ROW], []) == ()
 
@@ -148,6 +154,10 @@ def test_a_long_name_loses_its_middle(width: int, short: str) -> None:
 def test_a_policy_names_the_size_of_its_file_as_its_own_file_would(size: int, text: str) -> None:
     shown = policy_text(Policy(profiles=(), sample_file="/x", sample_file_bytes=size))
     assert f'[samples]\nfile = "/x"\nmax_size = "{text}"\nkeep = 4\n' in shown
+
+
+def test_a_policy_without_samples_says_0() -> None:
+    assert 'sample_interval = "0"' in policy_text(Policy(profiles=(), sample_interval_s=0.0))
 
 
 def test_a_profile_s_numbers_point_to_their_sources() -> None:

@@ -225,9 +225,7 @@ SPLIT = ["copy (copy 1)", "copy (copy 2)"]
         (two(100, 50) + two(160, 110).replace("/b", "/c"), ["copy"], "has /a more than once"),
     ],
 )
-def test_copies_in_one_file_are_split_where_that_is_certain(
-    text: str, names: list[str], problem: str
-) -> None:
+def test_copies_in_one_file_are_split_where_it_is_certain(text: str, names: list[str], problem: str) -> None:
     copies, problems = parse_saved("copy", text.encode())
     assert [copy.name for copy in copies] == names
     assert problem in "".join(problems)

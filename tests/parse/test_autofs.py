@@ -195,6 +195,10 @@ def test_an_entry_asks_for_one_mount_below_the_point_of_its_map(text: str, sourc
     assert mounts("kim", text) == [(source, "/home/kim", options)]
 
 
+def test_a_direct_entry_has_its_whole_path_as_key_and_the_options_of_the_map() -> None:
+    assert mounts("/data/x", "-ro nas-$SITE:/x", DIRECT) == [("nas-east:/x", "/data/x", "hard,ro")]
+
+
 def test_a_multi_mount_asks_for_each_of_its_offsets() -> None:
     assert mounts("server", SERVER) == [
         ("myserver.me.org:/", "/home/server", "rw,hard,ro"),

@@ -175,6 +175,11 @@ class TestFormat:
         for text, number in (pair.split() for pair in values.split(", ")):
             assert getattr(parse(f'{key} = "{text}"'), name) == int(number)
 
+    @pytest.mark.parametrize("path", ["", "/samples.jsonl", "/var/log/nfs tuned/s\u00e4mples.jsonl"])
+    def test_samples_may_go_to_a_file(self, path: str) -> None:
+        policy = parse(f'[samples]\nfile = "{path}"\nkeep = 9')
+        assert (policy.sample_file, policy.sample_files_kept) == (path, 9)
+
 
 class TestInheritance:
     @pytest.mark.parametrize(

@@ -36,6 +36,18 @@ def setting(name: str, value: str, line: int, section: str = "s", argument: str 
     return Setting(section, argument, name, value, FILE, line)
 
 
+def test_each_assignment_has_its_section_its_name_and_its_line() -> None:
+    options = "nfsmount_global_options"
+    assert settings.parse_nfsmount(REAL) == (
+        setting("background", "True", 3, "mountpoint", "/export/home"),
+        setting("rsize", "32k", 6, "server", "nfsserver.foo.com"),
+        setting("wsize", "32k", 7, "server", "nfsserver.foo.com"),
+        setting("Defaultvers", "4", 11, options),
+        setting("Proto", "tcp", 12, options),
+        setting("Sec", "sys", 13, options),
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "value"),
     [

@@ -79,6 +79,12 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
     assert found == replace(made, named="")
 
 
+def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:
+    error, *found = requests(REAL + "Options=addr=%H\n")
+    assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
+    assert tuple(found) == asked("rw,nconnect=4", 6)
+
+
 def test_a_unit_under_a_wrong_name_is_refused() -> None:
     (refused,) = requests(REAL, "mnt-b.mount")
     assert isinstance(refused, Misnamed)

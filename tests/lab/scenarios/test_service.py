@@ -22,9 +22,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 MAIN = ETC / "nfstuned.toml"
 
 
-def test_a_broken_file_tunes_nothing_at_start_or_changes_at_reload(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_a_broken_file_changes_nothing_at_start_or_reload(stopped_daemon: Daemon, mount: Mounts) -> None:
     daemon = stopped_daemon
     daemon.start("[profile.azure-files]\nread_ahed_kb = 4096\n")
     entry = daemon.wait_for_entry(MESSAGE_ID=Message.CONFIG_INVALID.id)

@@ -174,9 +174,7 @@ def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, runnin
 
 @pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
 @pytest.mark.usefixtures("running_daemon")
-def test_a_device_number_reused_at_once_with_another_policy_is_right_20_times(
-    mount: Mounts, options: str
-) -> None:
+def test_a_device_number_reused_with_another_policy_is_right_20_times(mount: Mounts, options: str) -> None:
     """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""
     devices, seen = [], []
     for turn in range(20):
