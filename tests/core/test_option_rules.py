@@ -544,6 +544,16 @@ def test_options_that_slow_any_server_are_named(options: str, severities: dict[s
     assert {one.rule: one.severity.value for one in findings} == severities
 
 
+def test_a_live_option_that_the_line_does_not_have_goes_by_mounting_again() -> None:
+    asked = Request("nas:/a", "/a", "vers=4.1,nofail", "/etc/fstab", 1)
+    seen = live("/a", "rw,sync,vers=4.1,rsize=8192,wsize=8192,proto=tcp")
+    seen = host(replace(seen.snapshot, requests=(asked,)))
+    assert only("NFS316", seen).remedy.startswith(
+        "sudo umount /a and mount it again (/etc/fstab:1 does not ask for that); keep it"
+    )
+    assert "NFS303 /a" not in found(seen)
+
+
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [

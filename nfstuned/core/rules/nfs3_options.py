@@ -16,6 +16,7 @@ from nfstuned.core.rules.rule import (
     KERNEL,
     WARNING,
     Manual,
+    mount_again,
     out_of_conf,
     place_to_change,
     rule,
@@ -164,36 +165,32 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
         least = _AZURE_TRANSFER if azure else _LEAST_TRANSFER
         if not azure and (target.protocol == "udp" or target.version == "2"):
             continue
-        asked, mounts = target.wanted.numbers(_SIZES), members(target, facts)
-        given = {
-            name: max((mount.options.numbers(_SIZES).get(name, 0) for mount in mounts), default=0)
-            for name in _SIZES
-        }
+        asked, sizes = target.wanted.numbers(_SIZES), target.options.numbers(_SIZES)
+        low = {name: size for name, size in sizes.items() if 0 < size < least}
+        given = dict.fromkeys(low, 0)
+        if low and (azure or not target.wanted.pairs):
+            others = [mount.options.numbers(_SIZES) for mount in members(target, facts)]
+            given = {name: max((other.get(name, 0) for other in others), default=0) for name in low}
         low = {
-            name: size
-            for name, size in target.options.numbers(_SIZES).items()
-            if 0 < size < least and (0 < asked.get(name, 0) < least or given[name] > size)
+            name: size for name, size in low.items() if 0 < asked.get(name, 0) < least or given[name] > size
         }
-        if low and not azure:
-            yield Fault(
-                target.subject,
-                f"{_listed(low)}: the same data need up to {_AZURE_TRANSFER // min(low.values())} times as "
-                "many requests as without, where client and server agree on the largest size that both have",
-                observed=_listed(low),
-                expected=f"no {' and no '.join(low)}, or {least} and more",
-                remedy=_without(target, *low),
-                source=Manual.NFS,
-                severity=ADVICE if min(low.values()) >= _ORACLES_TRANSFER else None,
+        if low:
+            why = (
+                f"a request carries less than the {least} bytes that Azure Files takes, so that the same "
+                "data need more requests"
+                if azure
+                else f"the same data need up to {_AZURE_TRANSFER // min(low.values())} times as many "
+                "requests as without, where client and server agree on the largest size that both have"
             )
-        elif low:
+            full = f"write rsize={least},wsize={least} into the options in {place_to_change(target)}"
             yield Fault(
                 target.subject,
-                f"{_listed(low)}: a request carries less than the {_AZURE_TRANSFER} bytes that Azure Files "
-                "takes, so that the same data need more requests",
+                f"{_listed(low)}: {why}",
                 observed=_listed(low),
-                expected=f"{_AZURE_TRANSFER}",
-                remedy=f"write rsize={_AZURE_TRANSFER},wsize={_AZURE_TRANSFER} into the options in "
-                + place_to_change(target),
+                expected=f"{least}" if azure else f"{least} or more",
+                remedy=full if azure else _without(target, *low),
+                source="" if azure else Manual.NFS,
+                severity=ADVICE if not azure and min(low.values()) >= _ORACLES_TRANSFER else None,
             )
 
 
@@ -323,10 +320,16 @@ def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
 
 
 def _without(target: Target, *names: str) -> str:
-    """Return how to take options out of the line that asks for a mount, or of nfsmount.conf."""
+    """Return how to take options out of the line that asks for a mount, or of nfsmount.conf.
+
+    A live mount may have an option that its line does not have.
+    """
     known = target.wanted if target.wanted.pairs else target.options
     own = [name for name in names if name in known]
-    change = out_of_conf(target, *names) or f"take {' and '.join(own)} out of the options in {where(target)}"
+    change = out_of_conf(target, *names)
+    if not change and not own:
+        return f"{mount_again(target)} ({where(target)} does not ask for that)"
+    change = change or f"take {' and '.join(own)} out of the options in {where(target)}"
     return change + then_remount(target)
 
 
