@@ -29,6 +29,7 @@ CHILD = """
 import select
 from nfstuned.host.config import start_load
 from nfstuned.host.root import Root
+from nfstuned.model.policy import ConfigError
 child = start_load(Root(sys.argv[1]), 60)
 select.select([child], [], [])
 try:
