@@ -19,7 +19,6 @@ from nfstuned.core.nconnect.obstacles import (
     host_names,
     open_places,
     reason_to_skip,
-    remount_obstacle,
     servers_of,
 )
 from nfstuned.core.nconnect.persist import (
@@ -354,7 +353,7 @@ def nconnect_steps(root: Root, snapshot: Snapshot, policy: Policy) -> tuple[Ncon
         points = tuple(target.point for target in case.group)
         file = next((files[point] for point in points if point in files), None)
         plan = remount.plan_remount(case)
-        obstacle = reason_to_skip(case) or remount_obstacle(case)
+        obstacle = reason_to_skip(case) or case.remount_obstacle()
         if file is None and isinstance(plan, Left):
             obstacle = plan.reason
         steps.append(NconnectStep(points, file, obstacle))

@@ -257,7 +257,7 @@ def newer_options(options: Options, release: KernelRelease) -> dict[str, str]:
     for name, value in options.pairs:
         key = name if value is None or name in nfs["since"] else f"{name}="
         since = nfs["since"].get(key) if name != "nconnect" else None
-        if since and release.version < _numbers(nfs["perhaps_since"].get(key, since)):
+        if since and release.version < tuple(map(int, nfs["perhaps_since"].get(key, since).split("."))):
             newer[name] = since
     return newer
 
@@ -270,10 +270,6 @@ def is_dated(options: Options) -> bool:
 def _has_backports(release: KernelRelease) -> bool:
     """Whether a kernel may have options of later kernels than its version has."""
     return not _MAINLINE.fullmatch(release.text) or bool(_PATCHED.match(release.text))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("."))
 
 
 def knows_nconnect(release: KernelRelease, distribution: Distribution | None, version: str | None) -> bool:

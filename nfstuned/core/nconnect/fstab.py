@@ -54,6 +54,32 @@ class FstabEntry(Member):
         """Its name for people."""
         return f"{FSTAB}:{self.line}"
 
+    def objection(self, count: int, facts: Facts) -> Objection | None:
+        """Return why it stays as it is; None where it may be changed."""
+        request = self.target.request
+        if self.decided_at:
+            return Objection(f"{self.decided_at} decides the options of this mount: change it there")
+        if self.in_ansible_block:
+            return Objection("Ansible writes this block (blockinfile): change it in the playbook")
+        if request is not None and is_of_cloud_init(request.options):
+            return Objection(
+                "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
+                "/etc/cloud/cloud.cfg.d"
+            )
+        why = objection(self.target, facts)
+        if why is None and not is_faithful(self.text, with_count(self.text, count), count):
+            return Objection(
+                "its options cannot be changed safely (a quote that does not close?): change it by hand"
+            )
+        return why
+
+    def reason(self, server: Server[Member]) -> str:
+        """Return why it gets the number of its server."""
+        most = self.target.most_connections
+        if self.asked is not None and most is not None and self.asked > most:
+            return f"{self.target.profile.name} allows at most {most}"
+        return server.reason([self])
+
 
 @dataclass(frozen=True, slots=True)
 class FstabPlan:
@@ -185,7 +211,7 @@ def _changes(
     count = server.nconnect or server.most
     # An entry that asks for nothing has one connection.
     wrong = [entry for entry in entries if (entry.asked if count > 1 else entry.asked or 1) != count]
-    refused = {entry.line: _objection_to_entry(entry, count, facts) for entry in wrong}
+    refused = {entry.line: entry.objection(count, facts) for entry in wrong}
     others = (member for member in server.members if not isinstance(member, FstabEntry))
     named = (
         *((f"{FSTAB}:{line}", refusal) for line, refusal in refused.items()),
@@ -207,30 +233,10 @@ def _changes(
             old=entry.asked,
             new=count,
             result=refusal.result if refusal else Result.PLANNED,
-            reason=refusal.reason if refusal else _reason(entry, server),
+            reason=refusal.reason if refusal else entry.reason(server),
             place=entry.target.point,
         )
         yield entry.line, change
-
-
-def _objection_to_entry(entry: FstabEntry, count: int, facts: Facts) -> Objection | None:
-    """Return why an entry stays as it is; None where it may be changed."""
-    request = entry.target.request
-    if entry.decided_at:
-        return Objection(f"{entry.decided_at} decides the options of this mount: change it there")
-    if entry.in_ansible_block:
-        return Objection("Ansible writes this block (blockinfile): change it in the playbook")
-    if request is not None and is_of_cloud_init(request.options):
-        return Objection(
-            "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
-            "/etc/cloud/cloud.cfg.d"
-        )
-    why = objection(entry.target, facts)
-    if why is None and not is_faithful(entry.text, with_count(entry.text, count), count):
-        return Objection(
-            "its options cannot be changed safely (a quote that does not close?): change it by hand"
-        )
-    return why
 
 
 def _objection_to_other(target: Target, count: int, facts: Facts) -> Objection | None:
@@ -242,13 +248,6 @@ def _objection_to_other(target: Target, count: int, facts: Facts) -> Objection |
     if why is not None or asked in {None, count}:
         return why
     return Objection(f"it asks for {f'nconnect={asked}' if 'nconnect' in target.wanted else 'no nconnect'}")
-
-
-def _reason(entry: FstabEntry, server: Server[Member]) -> str:
-    most = entry.target.most_connections
-    if entry.asked is not None and most is not None and entry.asked > most:
-        return f"{entry.target.profile.name} allows at most {most}"
-    return server.reason([entry])
 
 
 _TOOLS = r"(ansible|puppet|chef|salt(?:stack)?|cfengine|nixos)"

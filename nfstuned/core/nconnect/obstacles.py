@@ -20,6 +20,9 @@ from nfstuned.model.system import Network, Reachable
 from nfstuned.parse.fields import some, unit_name
 from nfstuned.parse.proc.mounts import node_at
 
+_MOST = 5
+"""More would hide the rest of the line; a later run names the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:
@@ -62,68 +65,125 @@ class Case:
         """Return the lines of mounts in the tree."""
         return [node for target in targets if (node := self.sight.node(target.live)) is not None]
 
+    def remount_obstacle(self) -> str:
+        """Return why a group cannot be unmounted and mounted again as it was; "" where it can."""
+        checks = (
+            *(self._out_of_reach, self._unfit_part, self._not_made_again, self._nested),
+            *(self._units, self._users, self._elsewhere, self._unseen),
+        )
+        return next((why for check in checks if (why := check())), "")
 
-_MOST = 5
-"""More would hide the rest of the line; a later run names the others."""
-
-
-def _users(case: Case) -> str:
-    """Return who uses the mounts of a group, "" for nobody."""
-    by_path = (
-        use.text
-        for use in case.sight.paths
-        if (node := node_at(use.path, case.sight.nodes)) is not None and node.device in case.devices
-    )
-    by_device = (use.text for use in case.sight.uses if use.device in case.devices)
-    texts = list(dict.fromkeys((*by_device, *by_path)))
-    rest = len(texts) - _MOST
-    more = f"; and {rest} more" if rest > 0 else ""
-    return f"in use: {'; '.join(texts[:_MOST])}{more}" if texts else ""
-
-
-def _unseen(case: Case) -> str:
-    """Return superblocks of the same server that no mount shows: they keep the connections."""
-    devices = ", ".join(unseen_superblocks(case.group, case.facts))
-    return (
-        f"{devices} of the same server is still in use without a mount, which umount -l left behind"
-        if devices
-        else ""
-    )
-
-
-def _elsewhere(case: Case) -> str:
-    """Return the mount namespaces that have a mount of the group which does not vanish with this one's."""
-    groups = _receiving(case)
-    texts = []
-    for space in case.sight.spaces:
-        known = {node.mount_id: node for node in space.nodes}
-        texts += [
-            f"{space.process} has {node.point} in a mount namespace of its own"
-            for node in space.nodes
-            if node.device in case.devices and not _vanishes(node, known, case.devices, groups)
+    def _out_of_reach(self) -> str:
+        """Return which mounts of a group this process cannot unmount."""
+        if any(part.point == "/" for part in self.parts):
+            return "the root file system cannot be unmounted"
+        here = {target.identity for target in (*self.parts, *self.own)}
+        points = [target.point for target in self.group if target.identity not in here]
+        if points:
+            return f"another mount namespace has a mount of the same connections at {some(points)}"
+        points = [
+            part.point for part in self.parts if part.live and part.live.device not in self.sight.volumes
         ]
-    if not texts:
+        return f"{some(points)} was mounted over another network namespace than this one" if points else ""
+
+    def _unfit_part(self) -> str:
+        """Return why a mount should not have several connections; fewer are always possible."""
+        if self.goal.new < self.goal.old:
+            return ""
+        targets = ((target, hard_objection(target, self.facts)) for target in self.parts)
+        return next((f"{target.point}: {why.reason}" for target, why in targets if why is not None), "")
+
+    def _not_made_again(self) -> str:
+        """Return which mounts would not come back as they are, because nfstuned cannot make them so."""
+        by_hand = [part for part in self.parts if part.request is None]
+        points = [part.point for part in by_hand if is_tunnel(part)]
+        if points:
+            # The helper makes and watches the tunnel.
+            return f"{some(points)} goes through a tunnel of a mount helper: use that to mount it again"
+        counts = Counter(target.point for target in self.parts)
+        points = [point for point, number in counts.items() if number > 1]
+        if points:
+            return f"several mounts lie on top of each other at {some(points)}"
+        points = [part.point for part in by_hand if not was_recorded(part, self.facts)]
+        if not points:
+            return ""
+        return (
+            f"it is not known with which options {some(points)} was mounted (neither fstab, a unit nor "
+            "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
+        )
+
+    def _nested(self) -> str:
+        """Return the other mounts in a mount of the group, or on top of it."""
+        known = self.nodes
+        mine = {node.mount_id for node in self.own_nodes((*self.parts, *self.own))}
+        nodes = [node for node in self.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
+        named = [f"{node.point} ({node.fstype})" for node in nodes]
+        return f"{some(named)} is mounted there, within or on top: unmount it first" if named else ""
+
+    def _units(self) -> str:
+        """Return the mount unit for which systemd would do more than to unmount and to mount."""
+        for name in self.units if self.sight.systemd else ():
+            state = self.sight.units.get(name)
+            if state is None:
+                return f"systemd knows nothing of {name}"
+            if state.objection:
+                return f"{name} {state.objection}"
         return ""
-    return f"in use: {texts[0]}" + (f", and {len(texts) - 1} more are like it" if len(texts) > 1 else "")
 
+    def _users(self) -> str:
+        """Return who uses the mounts of a group, "" for nobody."""
+        by_path = (
+            use.text
+            for use in self.sight.paths
+            if (node := node_at(use.path, self.sight.nodes)) is not None and node.device in self.devices
+        )
+        by_device = (use.text for use in self.sight.uses if use.device in self.devices)
+        texts = list(dict.fromkeys((*by_device, *by_path)))
+        rest = len(texts) - _MOST
+        more = f"; and {rest} more" if rest > 0 else ""
+        return f"in use: {'; '.join(texts[:_MOST])}{more}" if texts else ""
 
-def _receiving(case: Case) -> frozenset[int]:
-    """Return the peer groups in which an unmounting of the parts is seen: it happens in the outer mount."""
-    known = case.nodes
-    outer = (known.get(node.parent_id) for node in case.own_nodes(case.parts))
-    new = {node.shared for node in outer if node is not None and node.shared is not None}
-    everywhere = [node for space in case.sight.spaces for node in space.nodes]
-    # A slave of one of them receives from it, and a slave of the slave in turn.
-    slaves = [
-        (node.master, node.shared)
-        for node in (*everywhere, *case.sight.nodes)
-        if node.master is not None and node.shared is not None
-    ]
-    peers: set[int] = set()
-    while new:
-        peers |= new
-        new = {shared for master, shared in slaves if master in peers} - peers
-    return frozenset(peers)
+    def _elsewhere(self) -> str:
+        """Return the mount namespaces with a mount of the group that does not vanish with this one's."""
+        groups = self._receiving()
+        texts = []
+        for space in self.sight.spaces:
+            known = {node.mount_id: node for node in space.nodes}
+            texts += [
+                f"{space.process} has {node.point} in a mount namespace of its own"
+                for node in space.nodes
+                if node.device in self.devices and not _vanishes(node, known, self.devices, groups)
+            ]
+        if not texts:
+            return ""
+        return f"in use: {texts[0]}" + (f", and {len(texts) - 1} more are like it" if len(texts) > 1 else "")
+
+    def _receiving(self) -> frozenset[int]:
+        """Return the peer groups that see an unmounting of the parts: it happens in the outer mount."""
+        known = self.nodes
+        outer = (known.get(node.parent_id) for node in self.own_nodes(self.parts))
+        new = {node.shared for node in outer if node is not None and node.shared is not None}
+        everywhere = [node for space in self.sight.spaces for node in space.nodes]
+        # A slave of one of them receives from it, and a slave of the slave in turn.
+        slaves = [
+            (node.master, node.shared)
+            for node in (*everywhere, *self.sight.nodes)
+            if node.master is not None and node.shared is not None
+        ]
+        peers: set[int] = set()
+        while new:
+            peers |= new
+            new = {shared for master, shared in slaves if master in peers} - peers
+        return frozenset(peers)
+
+    def _unseen(self) -> str:
+        """Return superblocks of the same server that no mount shows: they keep the connections."""
+        devices = ", ".join(unseen_superblocks(self.group, self.facts))
+        return (
+            f"{devices} of the same server is still in use without a mount, which umount -l left behind"
+            if devices
+            else ""
+        )
 
 
 def _vanishes(
@@ -230,61 +290,6 @@ def _is_autofs(target: Target, case: Case) -> bool:
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
 
-def remount_obstacle(case: Case) -> str:
-    """Return why a group cannot be unmounted and mounted again as it was; "" where it can."""
-    checks = (_out_of_reach, _unfit_part, _not_made_again, _nested, _units, _users, _elsewhere, _unseen)
-    return next((why for check in checks if (why := check(case))), "")
-
-
-def _out_of_reach(case: Case) -> str:
-    """Return which mounts of a group this process cannot unmount."""
-    if any(part.point == "/" for part in case.parts):
-        return "the root file system cannot be unmounted"
-    here = {target.identity for target in (*case.parts, *case.own)}
-    points = [target.point for target in case.group if target.identity not in here]
-    if points:
-        return f"another mount namespace has a mount of the same connections at {some(points)}"
-    points = [part.point for part in case.parts if part.live and part.live.device not in case.sight.volumes]
-    return f"{some(points)} was mounted over another network namespace than this one" if points else ""
-
-
-def _unfit_part(case: Case) -> str:
-    """Return why a mount should not have several connections; fewer are always possible."""
-    if case.goal.new < case.goal.old:
-        return ""
-    targets = ((target, hard_objection(target, case.facts)) for target in case.parts)
-    return next((f"{target.point}: {why.reason}" for target, why in targets if why is not None), "")
-
-
-def _not_made_again(case: Case) -> str:
-    """Return which mounts would not come back as they are, because nfstuned cannot make them so."""
-    by_hand = [part for part in case.parts if part.request is None]
-    points = [part.point for part in by_hand if is_tunnel(part)]
-    if points:
-        # The helper makes and watches the tunnel.
-        return f"{some(points)} goes through a tunnel of a mount helper: use that to mount it again"
-    counts = Counter(target.point for target in case.parts)
-    points = [point for point, number in counts.items() if number > 1]
-    if points:
-        return f"several mounts lie on top of each other at {some(points)}"
-    points = [part.point for part in by_hand if not was_recorded(part, case.facts)]
-    if not points:
-        return ""
-    return (
-        f"it is not known with which options {some(points)} was mounted (neither fstab, a unit nor "
-        "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
-    )
-
-
-def _nested(case: Case) -> str:
-    """Return the other mounts in a mount of the group, or on top of it."""
-    known = case.nodes
-    mine = {node.mount_id for node in case.own_nodes((*case.parts, *case.own))}
-    nodes = [node for node in case.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
-    named = [f"{node.point} ({node.fstype})" for node in nodes]
-    return f"{some(named)} is mounted there, within or on top: unmount it first" if named else ""
-
-
 def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> bool:
     """Return whether a mount lies in one of `mine`, however deep."""
     seen: set[int] = set()
@@ -295,17 +300,6 @@ def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> b
         seen.add(parent.mount_id)
         parent = known.get(parent.parent_id)
     return False
-
-
-def _units(case: Case) -> str:
-    """Return the mount unit for which systemd would do more than to unmount and to mount."""
-    for name in case.units if case.sight.systemd else ():
-        state = case.sight.units.get(name)
-        if state is None:
-            return f"systemd knows nothing of {name}"
-        if state.objection:
-            return f"{name} {state.objection}"
-    return ""
 
 
 def is_in_sight(target: Target, sight: Sight) -> bool:

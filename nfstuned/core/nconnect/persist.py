@@ -109,6 +109,14 @@ class SectionUse(Member):
             "is: put nconnect into the options of the mount"
         )
 
+    def mismatch(self, facts: Facts) -> str:
+        """Return why a section of its server's name would or should not count for the mount; "" for none."""
+        places, request = addresses(self.target, facts), self.target.request
+        by_number = request is not None and request.maker is Maker.AUTOFS and as_address(self.section) is None
+        if by_number and len(places) > 1:
+            return f"automount(8) mounts {self.section}, which has {len(places)} addresses, by one of them"
+        return self.unnamed
+
 
 def section_uses(snapshot: Snapshot, policy: Policy) -> Users[SectionUse]:
     """Return the mounts of a host or an image with named servers, without nfstuned's file.
@@ -180,6 +188,16 @@ class SectionVerdict:
     needed: bool = True
     """A mount of its server would ask for nothing without it."""
 
+    def change(self, old: int | None) -> Change | None:
+        """Return the change of a section; None where nothing changes, and nothing has to be reported."""
+        name, reason = self.name, self.reason
+        if self.fate is Fate.DROP and old is not None:
+            return Change(ChangeKind.PERSIST, name, old, None, Result.PLANNED, reason)
+        if self.number is None or old == self.number:
+            return None
+        result = Result.PLANNED if self.fate is Fate.WRITE else self.result
+        return Change(ChangeKind.PERSIST, name, old, self.number, result, reason)
+
 
 def verdicts(users: Users[SectionUse], facts: Facts) -> tuple[SectionVerdict, ...]:
     """Return a verdict for each name of a server; `facts` have the resolver's answers."""
@@ -240,7 +258,7 @@ def _refused(
         if asked is not None and asked_options([asked]).number("nconnect") != count:
             return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
     for use in server.members:
-        reason = _unmatched(use, facts) if use.decider is None else ""
+        reason = use.mismatch(facts) if use.decider is None else ""
         if use.decider is not None and use.asked != count:
             reason = (
                 f"{use.decider.origin} asks for {use.decider.text}, and all mounts of a server should ask "
@@ -249,15 +267,6 @@ def _refused(
         if reason:
             return SectionVerdict("", count, Fate.KEEP, _of_one(use, reason, server))
     return None
-
-
-def _unmatched(use: SectionUse, facts: Facts) -> str:
-    """Return why a section of its server's name would not, or should not, count for a mount; "" for none."""
-    places, request = addresses(use.target, facts), use.target.request
-    by_number = request is not None and request.maker is Maker.AUTOFS and as_address(use.section) is None
-    if by_number and len(places) > 1:
-        return f"automount(8) mounts {use.section}, which has {len(places)} addresses, by one of them"
-    return use.unnamed
 
 
 def _as_others_decide(refused: SectionVerdict, asked: Asked | None) -> SectionVerdict:
@@ -391,18 +400,7 @@ def plan_persist(
     staying = [name for name in held.sections if not (held.prune and name in unused)]
     settled = limited(known, staying, utils, facts.snapshot.settings)
     pruned = (SectionVerdict(name, None, Fate.DROP, _UNUSED) for name in unused if held.prune)
-    all_changes = (_change(verdict, held.sections.get(verdict.name)) for verdict in (*settled, *pruned))
+    all_changes = (verdict.change(held.sections.get(verdict.name)) for verdict in (*settled, *pruned))
     changes = tuple(sorted((change for change in all_changes if change), key=lambda change: change.target))
     gone = {change.target for change in changes if change.result is Result.PLANNED and change.new is None}
     return PersistPlan(changes, tuple(name for name in unused if name not in gone))
-
-
-def _change(verdict: SectionVerdict, old: int | None) -> Change | None:
-    """Return the change of a section; None where nothing changes, and nothing has to be reported."""
-    name, reason = verdict.name, verdict.reason
-    if verdict.fate is Fate.DROP and old is not None:
-        return Change(ChangeKind.PERSIST, name, old, None, Result.PLANNED, reason)
-    if verdict.number is None or old == verdict.number:
-        return None
-    result = Result.PLANNED if verdict.fate is Fate.WRITE else verdict.result
-    return Change(ChangeKind.PERSIST, name, old, verdict.number, result, reason)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.first_mount import depth, lies_in, mount_options, mount_order, next_nconnect
-from nfstuned.core.nconnect.obstacles import Case, Goal, is_in_sight, reason_to_skip, remount_obstacle
+from nfstuned.core.nconnect.obstacles import Case, Goal, is_in_sight, reason_to_skip
 from nfstuned.core.nconnect.server import Member, server_of
 from nfstuned.core.nconnect.transport import (
     busy_connections,
@@ -103,7 +103,7 @@ def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | Left:
     """
     if why := reason_to_skip(case):
         return _left(case, why, Result.SKIPPED)
-    if why := unanswered or remount_obstacle(case):
+    if why := unanswered or case.remount_obstacle():
         return _left(case, why, Result.FAILED)
     chief = _chief(case)
     lines = [part.origin for part in case.parts if part.request and not _makes(case, part)]
@@ -211,71 +211,69 @@ class _RemountRun:
     failures: dict[str, str] = field(default_factory=dict)
     """By mount point: the failure there."""
 
+    def unmount_all(self) -> None:
+        """Unmount all, until one stays mounted."""
+        self.problem = self.hands.reload(self.plan) if self.plan.reload else ""
+        for part in self.plan.going:
+            if self.problem:
+                return
+            error = self.hands.unmount(part)
+            if self.hands.mounted(part.point):
+                why = error or "it is still mounted, or somebody mounted it again at once"
+                self.problem = f"{part.point} could not be unmounted: {why}"
+        held = "" if self.problem else self.hands.held(self.plan)
+        # An automount may have brought a mount back already, with the number that all are to have.
+        right = held and any(self.hands.nconnect(part.point) == self.plan.new for part in self.plan.coming)
+        self.problem = self.problem or ("" if right else held)
+
+    def mount_all(self) -> None:
+        """Mount all that is not mounted: a mount that fails is no reason to leave another away."""
+        for part in self.plan.coming:
+            if self.hands.mounted(part.point):
+                continue
+            outer = (other.point for other in self.plan.coming if lies_in(part.point, other.point))
+            absent = next((point for point in outer if not self.hands.mounted(point)), "")
+            if absent:
+                # It would be hidden, or end up in the folder below the outer mount.
+                self.failures[part.point] = f"it lies in {absent}"
+                continue
+            commands = part.back if self.problem else (part.make, *([part.before] if part.before else []))
+            why = self._mount(part, commands)
+            if why:
+                self.failures[part.point] = why
+                self.problem = self.problem or f"{part.point} could not be mounted: {why}"
+
+    def _mount(self, part: Part, commands: Sequence[ShellCommand]) -> str:
+        """Mount by the first command that works; return why the first of all did not, "" where one did."""
+        problem = ""
+        for command in commands:
+            why = self.hands.mount(command)
+            if self.hands.mounted(part.point):
+                break
+            problem = problem or f"{command}: {why or 'it ended well, and nothing is mounted'}"
+        return problem
+
+    def end(self, part: Part) -> Change:
+        """Return the change of a mount, as it is now."""
+        own, change = self.failures.get(part.point, ""), _change(part, self.plan)
+        if not self.hands.mounted(part.point):
+            command = part.make if part.from_file or part.before is None else part.before
+            reason = f"not mounted now: {own or 'it was unmounted since'}"
+            return replace(change, result=Result.FAILED, reason=reason, mounted=False, command=command)
+        count = self.hands.nconnect(part.point)
+        if count == self.plan.new and not own:
+            return replace(change, result=Result.DONE)
+        state = "it is mounted, with the options from before" if own else "it is mounted"
+        why = own or self.problem or "another mount of the server came first"
+        return replace(change, result=Result.FAILED, reason=f"{why}; {state} and has nconnect={count}")
+
 
 def remount(plan: RemountPlan, hands: Hands) -> tuple[Change, ...]:
     """Carry out a plan, or put everything back; return the change of each mount, as it is now."""
     run = _RemountRun(plan, hands)
-    _unmount_all(run)
-    _mount_all(run)
-    return tuple(_ended(part, run) for part in sorted(plan.coming, key=lambda part: part.point))
-
-
-def _unmount_all(run: _RemountRun) -> None:
-    run.problem = run.hands.reload(run.plan) if run.plan.reload else ""
-    for part in run.plan.going:
-        if run.problem:
-            return
-        error = run.hands.unmount(part)
-        if run.hands.mounted(part.point):
-            why = error or "it is still mounted, or somebody mounted it again at once"
-            run.problem = f"{part.point} could not be unmounted: {why}"
-    held = "" if run.problem else run.hands.held(run.plan)
-    # An automount may have brought a mount back already, with the number that all are to have.
-    right = held and any(run.hands.nconnect(part.point) == run.plan.new for part in run.plan.coming)
-    run.problem = run.problem or ("" if right else held)
-
-
-def _mount_all(run: _RemountRun) -> None:
-    """Mount all that is not mounted: a mount that fails is no reason to leave another away."""
-    for part in run.plan.coming:
-        if run.hands.mounted(part.point):
-            continue
-        outer = (other.point for other in run.plan.coming if lies_in(part.point, other.point))
-        absent = next((point for point in outer if not run.hands.mounted(point)), "")
-        if absent:
-            # It would be hidden, or end up in the folder below the outer mount.
-            run.failures[part.point] = f"it lies in {absent}"
-            continue
-        commands = part.back if run.problem else (part.make, *([part.before] if part.before else []))
-        why = _mount(part, commands, run.hands)
-        if why:
-            run.failures[part.point] = why
-            run.problem = run.problem or f"{part.point} could not be mounted: {why}"
-
-
-def _mount(part: Part, commands: Sequence[ShellCommand], hands: Hands) -> str:
-    """Mount by the first command that works; return why the first of all did not, "" where one did."""
-    problem = ""
-    for command in commands:
-        why = hands.mount(command)
-        if hands.mounted(part.point):
-            break
-        problem = problem or f"{command}: {why or 'it ended well, and nothing is mounted'}"
-    return problem
-
-
-def _ended(part: Part, run: _RemountRun) -> Change:
-    own, change = run.failures.get(part.point, ""), _change(part, run.plan)
-    if not run.hands.mounted(part.point):
-        command = part.make if part.from_file or part.before is None else part.before
-        reason = f"not mounted now: {own or 'it was unmounted since'}"
-        return replace(change, result=Result.FAILED, reason=reason, mounted=False, command=command)
-    count = run.hands.nconnect(part.point)
-    if count == run.plan.new and not own:
-        return replace(change, result=Result.DONE)
-    state = "it is mounted, with the options from before" if own else "it is mounted"
-    why = own or run.problem or "another mount of the server came first"
-    return replace(change, result=Result.FAILED, reason=f"{why}; {state} and has nconnect={count}")
+    run.unmount_all()
+    run.mount_all()
+    return tuple(run.end(part) for part in sorted(plan.coming, key=lambda part: part.point))
 
 
 def planned(plan: RemountPlan) -> tuple[Change, ...]:

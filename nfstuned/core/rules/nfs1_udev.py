@@ -240,18 +240,13 @@ def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
     hides_nfs = _is_nfs_rules(file)
     expected = hides_nfs and any(writer.section == NFSRAHEAD for writer in facts.writers)
     if parse_udev_rules(file.text).rules:
-        replaces = hides_nfs and not expected and _writes_for_all(facts, file)
+        writers = [writer for writer in file_writers([file]) if writer.kb is not None]
+        replaces = hides_nfs and not expected and any(reaches_all(facts.udev, writer) for writer in writers)
         return not (is_copy(file) or replaces) and (hides_nfs or is_about_read_ahead(file.text))
     if is_mask(file.text):
         return hides_nfs and set_by_administrator(facts.writers) is not None
     daemon = facts.system.daemon
     return expected and not (daemon.enabled or daemon.active)
-
-
-def _writes_for_all(facts: Facts, file: UdevFile) -> bool:
-    """Whether a file has a rule that gives every NFS mount a value of its own."""
-    writers = file_writers([file])
-    return any(writer.kb is not None and reaches_all(facts.udev, writer) for writer in writers)
 
 
 def _unhide_remedy(file: UdevFile, hidden: str, facts: Facts) -> str:

@@ -94,6 +94,156 @@ class _Piece:
     def dropped(self) -> UdevDefect | None:
         return next((defect for defect in self.defects if defect.dropped), None)
 
+    def as_meant(self, *, asked: bool) -> UdevRule:
+        """Return a rule as its author meant it, without the conditions that keep it from acting."""
+        label = next((token.value for token in self.tokens if token.key == "LABEL"), None)
+        goto = next((token.value for token in self.tokens if token.key == "GOTO"), None)
+        events = goto is not None and all(token.key in {"ACTION", "GOTO", "LABEL"} for token in self.tokens)
+        tokens = tuple(
+            token
+            for token in self.tokens
+            if token.is_match
+            and not (asked and (token.key in {"ACTION", "PROGRAM"} or _is_value(token)))
+            and not (events and token.key == "ACTION")
+        )
+        # A jump that depends on the event alone leaves both ways open.
+        doubt = (UdevToken("TEST", None, "==", "/"),) if events else ()
+        return UdevRule(self.first, self.last, tokens + doubt, label, goto)
+
+    def find_reasons(self, late: frozenset[int] | None) -> Iterator[_Reason]:
+        """Yield why a rule that is about a read-ahead never acts on an NFS mount."""
+        assigned = [token for token in self.tokens if not token.is_match and _is_value(token)]
+        commands = [token for token in self.tokens if token.key == "RUN" and aims_at_attribute(token.value)]
+        # Questions about the read-ahead with an amount, which their author meant as assignments.
+        asked = [
+            token
+            for token in self.tokens
+            if _is_value(token)
+            and token.operator == "=="
+            and (_AMOUNT.fullmatch(token.value) or uses_result(token.value))
+        ]
+        if not assigned and not commands and asked and self._does_nothing_else():
+            written = f'ATTR{{{asked[0].attribute}}}=="{asked[0].value}"'
+            yield _Reason("== for =", f"{written} asks for the value, and only = writes it")
+            assigned = asked
+        if not assigned and not commands:
+            return
+        yield from self._of_values(assigned)
+        yield from self._of_programs(commands if not assigned else [])
+        actions = [token for token in self.tokens if token.key == "ACTION"]
+        reachable = [action for action in _ACTIONS if all(matches(token, action) for token in actions)]
+        if not reachable:
+            names = " and ".join(f'"{token.value}"' for token in actions)
+            yield _Reason("unknown action", f"no event of the kernel is called {names}")
+        elif late is not None and ("add" not in reachable or self.first in late):
+            yield _Reason(
+                "no rule for add", "it waits for another event than add, the only one of a new mount"
+            )
+
+    def _of_values(self, assigned: list[UdevToken]) -> Iterator[_Reason]:
+        """Yield why a rule's values arrive nowhere: all of them are refused, or none has a file."""
+        if assigned and all(is_refused_value(token.value) for token in assigned):
+            value = assigned[-1].value
+            why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
+            yield _Reason("value with a unit" if _AMOUNT.fullmatch(value) else "value that is no number", why)
+        lost = [token.attribute or "" for token in assigned if not _is_on_bdi(token)]
+        # A rule for bdis alone: disks have folders bdi and queue of their own.
+        subsystems = [token for token in self.tokens if token.operator == "==" and token.key == "SUBSYSTEM"]
+        for_bdis = any(matches(token, "bdi") for token in subsystems)
+        for_disks = any(matches(token, "block") for token in subsystems)
+        if lost and len(lost) == len(assigned) and for_bdis and not for_disks:
+            yield _Reason("attribute that no bdi has", f"a bdi has no {lost[-1]}, but {ATTRIBUTE}")
+
+    def _of_programs(self, commands: list[UdevToken]) -> Iterator[_Reason]:
+        """Yield why a program that a rule needs cannot start, or writes nothing."""
+        asked = [token for token in self.tokens if token.key == "PROGRAM" and token.operator == "=="]
+        needed = [token.value for token in asked] or [token.value for token in commands]
+        if not asked and any(not (start_mistake(each) or redirects_nothing(each)) for each in needed):
+            return
+        for command in needed:
+            program = command.split(" ", 1)[0]
+            mistake = start_mistake(command)
+            if mistake == "a placeholder":
+                place = command.partition(">")[0] + ">" if "<" in program else program
+                yield _Reason("placeholder for a path", f"{place} stands for a path: udev cannot start that")
+            elif mistake:
+                why = (
+                    f"udev looks for a program without a path in /usr/lib/udev alone: {program} is not there"
+                )
+                yield _Reason("program without a path", why)
+            elif not asked and redirects_nothing(command):
+                yield _Reason("redirection without a shell", "udev uses no shell, and so > redirects nothing")
+
+    def _does_nothing_else(self) -> bool:
+        """Whether a rule without an assignment has no other effect: it jumps nowhere and runs nothing.
+
+        A program may write by itself, or answer a later rule, unless it only looks for NFS or in nfs.conf.
+        """
+        return all(
+            token.is_match
+            and token.key != "IMPORT"
+            and (token.key != "PROGRAM" or finds_nfs(token) or NFSRAHEAD in token.value)
+            for token in self.tokens
+        )
+
+    def continues_in(self, following: _Piece) -> bool:
+        """Whether the next line was meant as a part of the same rule."""
+        if following.first != self.last + 1:
+            return False
+        if self.text.rstrip().endswith((",", "\\")) or following.text.startswith(","):
+            return True
+        # A rule that is complete but for its mistake ends where the next names a subsystem of its own.
+        if self.reasons and (
+            any(token.key == "SUBSYSTEM" for token in following.tokens)
+            or not any(_is_value(token) for token in following.tokens)
+        ):
+            return False
+        # A rule that runs a program is complete where the next rule asks for the program's output.
+        asked = self.dropped is None and _LOOKS_BACK.search(following.text)
+        return self.asks_only and not asked
+
+    def judge(self) -> Iterator[BrokenRule]:
+        """Yield the mistake of a rule that is no part of another."""
+        dropped = self.dropped
+        if self.reasons:
+            message = (
+                f"this rule never acts on a new mount: {', and '.join(each.why for each in self.reasons)}"
+            )
+            yield BrokenRule(self.first, ", ".join(each.defect for each in self.reasons), message)
+        elif dropped is not None:
+            if "EOF" in dropped.message:
+                message = (
+                    "the file's last line ends with a backslash: udev waits for more, and drops the rule"
+                )
+                yield BrokenRule(self.first, "backslash at the end of the file", message)
+            elif _FLATTENED.search(_QUOTED.sub('""', self.text)):
+                message = "a backslash in the middle of a line joins nothing: udev passes the whole rule over"
+                yield BrokenRule(self.first, "flattened continuation", message)
+            else:
+                message = f'udev passes this rule over: "{dropped.message}"'
+                yield BrokenRule(self.first, "rule ignored by udev", message)
+        elif self.everywhere is not None:
+            condition = " that has the value it asks for" if _ASKED.search(self.text) else ""
+            message = (
+                f"this rule writes {self.everywhere} KiB to every device's bdi{condition}: nothing in it "
+                "asks for NFS, and disks, FUSE and Lustre get the value as well"
+            )
+            yield BrokenRule(self.first, "unconditional bdi write", message)
+        elif _EATEN.search(self.text):
+            message = (
+                "the shell that wrote this file has eaten $kernel or $4: the program fails at every device"
+            )
+            yield BrokenRule(self.first, "variables eaten by a shell", message)
+        elif any("invalid substitution" in defect.message for defect in self.defects):
+            field = _FIELD.search(self.text)
+            sign = field[0] if field else "$"
+            shown = sign if field else "a single $"
+            message = (
+                f"{shown} is no substitution of udev, which complains whenever it reads the rule, and passes "
+                "it on as it is for now: a dollar sign of the program is written $$"
+            )
+            yield BrokenRule(self.first, f"{sign} for ${sign}" if field else shown, message, sign=sign)
+
 
 def is_about_read_ahead(text: str) -> bool:
     """Whether a rules file is about bdis or read-aheads."""
@@ -110,7 +260,7 @@ def find_broken(
     """
     meant: list[_Piece] = []
     for piece in _explained(list(_pieces(text, everywhere)), late):
-        if meant and not _continues(meant[-1], piece):
+        if meant and not meant[-1].continues_in(piece):
             yield from _judge(meant)
             meant = []
         meant.append(piece)
@@ -146,95 +296,15 @@ def _explained(pieces: list[_Piece], late: frozenset[int] | None) -> Iterator[_P
     Each rule is read as its author meant it, to see whether a new NFS mount would reach it: mistakes in rules
     for disks are not reported.
     """
-    reasons = {piece.first: tuple(_reasons(piece, late)) for piece in pieces}
+    reasons = {piece.first: tuple(piece.find_reasons(late)) for piece in pieces}
     if not any(reasons.values()):
         yield from pieces
         return
-    rules = [_as_meant(piece, asked=bool(reasons[piece.first])) for piece in pieces if piece.tokens]
+    rules = [piece.as_meant(asked=bool(reasons[piece.first])) for piece in pieces if piece.tokens]
     for_nfs = {rule.line for rule, *_ in reached(Device(NFS_ADDED), tuple(rules))}
     yield from (
         replace(piece, reasons=reasons[piece.first]) if piece.first in for_nfs else piece for piece in pieces
     )
-
-
-def _as_meant(piece: _Piece, *, asked: bool) -> UdevRule:
-    """Return a rule as its author meant it, without the conditions that keep it from acting."""
-    label = next((token.value for token in piece.tokens if token.key == "LABEL"), None)
-    goto = next((token.value for token in piece.tokens if token.key == "GOTO"), None)
-    events = goto is not None and all(token.key in {"ACTION", "GOTO", "LABEL"} for token in piece.tokens)
-    tokens = tuple(
-        token
-        for token in piece.tokens
-        if token.is_match
-        and not (asked and (token.key in {"ACTION", "PROGRAM"} or _is_value(token)))
-        and not (events and token.key == "ACTION")
-    )
-    # A jump that depends on the event alone leaves both ways open.
-    doubt = (UdevToken("TEST", None, "==", "/"),) if events else ()
-    return UdevRule(piece.first, piece.last, tokens + doubt, label, goto)
-
-
-def _reasons(piece: _Piece, late: frozenset[int] | None) -> Iterator[_Reason]:
-    """Yield why a rule that is about a read-ahead never acts on an NFS mount."""
-    assigned = [token for token in piece.tokens if not token.is_match and _is_value(token)]
-    commands = [token for token in piece.tokens if token.key == "RUN" and aims_at_attribute(token.value)]
-    # Questions about the read-ahead with an amount, which their author meant as assignments.
-    asked = [
-        token
-        for token in piece.tokens
-        if _is_value(token)
-        and token.operator == "=="
-        and (_AMOUNT.fullmatch(token.value) or uses_result(token.value))
-    ]
-    if not assigned and not commands and asked and _does_nothing_else(piece):
-        written = f'ATTR{{{asked[0].attribute}}}=="{asked[0].value}"'
-        yield _Reason("== for =", f"{written} asks for the value, and only = writes it")
-        assigned = asked
-    if not assigned and not commands:
-        return
-    yield from _of_values(piece, assigned)
-    yield from _of_programs(piece, commands if not assigned else [])
-    actions = [token for token in piece.tokens if token.key == "ACTION"]
-    reachable = [action for action in _ACTIONS if all(matches(token, action) for token in actions)]
-    if not reachable:
-        names = " and ".join(f'"{token.value}"' for token in actions)
-        yield _Reason("unknown action", f"no event of the kernel is called {names}")
-    elif late is not None and ("add" not in reachable or piece.first in late):
-        yield _Reason("no rule for add", "it waits for another event than add, the only one of a new mount")
-
-
-def _of_values(piece: _Piece, assigned: list[UdevToken]) -> Iterator[_Reason]:
-    """Yield why a rule's values arrive nowhere: all of them are refused, or none has a file."""
-    if assigned and all(is_refused_value(token.value) for token in assigned):
-        value = assigned[-1].value
-        why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
-        yield _Reason("value with a unit" if _AMOUNT.fullmatch(value) else "value that is no number", why)
-    lost = [token.attribute or "" for token in assigned if not _is_on_bdi(token)]
-    # A rule for bdis alone: disks have folders bdi and queue of their own.
-    subsystems = [token for token in piece.tokens if token.operator == "==" and token.key == "SUBSYSTEM"]
-    for_bdis = any(matches(token, "bdi") for token in subsystems)
-    for_disks = any(matches(token, "block") for token in subsystems)
-    if lost and len(lost) == len(assigned) and for_bdis and not for_disks:
-        yield _Reason("attribute that no bdi has", f"a bdi has no {lost[-1]}, but {ATTRIBUTE}")
-
-
-def _of_programs(piece: _Piece, commands: list[UdevToken]) -> Iterator[_Reason]:
-    """Yield why a program that a rule needs cannot start, or writes nothing."""
-    asked = [token for token in piece.tokens if token.key == "PROGRAM" and token.operator == "=="]
-    needed = [token.value for token in asked] or [token.value for token in commands]
-    if not asked and any(not (start_mistake(each) or redirects_nothing(each)) for each in needed):
-        return
-    for command in needed:
-        program = command.split(" ", 1)[0]
-        mistake = start_mistake(command)
-        if mistake == "a placeholder":
-            place = command.partition(">")[0] + ">" if "<" in program else program
-            yield _Reason("placeholder for a path", f"{place} stands for a path: udev cannot start that")
-        elif mistake:
-            why = f"udev looks for a program without a path in /usr/lib/udev alone: {program} is not there"
-            yield _Reason("program without a path", why)
-        elif not asked and redirects_nothing(command):
-            yield _Reason("redirection without a shell", "udev uses no shell, and so > redirects nothing")
 
 
 def _is_value(token: UdevToken) -> bool:
@@ -249,19 +319,6 @@ def _is_on_bdi(token: UdevToken) -> bool:
     return parts == [ATTRIBUTE] or not (len(parts) == 1 or parts[0] in _DISK_FOLDERS)
 
 
-def _does_nothing_else(piece: _Piece) -> bool:
-    """Whether a rule without an assignment has no other effect: it jumps nowhere and runs nothing.
-
-    A program may write by itself, or answer a later rule, unless it only looks for NFS or in nfs.conf.
-    """
-    return all(
-        token.is_match
-        and token.key != "IMPORT"
-        and (token.key != "PROGRAM" or finds_nfs(token) or NFSRAHEAD in token.value)
-        for token in piece.tokens
-    )
-
-
 def _meant_kb(meant: list[_Piece]) -> int | None:
     """Return the KiB that a rule was meant to write, "15M" as 15360; None where its text has no value."""
     values = [token.value for piece in meant for token in piece.tokens if _is_value(token)]
@@ -272,23 +329,6 @@ def _meant_kb(meant: list[_Piece]) -> int | None:
     return int(amount[1]) * (1024 if amount[2] in {"m", "M"} else 1)
 
 
-def _continues(piece: _Piece, following: _Piece) -> bool:
-    """Whether the next line was meant as a part of the same rule."""
-    if following.first != piece.last + 1:
-        return False
-    if piece.text.rstrip().endswith((",", "\\")) or following.text.startswith(","):
-        return True
-    # A rule that is complete but for its mistake ends where the next names a subsystem of its own.
-    if piece.reasons and (
-        any(token.key == "SUBSYSTEM" for token in following.tokens)
-        or not any(_is_value(token) for token in following.tokens)
-    ):
-        return False
-    # A rule that runs a program is complete where the next rule asks for the program's output.
-    asked = piece.dropped is None and _LOOKS_BACK.search(following.text)
-    return piece.asks_only and not asked
-
-
 def _judge(meant: list[_Piece]) -> Iterator[BrokenRule]:
     if not any(is_about_read_ahead(piece.text) for piece in meant):
         return
@@ -296,7 +336,7 @@ def _judge(meant: list[_Piece]) -> Iterator[BrokenRule]:
     if len(meant) == 1:
         silent = meant[0].dropped is not None or bool(meant[0].reasons)
         kb = _meant_kb(meant) if silent else None
-        yield from (replace(rule, last=last, kb=kb) for rule in _judge_one(meant[0]))
+        yield from (replace(rule, last=last, kb=kb) for rule in meant[0].judge())
     elif any(piece.dropped or piece.asks_only or piece.everywhere is not None for piece in meant):
         yield _fallen_apart(meant)
 
@@ -317,39 +357,3 @@ def _fallen_apart(meant: list[_Piece]) -> BrokenRule:
     message = f"{why}, so that udev takes the parts of this rule for rules of their own: {effect}"
     kb = None if writes else _meant_kb(meant)
     return BrokenRule(meant[0].first, defect, message, last=meant[-1].last, kb=kb)
-
-
-def _judge_one(piece: _Piece) -> Iterator[BrokenRule]:
-    dropped = piece.dropped
-    if piece.reasons:
-        message = f"this rule never acts on a new mount: {', and '.join(each.why for each in piece.reasons)}"
-        yield BrokenRule(piece.first, ", ".join(each.defect for each in piece.reasons), message)
-    elif dropped is not None:
-        if "EOF" in dropped.message:
-            message = "the file's last line ends with a backslash: udev waits for more, and drops the rule"
-            yield BrokenRule(piece.first, "backslash at the end of the file", message)
-        elif _FLATTENED.search(_QUOTED.sub('""', piece.text)):
-            message = "a backslash in the middle of a line joins nothing: udev passes the whole rule over"
-            yield BrokenRule(piece.first, "flattened continuation", message)
-        else:
-            message = f'udev passes this rule over: "{dropped.message}"'
-            yield BrokenRule(piece.first, "rule ignored by udev", message)
-    elif piece.everywhere is not None:
-        condition = " that has the value it asks for" if _ASKED.search(piece.text) else ""
-        message = (
-            f"this rule writes {piece.everywhere} KiB to every device's bdi{condition}: nothing in it asks "
-            "for NFS, and disks, FUSE and Lustre get the value as well"
-        )
-        yield BrokenRule(piece.first, "unconditional bdi write", message)
-    elif _EATEN.search(piece.text):
-        message = "the shell that wrote this file has eaten $kernel or $4: the program fails at every device"
-        yield BrokenRule(piece.first, "variables eaten by a shell", message)
-    elif any("invalid substitution" in defect.message for defect in piece.defects):
-        field = _FIELD.search(piece.text)
-        sign = field[0] if field else "$"
-        shown = sign if field else "a single $"
-        message = (
-            f"{shown} is no substitution of udev, which complains whenever it reads the rule, and passes it "
-            "on as it is for now: a dollar sign of the program is written $$"
-        )
-        yield BrokenRule(piece.first, f"{sign} for ${sign}" if field else shown, message, sign=sign)

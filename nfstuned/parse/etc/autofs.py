@@ -248,7 +248,10 @@ def mount_requests(
     wildcard = not direct and entry.key == WILDCARD
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
     values = {**variables, **auto.variables}
-    if _longest(entry.text, key, values) > MOST_CHARACTERS:
+    # With its key and its variables put in.
+    longest = max(map(len, values.values()), default=0)
+    text = entry.text
+    if len(text) + text.count(_KEY_MARK) * len(key) + text.count("$") * longest > MOST_CHARACTERS:
         message = f"the entry of {quoted(entry.key)} may have more than {MOST_CHARACTERS} characters, which "
         return (MapError(entry.file, entry.line, message + "automount(8) does not read: shorten it"),)
     words = re.findall(_WORD, _expand(entry.text, key, values))
@@ -290,12 +293,6 @@ def _mounted_map(part: _Part, point: str, options: str, parent: AutoMap) -> Iter
         kind, form = (match["kind"], match["format"] or "") if match else ("", "")
         name = text[match.end() if match else 0 :]
         yield replace(parent, point=point, kind=kind, format=form, name=name, options=options)
-
-
-def _longest(text: str, key: str, variables: Mapping[str, str]) -> int:
-    """Return how many characters an entry has at most, with its key and its variables put in."""
-    value = max(map(len, variables.values()), default=0)
-    return len(text) + text.count(_KEY_MARK) * len(key) + text.count("$") * value
 
 
 def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:

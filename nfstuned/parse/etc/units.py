@@ -70,7 +70,10 @@ def mount_request(
     `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
     values are not unquoted: systemd takes What=, Where= and Options= as they stand.
     """
-    known = _name_specifiers(name) | dict(specifiers)
+    stem = name.removesuffix(SUFFIX)
+    last = stem.rpartition("-")[2]
+    names = {"n": name, "N": stem, "p": stem, "P": _unescape(stem), "j": last, "J": _unescape(last)}
+    known = {**names, "f": unit_path(name), "i": "", "I": "", "%": "%", **dict(specifiers)}
     values: dict[str, UnitSetting] = {}
     errors: list[ParseError] = []
     for setting in settings:
@@ -131,13 +134,6 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
     request = replace(request, maker=Maker.UNIT, named=kind if kind != fstype else None)
     # systemd's mount_verify() in src/core/mount.c.
     return (request if unit_name(point) == name else Misnamed(request, unit_name(point)),)
-
-
-def _name_specifiers(name: str) -> dict[str, str]:
-    stem = name.removesuffix(SUFFIX)
-    last = stem.rpartition("-")[2]
-    names = {"n": name, "N": stem, "p": stem, "P": _unescape(stem), "j": last, "J": _unescape(last)}
-    return {**names, "f": unit_path(name), "i": "", "I": "", "%": "%"}
 
 
 def _unescape(text: str) -> str:
