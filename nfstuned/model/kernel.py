@@ -58,6 +58,10 @@ class Options:
         numbers = ((name, decimal(values.get(name))) for name in names)
         return {name: number for name, number in numbers if number is not None}
 
+    def last_of(self, *names: str) -> str:
+        """Return which of several options that contradict each other stands last; "" where none is there."""
+        return next((name for name, _ in reversed(self.pairs) if name in names), "")
+
     @property
     def texts(self) -> tuple[str, ...]:
         """The options as they are written: "name" or "name=value"."""

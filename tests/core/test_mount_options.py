@@ -7,7 +7,6 @@ from nfstuned.core.mounts.options import (
     has_kerberos,
     has_nconnect,
     knows_nconnect,
-    last_of,
     newer_options,
     read_ahead_is_small,
 )
@@ -67,8 +66,8 @@ def test_cache_times_are_the_kernel_s_where_nothing_is_said(text: str, times: tu
 
 
 def test_the_last_of_opposites_counts() -> None:
-    assert last_of(parse_options("hard,soft,rw"), "hard", "soft") == "soft"
-    assert last_of(parse_options("rw"), "hard", "soft") == ""
+    assert parse_options("hard,soft,rw").last_of("hard", "soft") == "soft"
+    assert parse_options("rw").last_of("hard", "soft") == ""
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,6 @@ def cache_times(options: Options) -> dict[str, int]:
     return times if cached else dict.fromkeys(times, 0)
 
 
-def last_of(options: Options, *names: str) -> str:
-    """Return which of several options that contradict each other stands last; "" where none is there."""
-    return next((name for name, _ in reversed(options.pairs) if name in names), "")
-
-
 def contradictions(options: Options) -> tuple[tuple[str, str], ...]:
     """Return the options of one line that a later one undoes, each with the later one."""
     common = data.read_table(_FILE)["common"]

@@ -16,7 +16,6 @@ from nfstuned.core.mounts.options import (
     WITHOUT_OLD_SMB,
     contradictions,
     is_dated,
-    last_of,
     newer_options,
     option_names,
     wanted,
@@ -94,7 +93,7 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
     Files has a vendor who asks for nofail as well. systemd reads bg as nofail where the line names a type of
     NFS that it knows.
     """
-    background = named in _BACKGROUND and last_of(options, "bg", "fg") == "bg"
+    background = named in _BACKGROUND and options.last_of("bg", "fg") == "bg"
     if "nofail" in options or background:
         return False
     return "_netdev" not in options or target.is_azure_files
@@ -479,7 +478,7 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
 
 def _is_automatic(request: Request) -> bool:
     """Whether a line of an fstab, or of a proposal, is mounted without being asked for."""
-    automatic = last_of(parse_options(request.options), "auto", "noauto") != "noauto"
+    automatic = parse_options(request.options).last_of("auto", "noauto") != "noauto"
     return request.maker is Maker.MOUNT and automatic
 
 

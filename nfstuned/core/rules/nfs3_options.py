@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, last_of, security
+from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, security
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import members
 from nfstuned.core.rules.rule import (
@@ -222,7 +222,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
     for target in facts.nfs:
         place = AZURE_FILES if target.is_azure_files else target.endpoint.provider
         since = _RESVPORT_MENDED.get(place)
-        if since is None or last_of(target.options, "resvport", "noresvport") == "noresvport":
+        if since is None or target.options.last_of("resvport", "noresvport") == "noresvport":
             continue
         if kernel is None:
             yield from facts.lacks(KERNEL)
@@ -334,14 +334,14 @@ def _without(target: Target, *names: str) -> str:
 
 
 def _noac(target: Target) -> str:
-    return "noac" if last_of(target.options, "ac", "noac") == "noac" else ""
+    return "noac" if target.options.last_of("ac", "noac") == "noac" else ""
 
 
 @rule("NFS307", "soft-mount", WARNING, source="nfs(5)")
 def soft_mount(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that fail requests after a time instead of waiting for the server."""
     for target in facts.nfs:
-        how = last_of(target.options, "hard", "soft", "softerr")
+        how = target.options.last_of("hard", "soft", "softerr")
         if how in {"soft", "softerr"}:
             change = out_of_conf(target, how) or f"replace {how} by hard in the options in {where(target)}"
             yield Fault(
@@ -359,8 +359,8 @@ def synchronous(facts: Facts) -> Iterator[Fault]:
     """Yield writable mounts with `sync`; a live mount with `noac`, which NFS306 reports, shows it too."""
     for target in facts.nfs:
         options, own = target.options, target.live.flags if target.live is not None else ""
-        writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")
-        if writes and last_of(options, "sync", "async") == "sync" and not _noac(target):
+        writes = options.last_of("rw", "ro") != "ro" and "ro" not in own.split(",")
+        if writes and options.last_of("sync", "async") == "sync" and not _noac(target):
             yield Fault(
                 target.subject,
                 "sync: each write of a program waits until the server has the data on its disk, so that many "
@@ -379,7 +379,7 @@ def short_timeout(facts: Facts) -> Iterator[Fault]:
         timeo, retrans = target.options.number("timeo"), target.options.number("retrans")
         if timeo is None or not 0 < timeo < _LEAST_TIMEO or target.protocol == "udp":
             continue
-        how = last_of(target.options, "hard", "soft", "softerr")
+        how = target.options.last_of("hard", "soft", "softerr")
         soft = how in {"soft", "softerr"}
         limit = f"{timeo * (1 + (_RETRANS if retrans is None else retrans)) / 10:g} s"
         effect = (
@@ -433,8 +433,8 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
         if target.is_azure_files or target.endpoint.provider == AZURE_BLOB:
             continue
         options, own = target.options, target.live.flags if target.live is not None else ""
-        writes = last_of(options, "rw", "ro") != "ro" and "ro" not in own.split(",")
-        if last_of(options, "lock", "nolock") == "nolock" and writes and target.is_v3:
+        writes = options.last_of("rw", "ro") != "ro" and "ro" not in own.split(",")
+        if options.last_of("lock", "nolock") == "nolock" and writes and target.is_v3:
             change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
             yield Fault(
                 target.subject,

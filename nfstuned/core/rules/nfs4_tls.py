@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Container, Iterator, Mapping
 
-from nfstuned.core.mounts.options import last_of
 from nfstuned.core.nconnect.transport import replaced
 from nfstuned.core.policy.endpoint import TUNNEL_PORTS, as_address, is_loopback, plain, split_source
 from nfstuned.core.rules.rule import (
@@ -184,7 +183,7 @@ def _override(facts: Facts, request: Request) -> Override | None:
     """Return the override that counts for a mount: its own before those for all mounts."""
     name, overrides = unit_name(request.point), facts.system.tls.overrides
     special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
-    noauto = last_of(parse_options(request.options), "auto", "noauto") == "noauto"
+    noauto = parse_options(request.options).last_of("auto", "noauto") == "noauto"
     if noauto and request.maker is Maker.MOUNT and not request.at_first_use:
         # A line of fstab that waits for somebody to mount it.
         special.add(LOGINS)

@@ -12,7 +12,6 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterator
 
-from nfstuned.core.mounts.options import last_of
 from nfstuned.core.mounts.smb import (
     CACHE_TIMES,
     asked_channels,
@@ -214,7 +213,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 remedy=f"write cache=strict instead of cache=none in {place_to_change(target)}",
             )
         kernel = "; if it is not there, dmesg says why the kernel switched it off"
-        off = last_of(options, "serverino", "noserverino") == "noserverino"
+        off = options.last_of("serverino", "noserverino") == "noserverino"
         if off or (target.live is not None and "serverino" not in options):
             yield Fault(
                 target.subject,
