@@ -27,6 +27,7 @@ assert sys.getfilesystemencoding() == "utf-8"
 """
 CHILD = """
 import select
+from nfstuned.model.policy import ConfigError
 from nfstuned.host.config import start_load
 from nfstuned.host.root import Root
 from nfstuned.model.policy import ConfigError
