@@ -282,3 +282,10 @@ def test_faults_have_the_line_of_the_users_own_file() -> None:
     places = [number for number, row in enumerate(text.splitlines(), 1) if "age:" in row]
     _, problems = parse_saved("copy", text.encode())
     assert problems == [f"copy:{number}: age is not a number: 'x'" for number in places]
+
+
+def test_a_copy_that_ends_before_the_name_of_an_operation_is_cut_off() -> None:
+    text = two(100, 50)
+    start = text[: text.index("READ:")]
+    _, problems = parse_saved("copy", start.encode())
+    assert problems == [f"copy:{start.count(chr(10)) + 1}: the last line is cut off and left out"]

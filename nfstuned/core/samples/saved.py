@@ -69,7 +69,7 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
     text, _, last = data.rpartition(b"\n")
     if last and _is_complete(last, text):
         data += b"\n"
-    elif _is_doubtful(last.strip(), text):
+    elif _is_doubtful(last, text):
         problems.append(ParseError(name, data.count(b"\n") + 1, "the last line is cut off and left out"))
         data = text + b"\n" + _DAMAGED + b"\n"
     parsed, stanzas, numbers = parse_mountstats(data, name), parse_stanzas([data]), None
@@ -108,9 +108,12 @@ def _is_complete(last: bytes, before: bytes) -> bool:
 
 
 def _is_doubtful(last: bytes, before: bytes) -> bool:
-    """Return whether a line without its line break belongs to a mount: behind an empty line only a header."""
-    if last.startswith(b"device"):
-        return _HEADER.search(last) is None
+    """Return whether a line without its line break belongs to a mount: behind an empty line only a header.
+
+    Blanks do: a copy may end before the name of an operation.
+    """
+    if last.lstrip().startswith(b"device"):
+        return _HEADER.search(last.strip()) is None
     return bool(last) and not before.rstrip(b" \t\r").endswith(b"\n")
 
 
