@@ -78,7 +78,7 @@ def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **
                 return COULD_NOT_TRY
             way = BakeWay(image, policy, terminal, daemonless=daemonless, dry_run=limits.dry_run)
     except FileNotFoundError:
-        terminal.note(f"{folder} has no /etc, and so is no image")
+        terminal.note(f"{folder} has no /etc, and so is no image: mount the image there")
         return COULD_NOT_TRY
     except OSError as error:
         terminal.note(image_obstacle(error))

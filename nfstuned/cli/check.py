@@ -108,8 +108,12 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
             raise click.BadParameter("an image carries nothing that could be sampled", param_hint="--sample")
         try:
             root = ImageRoot(order.image)
+            installed = root.demand_existence("etc") or root.demand_existence("usr/lib/os-release")
         except OSError as error:
             raise click.BadParameter(f"{order.image}: {error.strerror}", param_hint="--root") from None
+        if not installed:
+            why = f"{order.image} has no /etc and no os-release, and so is no image: mount the image there"
+            raise click.BadParameter(why, param_hint="--root")
     if order.fstab is not None:
         try:
             root.propose(order.fstab, read_proposal(order.fstab))

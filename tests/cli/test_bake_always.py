@@ -170,7 +170,10 @@ def test_a_folder_that_is_no_image_is_refused(image: Image, tmp_path: Path) -> N
     assert "No such file or directory" in run.err
     (tmp_path / "empty").mkdir()
     run = Image(tmp_path / "empty", image.capture).run("bake")
-    assert (run.status, run.err) == (2, f"{tmp_path}/empty has no /etc, and so is no image\n")
+    assert (run.status, run.err) == (
+        2,
+        f"{tmp_path}/empty has no /etc, and so is no image: mount the image there\n",
+    )
     assert list((tmp_path / "empty").iterdir()) == []
 
 

@@ -148,6 +148,7 @@ def test_a_rule_that_raises_is_nfs000_and_2(form: str, host: MakeHost, rules: Ru
         ("--select ,", "--select: no rule is named"),
         ("--root /does/not/exist", "/does/not/exist: No such file or directory"),
         ("--root /dev/null", "Not a directory"),
+        ("--root /proc/self/fdinfo", "has no /etc and no os-release, and so is no image: mount the"),
         ("--fstab /does/not/exist", "/does/not/exist: No such file or directory"),
         ("--fstab /", "/: Is a directory"),
         ("--fstab /dev/zero", "/dev/zero: more than 4 MB"),
