@@ -49,6 +49,9 @@ _FOREIGN = {
     f"a statement of a template, not an entry: {_RENDER}": r"\{[%#]|\{\{",
 }
 """By the message about a text that is no fstab, and its remedy: a pattern of its lines."""
+_KERNELS = r"(?m)^proc /proc proc r[ow],\S*relatime\S* 0 0\r?$"
+_KERNELS_MOUNT = r"(?m)^\S+ /\S* (?:nfs4?|cifs|smb3) r[ow],\S*,addr="
+"""Lines as the kernel writes them: together they show a copy of /proc/mounts."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
@@ -60,6 +63,10 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
     error, because it could be anything; a line of another type is passed over, whatever is wrong with it. Of
     text that is no fstab the first line is an error. A line with placeholders is judged as it stands.
     """
+    of_kernel = re.search(_KERNELS_MOUNT, text) and re.search(_KERNELS, text)
+    if of_kernel:
+        position = text.count("\n", 0, of_kernel.start()) + 1
+        return (ParseError(file, position, f"a copy of /proc/mounts, not an fstab: {_LIVE}"),)
     entries: list[Request | ParseError] = []
     kinds: set[str] = set()
     for position, line in enumerate(text.split("\n"), 1):
