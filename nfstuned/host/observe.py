@@ -390,5 +390,6 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.read(STRONG_UNIT_FOLDERS)
     units.read_fstab()
     units.read(WEAK_UNIT_FOLDERS)
+    units.add_misnamed_automounts()
     AutoMaps(root, mounted, collected).read()
     return collected

@@ -328,11 +328,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Misnamed:
-    """A mount unit that systemd refuses, because its name does not fit its mount point."""
+    """A .mount or .automount unit that systemd refuses, because its name does not fit its mount point."""
 
     request: Request
     name: str
     """The name that the unit would have to have."""
+    partner: str = ""
+    """The mount point of the mount unit with an .automount unit's own name, which is another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -340,18 +340,23 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS315", "unit-misnamed", ERROR, needs=(HOST,), source="systemd.mount(5)")
 def misnamed_unit(facts: Facts) -> Iterator[Fault]:
-    """Yield mount units that systemd refuses, because their name does not match their mount point."""
+    """Yield mount and automount units that systemd refuses: their name does not match their mount point."""
     for refused in facts.snapshot.misnamed:
         request = refused.request
         folder, _, own = request.file.rpartition("/")
-        renamed = sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
+        noun = "a mount" if own.endswith(".mount") else "an automount"
+        remedy = (
+            f"write Where={refused.partner} in {request.file}:{request.line}"
+            if refused.partner
+            else sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
+            + ", change other files that name the unit, such as an .automount unit"
+        )
         yield Fault(
             request.file,
-            f"systemd refuses the unit {quoted(own)}: a mount at {quoted(request.point)} is {refused.name}",
+            f"systemd refuses the unit {quoted(own)}: {noun} at {quoted(request.point)} is {refused.name}",
             observed=own,
             expected=refused.name,
-            remedy=f"{renamed}, change other files that name the unit, such as an .automount unit"
-            + then_sudo(RELOAD_UNITS, image=facts.image),
+            remedy=remedy + then_sudo(RELOAD_UNITS, image=facts.image),
         )
 
 

@@ -188,8 +188,8 @@ class MountUnits:
         self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
         folders = {folder: self.root.names(folder) for folder in UNIT_FOLDERS}
         self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}
-        self.automounts = {f: {n for n in names if n.endswith(AUTOMOUNT)} for f, names in folders.items()}
         self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
+        self.automounts = self._automounts(folders)
 
     def read(self, folders: Sequence[str]) -> None:
         """Add the mount units of some folders; an empty file, or a link to /dev/null, masks a weaker file."""
@@ -245,11 +245,47 @@ class MountUnits:
         self, name: str, item: Request | Misnamed | ParseError
     ) -> Request | Misnamed | ParseError:
         """Return the item with its maker: an .automount unit of the same name mounts at the first use."""
-        partner = name.removesuffix(SUFFIX) + AUTOMOUNT
-        folder = next((folder for folder in UNIT_FOLDERS if partner in self.automounts[folder]), None)
-        # The strongest file counts, and masks the unit where it is empty.
-        automounted = folder is not None and self.root.read_or_empty(f"{folder}/{partner}")
-        return replace(item, maker=Maker.AUTOMOUNT) if isinstance(item, Request) and automounted else item
+        if not isinstance(item, Request):
+            return item
+        unit = self.automounts.get(name.removesuffix(SUFFIX) + AUTOMOUNT)
+        return replace(item, maker=Maker.AUTOMOUNT) if unit and unit.value == item.point else item
+
+    def add_misnamed_automounts(self) -> None:
+        """Add the .automount units of the requests so far that systemd refuses for their names.
+
+        See automount_verify() in src/core/automount.c.
+        """
+        refused = [unit.request for unit in self.collected.misnamed]
+        points = {request.point: request for request in (*self.collected.requests, *refused)}
+        for name, unit in self.automounts.items():
+            right = unit_name(unit.value).removesuffix(SUFFIX) + AUTOMOUNT
+            own = unit_path(name.removesuffix(AUTOMOUNT))
+            request = points.get(unit.value, points.get(own))
+            if right != name and request is not None:
+                request_of_unit = replace(
+                    request, point=unit.value, file=unit.file, line=unit.line, options=""
+                )
+                partner = "" if unit.value in points else own
+                self.collected.add([Misnamed(request_of_unit, right, partner)])
+
+    def _automounts(self, folders: Mapping[str, Iterable[str]]) -> dict[str, UnitSetting]:
+        """Return the Where= of each .automount unit by the unit's name, which gives it where none is known.
+
+        The strongest file counts, and masks the unit where it is empty.
+        """
+        files = {n: d for d in reversed(UNIT_FOLDERS) for n in folders[d] if n.endswith(AUTOMOUNT)}
+        units = {}
+        for name, folder in files.items():
+            file = f"/{folder}/{name}"
+            text = self.root.read_or_empty(file[1:])
+            where = UnitSetting("Automount", "Where", unit_path(name.removesuffix(AUTOMOUNT)), file, 0)
+            changed = any(f"{name}.d" in drops for drops in self.drops.values())
+            for item in () if changed else parse_unit(text, file):
+                if isinstance(item, UnitSetting) and (item.section, item.name) == ("Automount", "Where"):
+                    where = where if "%" in item.value else replace(item, value=clean_path(item.value))
+            if text:
+                units[name] = where
+        return units
 
     def _drop_ins(self, name: str) -> list[UnitSetting]:
         *own, of_all_mounts = drop_in_folders(name)
