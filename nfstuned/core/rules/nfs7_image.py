@@ -44,12 +44,15 @@ _HAS_NCONNECT: dict[bool | None, str] = {
 }
 _PACKAGES = {
     "debian": "install linux-image-{release} again",
-    "ubuntu": "install linux-modules-extra-{release}",
+    "ubuntu": "install linux-modules-{release} or linux-modules-extra-{release}: apt-file search {module}.ko "
+    "names the package",
     "rhel": "install kernel-modules-{release}",
     "fedora": "install kernel-modules-{release}",
     "sles": "install kernel-default instead of kernel-default-base",
 }
 """Which package has the modules, by os-release's ID or ID_LIKE."""
+_UBUNTU_GENERIC = "install linux-modules-{release} again"
+"""It has fs/nfs/* of generic kernels (debian.master/control.d/generic.inclusion-list); flavours differ."""
 
 
 @rule("NFS701", "daemon-not-enabled", WARNING, needs=(IMAGE,), source=Manual.SYSTEMCTL)
@@ -78,17 +81,21 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
         needed = {**dict.fromkeys(("nfs", "nfsv4"), "every NFS mount"), **asked}
     names = (system.id, *system.like) if system else ()
     everywhere = "install the package with all modules of this kernel"
-    package = next((_PACKAGES[name] for name in names if name in _PACKAGES), everywhere)
+    distribution = next((name for name in names if name in _PACKAGES), "")
     for kernel in facts.system.kernels:
         missing = [name for name in needed if name not in kernel.modules]
         if missing:
+            generic = kernel.release.endswith("-generic") and "cifs" not in missing
+            package = _PACKAGES.get(distribution, everywhere)
+            if distribution == "ubuntu" and generic:
+                package = _UBUNTU_GENERIC
             yield Fault(
                 f"kernel {kernel.release}",
                 f"this kernel has no {' and no '.join(missing)}, neither as a module nor built in: "
                 f"{needed[missing[0]]} fails when it is the one that boots",
                 observed=", ".join(name for name in needed if name in kernel.modules) or "none of them",
                 expected=", ".join(needed),
-                remedy=package.format(release=kernel.release),
+                remedy=package.format(release=kernel.release, module=missing[0]),
             )
     # An image in which modules were disabled on purpose has no mounts that need them.
     for refused in facts.system.refused_modules:
