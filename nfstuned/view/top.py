@@ -392,6 +392,8 @@ def _moment(frame: Frame, zone: tzinfo | None) -> datetime:
 def _sums(frame: Frame) -> str:
     """Return the throughput of all superblocks, or why it is not known."""
     silent = f"; {frame.silent} more without statistics" if frame.silent else ""
+    if frame.ambiguous:
+        silent = f"; {frame.ambiguous} of one mount point are not told apart{silent}"
     partial = sum(1 for entry in frame.entries if not entry.all_operations)
     if partial:
         silent = f"; {partial} without all lines of operations{silent}"

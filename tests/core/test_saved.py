@@ -86,10 +86,10 @@ def test_a_mount_without_an_age_or_made_this_second_has_no_rates() -> None:
         assert entry.sample is None
 
 
-def test_mounts_that_lie_on_each_other_are_silent() -> None:
+def test_mounts_that_lie_on_each_other_are_ambiguous() -> None:
     """Their stanzas have the same source and mount point, and nothing says which is whose."""
     shown = frame_since_mounted(saved(USED, replace(USED, age_s=90), placed("/b", USED)))
-    assert (len(shown.entries), shown.silent) == (1, 2)
+    assert (len(shown.entries), shown.silent, shown.ambiguous) == (1, 0, 2)
 
 
 def test_a_superblock_is_found_again_under_any_of_its_mount_points() -> None:

@@ -184,8 +184,8 @@ def frame_since_mounted(saved: Saved) -> Frame:
 
     Operations of the transport group, which the kernel counts for all mounts of a server, are in it.
     """
-    counted, silent = _superblocks(saved)
-    return Frame(0.0, None, tuple(map(_entry_since, counted)), silent, (saved.name,))
+    counted, silent, ambiguous = _superblocks(saved)
+    return Frame(0.0, None, tuple(map(_entry_since, counted)), silent, ambiguous, (saved.name,))
 
 
 def _entry_since(now: Counted, note: str = "") -> TopEntry:
@@ -206,7 +206,7 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
     mounted in between has its means since then. Raises ValueError where the copies have no mount with an age
     in common, or no time passed.
     """
-    counted, silent = _superblocks(later)
+    counted, silent, ambiguous = _superblocks(later)
     known = {place: stanzas[0] for place, stanzas in _by_place(earlier).items() if len(stanzas) == 1}
     before: dict[str, Stanza] = {}
     for now in counted:
@@ -241,7 +241,7 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
             entries.append(_entry(now, sample, all_operations=shared[now.device][2]))
         else:
             entries.append(_entry_without(stats, now, seconds, earlier.name))
-    return Frame(0.0, float(seconds), tuple(entries), silent, (earlier.name, later.name))
+    return Frame(0.0, float(seconds), tuple(entries), silent, ambiguous, (earlier.name, later.name))
 
 
 def _comparable(before: Stanza, now: Counted) -> tuple[Counted, Counted, bool]:
@@ -303,17 +303,20 @@ def _by_place(saved: Saved) -> dict[Place, list[Stanza]]:
     return {place: list(stanzas.values()) for place, stanzas in places.items()}
 
 
-def _superblocks(saved: Saved) -> tuple[list[Counted], int]:
-    """Return each superblock once, and the number of mounts without counters, or with ambiguous ones.
+def _superblocks(saved: Saved) -> tuple[list[Counted], int, int]:
+    """Return each superblock once, and the numbers of mounts without counters and with ambiguous ones.
 
     The latter have several stanzas with their source and mount point.
     """
     superblocks: list[Counted] = []
     known: dict[tuple[object, ...], int] = {}
-    silent = 0
+    silent = ambiguous = 0
     for (source, point), stanzas in _by_place(saved).items():
-        if len(stanzas) > 1 or (stanzas[0].totals is None and not _operations(stanzas[0])):
-            silent += len(stanzas)
+        if len(stanzas) > 1:
+            ambiguous += len(stanzas)
+            continue
+        if stanzas[0].totals is None and not _operations(stanzas[0]):
+            silent += 1
             continue
         options = saved.options.get((source, point), Options())
         # mountstats shows no address, and a bind of a folder has that in its source: only the host is shared.
@@ -329,7 +332,7 @@ def _superblocks(saved: Saved) -> tuple[list[Counted], int]:
             superblocks.append(
                 Counted(str(number), None, (point,), source, group, stanzas[0], rsize_bytes=rsize)
             )
-    return superblocks, silent
+    return superblocks, silent, ambiguous
 
 
 def _traits(stanza: Stanza, options: Options, group: str) -> list[tuple[object, ...]]:
@@ -355,7 +358,7 @@ def saved_to_json(frames: Iterable[Frame], problems: Sequence[str]) -> dict[str,
             {
                 "copies": list(frame.copies),
                 "interval_s": frame.seconds,
-                "without_statistics": frame.silent,
+                "without_statistics": frame.silent + frame.ambiguous,
                 "superblocks": [_entry_to_json(entry) for entry in frame.entries],
             }
             for frame in frames

@@ -98,7 +98,9 @@ class Frame:
     """The interval that the rates are of; None for the first look, which has no rates."""
     entries: tuple[TopEntry, ...]
     silent: int = 0
-    """Mounted superblocks without statistics in mountstats, or with ambiguous ones."""
+    """Mounted superblocks without statistics in mountstats; of a live host, ambiguous ones too."""
+    ambiguous: int = 0
+    """Mounts of a saved copy with several stanzas of one source and mount point, with other counters."""
     copies: tuple[str, ...] = ()
     """The saved copies that it is made of; then it has no time. Empty for the mounts of now.
 
