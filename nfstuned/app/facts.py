@@ -15,7 +15,7 @@ from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
 from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.mounts import Maker, Snapshot
+from nfstuned.model.mounts import EFS_TYPE, Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils, System
 from nfstuned.parse.etc.requests import Intent, parse_fstab
@@ -190,7 +190,7 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
         if target.elsewhere or (target.request is not None and target.request.wildcard):
             continue
         unknown = host.startswith("/") or has_placeholder(split_source(target.source)[0])
-        if not host or unknown or is_loopback(host):
+        if not host or unknown or is_loopback(host) or target.fstype == EFS_TYPE:
             continue
         if as_address(name := server_name(target)) is None:
             names[name] = None

@@ -16,7 +16,6 @@ from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import (
     GENERIC,
-    NFS_TYPES,
     SMB_TYPES,
     UTAB,
     Maker,
@@ -192,7 +191,7 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
 
 def mount_profile(policy: Policy, chosen: Profile, fstype: str) -> Profile:
     """Return the profile of a mount. An SMB mount has the profile NAME-smb where `chosen` is NAME."""
-    if fstype in NFS_TYPES or chosen.base.endswith(SMB_SUFFIX):
+    if fstype not in SMB_TYPES or chosen.base.endswith(SMB_SUFFIX):
         return chosen
     plain_name = chosen.name.partition(WORKLOAD_MARK)[0]
     named, base = (matcher(policy).find(name + SMB_SUFFIX) for name in (plain_name, chosen.base))

@@ -38,7 +38,7 @@ from nfstuned.core.rules.rule import (
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import ONLY_V3, KernelRelease, Options, decimal, nfs_version, parse_options
-from nfstuned.model.mounts import GENERIC, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
+from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
@@ -61,7 +61,7 @@ _ROOT_OVER_NFS = "/dev/nfs"
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
 def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
-    for target, request in _requests(facts.targets):
+    for target, request in _requests(facts.targets, efs=True):
         options = parse_options(request.options)
         if not _is_automatic(request) or request.at_first_use or request.point in _EARLY:
             continue
@@ -528,11 +528,13 @@ def _unread(item: UnreadMap) -> str:
     return f"{why}: none of its mounts was checked"
 
 
-def _requests(targets: Iterable[Target]) -> Iterator[tuple[Target, Request]]:
-    """Yield each line that asks for mounts once."""
+def _requests(targets: Iterable[Target], *, efs: bool = False) -> Iterator[tuple[Target, Request]]:
+    """Yield each line that asks for mounts once, with `efs` also the lines with options of mount.efs."""
     seen: set[tuple[str, int]] = set()
     for target in targets:
         request = target.request
-        if request is not None and (request.file, request.line) not in seen:
+        if request is None or (request.fstype == EFS_TYPE and not efs):
+            continue
+        if (request.file, request.line) not in seen:
             seen.add((request.file, request.line))
             yield target, request

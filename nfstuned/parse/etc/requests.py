@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import FSTAB, NFS_TYPES, SMB_TYPES, UTAB, Misnamed, Request, Setting, UnreadMap
+from nfstuned.model.mounts import (
+    EFS_TYPE,
+    FSTAB,
+    NFS_TYPES,
+    SMB_TYPES,
+    UTAB,
+    Misnamed,
+    Request,
+    Setting,
+    UnreadMap,
+)
 from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, unmangle
 
 TYPES = frozenset((*NFS_TYPES, *SMB_TYPES))
@@ -56,7 +66,7 @@ _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pa
 
 
 def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...]:
-    """Return the NFS and SMB entries in the file's order, and an error for each bad line.
+    """Return the NFS, EFS and SMB entries in the file's order, and an error for each bad line.
 
     As mount(8) reads it (libmount/src/tab_parse.c, mnt_parse_table_line): the options can be missing, lines
     can end with CR and LF, and fields behind the sixth do not count. A line without a type is an
@@ -119,7 +129,7 @@ def _problem(fields: list[str]) -> str | None:
     options = _OPTIONS.fullmatch(named)
     if has_placeholder(named):
         return f"the type is a placeholder, {quoted(named)}: {_RENDER}"
-    if mounted_type(named, source) not in TYPES and not (options and mounted_type("", source)):
+    if mounted_type(named, source) not in {*TYPES, EFS_TYPE} and not (options and mounted_type("", source)):
         return None
     if options:
         return f"options in the place of the type: {quoted(fields[2])}"
