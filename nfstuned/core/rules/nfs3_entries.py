@@ -376,6 +376,12 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
             return None
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
         names = "with the server's name for HOST and its share's for SHARE"
+    elif source.startswith(":") and request.maker is not Maker.AUTOFS:
+        address = parse_options(request.options).get("addr")
+        why = "has no server before the colon: mount.nfs resolves the empty name, and drops addr= unread"
+        named = "" if address else ", with the server's name for HOST,"
+        right = f"{address or 'HOST'}{source}"
+        return why, right, f"write {right}{named} as the source"
     elif (server := source.partition(":/")[0]) and ":" in server and as_address(server) is not None:
         path = source.removeprefix(server + ":")
         why = "has an IPv6 address without brackets: mount.nfs takes its part before a colon for a name"
