@@ -181,6 +181,16 @@ def test_the_hosts_own_fstab_is_judged_with_the_host(
         (PERFECT, ("--kernel", "5.11.0-16-generic"), ["NFS501"]),
         (PERFECT, ("--kernel", "6.12.1"), []),
         ("nas:/x /mnt nfs vers=4.1,nconnect=16,_netdev 0 0\n", ("--kernel", "5.2.0"), ["NFS203"]),
+        *(
+            ("nas:/x /mnt nfs vers=4.1,nconnect=8,_netdev 0 0\n", ("--kernel", release), ids)
+            for release, ids in {
+                "2.6.32-754.35.1.el6.x86_64": ["NFS203"],
+                "3.10.0-1160.119.1.el7.x86_64": ["NFS203"],
+                "4.18.0-193.28.1.el8_2.x86_64": ["NFS203"],
+                "4.18.0-240.el8.x86_64": [],
+                "4.14.35-1818.3.3.el7uek.x86_64": [],
+            }.items()
+        ),
         ("nas:/x /mnt nfs vers=4.1,xprtsec=tls,_netdev 0 0\n", ("--kernel", "6.4.16"), ["NFS309"]),
         (PERFECT.replace("noresvport,", ""), ("--kernel", "5.14.0-427.el9"), ["NFS305"]),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), (), []),

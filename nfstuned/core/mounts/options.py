@@ -224,6 +224,8 @@ _MAINLINE = re.compile(
 _OLDEST = KernelRelease((0, 0, 0), "0")
 
 _EL8 = re.compile(r"4\.18\.0-([0-9]{1,6})\b.*\.el8")
+_EL7 = re.compile(r"(?:2\.6\.32|3\.10\.0)-.*\.el[67]\b")
+"""The releases of Enterprise Linux 6 and 7: Red Hat brought nconnect to 8.3 first."""
 RHEL_8_3 = 240
 """The build of RHEL 8.3's kernel."""
 _SUSE = ("sles", "sled", "sles_sap", "opensuse-leap")
@@ -275,7 +277,7 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
     if build is not None:
         return build >= RHEL_8_3
     if distribution is None:
-        return _has_backports(release)
+        return _has_backports(release) and not _EL7.match(release.text)
     if distribution.id in _SUSE and distribution.version_id in _SUSE_V3:
         return version is None or version == "3"
     numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", distribution.version_id))
