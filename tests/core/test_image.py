@@ -11,6 +11,7 @@ from nfstuned.app.facts import Scope
 from nfstuned.core import image
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.core.rules.nfs5_host import missing_helper
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, digest, settled
@@ -273,6 +274,21 @@ def test_a_kernel_lacks_only_modules_of_the_images_mounts(
     found = list(module_missing.judge(facts(*requests, system=system)))
     assert [fault.subject for fault in found] == ([f"kernel {NEW_KERNEL}"] if missing else [])
     assert all(f"has {missing}" in fault.message for fault in found)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "package"),
+    [
+        ("ubuntu", "nfs-common"),
+        ("fedora", "nfs-utils"),
+        ("sles", "nfs-client"),
+        ("x", "nfs-common (Debian, "),
+    ],
+)
+def test_a_missing_helper_has_the_package_of_the_known_distribution(distribution: str, package: str) -> None:
+    (fault,) = missing_helper.judge(facts(ask("vers=4"), distribution=distribution))
+    assert fault.remedy.startswith(f"install the package {package}")
+    assert ("RHEL" in fault.remedy) is (distribution == "x")
 
 
 def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:

@@ -426,6 +426,9 @@ def test_what_nfsmount_conf_has_for_all_servers_is_left_to_the_others() -> None:
     assert fault.remedy.startswith("set nconnect=1 in /etc/fstab:100, then unmount every mount")
     (fault,) = faults("NFS201", with_global(facts(lines=(f"{AZURE}:/sa1/s /a rw",)), 2))
     assert fault.remedy.startswith("set nconnect=4 in /etc/fstab:100; only where the endpoint is private")
+    link = AZURE.replace(".file.", ".privatelink.file.")
+    (fault,) = faults("NFS201", facts(lines=(f"{link}:/sa1/s /a rw",)))
+    assert "only where" not in fault.remedy
 
 
 def test_no_mount_gets_more_than_the_profiles_of_its_group_allow() -> None:

@@ -44,6 +44,13 @@ _PACKAGES = {
     "mount.aznfs": "aznfs from packages.microsoft.com",
     "tlshd": "ktls-utils, and enable tlshd.service",
 }
+_NFS_PACKAGES = {
+    **dict.fromkeys(("debian", "ubuntu"), "nfs-common"),
+    **dict.fromkeys(("rhel", "fedora", "centos", "amzn", "azurelinux", "mariner"), "nfs-utils"),
+    **dict.fromkeys(("arch", "alpine"), "nfs-utils"),
+    **dict.fromkeys(("sles", "suse"), "nfs-client"),
+}
+"""The package with mount.nfs, by os-release's ID or ID_LIKE."""
 _IDMAPPING_FILE = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 
@@ -75,6 +82,10 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
     namespaces may have been made with helpers of their own.
     """
     needed: dict[str, str] = {}
+    system = facts.snapshot.distribution
+    names = (system.id, *system.like) if system else ()
+    of_nfs = next((_NFS_PACKAGES[name] for name in names if name in _NFS_PACKAGES), _PACKAGES["mount.nfs"])
+    packages = {**_PACKAGES, "mount.nfs": of_nfs}
     for target in facts.nfs:
         if target.elsewhere:
             continue
@@ -89,7 +100,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
                 f"there is no {helper}, and {place} cannot be mounted without it",
                 observed="missing",
                 expected=f"{'/usr' if helper == 'tlshd' else ''}/sbin/{helper}",
-                remedy=f"install the package {_PACKAGES[helper]}",
+                remedy=f"install the package {packages[helper]}",
             )
 
 
