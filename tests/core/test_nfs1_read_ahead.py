@@ -19,7 +19,7 @@ from nfstuned.core.rules.rule import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Fault, Measured, Rule
+from nfstuned.model.facts import Facts, Fault, Measured, Need, Rule
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
@@ -266,6 +266,17 @@ def test_nfsrahead_is_set_where_it_decides(settings: list[tuple[str, str]], file
     host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
     first = remedy.format(file)
     assert [fault.remedy.partition("; or sudo")[0] for fault in udev.contested.judge(host)] == [first]
+
+
+def test_nfsrahead_is_set_below_the_images_folder() -> None:
+    host = facts(superblock(15360, AZURE))
+    image = replace(
+        host, udev=(PACKAGED,), snapshot=replace(host.snapshot, root="/img/"), has=host.has | {Need.IMAGE}
+    )
+    (fault,) = udev.contested.judge(image)
+    assert fault.remedy.startswith(
+        "write nfs4=15360 below [nfsrahead] in /img/etc/nfs.conf.d/99-nfstuned.conf"
+    )
 
 
 def test_nfsrahead_cannot_have_two_values_for_one_version() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from shlex import quote
 
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import has_stand_in, is_loopback, split_source
@@ -155,7 +156,7 @@ def _configure(setting: Setting | None, targets: Sequence[Target], folder: str) 
         return f"{mask}, and let nfstuned.service set each mount's own value"
     settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
     if setting is None or setting.file.startswith("/usr/"):
-        return f"write {settings} below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
+        return f"write {settings} below [nfsrahead] in {quote(f'{folder}/etc/nfs.conf.d/99-nfstuned.conf')}"
     values = {kb for _, kb in wanted}
     line = f"{setting.name}={values.pop()}" if len(values) == 1 else settings
     return f"change {setting.file}:{setting.line} to {line}"
