@@ -11,13 +11,14 @@ from nfstuned.app.facts import Scope
 from nfstuned.core import image
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.core.rules.nfs3_entries import misnamed_unit
 from nfstuned.core.rules.nfs5_host import missing_helper
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, digest, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import Distribution
-from nfstuned.model.mounts import PERSISTED, Request, Result, Snapshot
+from nfstuned.model.mounts import PERSISTED, Misnamed, Request, Result, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit
 from nfstuned.model.udev import UdevFile
 
@@ -289,6 +290,17 @@ def test_a_missing_helper_has_the_package_of_the_known_distribution(distribution
     (fault,) = missing_helper.judge(facts(ask("vers=4"), distribution=distribution))
     assert fault.remedy.startswith(f"install the package {package}")
     assert ("RHEL" in fault.remedy) is (distribution == "x")
+
+
+def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -> None:
+    refused = Misnamed(replace(ask("vers=4"), file="/etc/systemd/system/a.mount"), "mnt-a.mount")
+    image = facts()
+    (fault,) = misnamed_unit.judge(replace(image, snapshot=replace(image.snapshot, misnamed=(refused,))))
+    move = "sudo mv /image/etc/systemd/system/a.mount /image/etc/systemd/system/mnt-a.mount"
+    assert fault.remedy.startswith(f"{move}, then change other files that name the unit")
+    own = replace(refused, partner="/mnt/b")
+    (fault,) = misnamed_unit.judge(replace(image, snapshot=replace(image.snapshot, misnamed=(own,))))
+    assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
 
 
 def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:

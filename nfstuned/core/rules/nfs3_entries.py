@@ -349,7 +349,8 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
             f"write Where={refused.partner} in {request.file}:{request.line}"
             if refused.partner
             else sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
-            + ", change other files that name the unit, such as an .automount unit"
+            + ", then change other files that name the unit, such as an .automount unit of a .mount unit, "
+            "and the links to it in folders such as multi-user.target.wants"
         )
         yield Fault(
             request.file,
