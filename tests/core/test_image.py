@@ -11,9 +11,11 @@ from nfstuned.app.facts import Scope
 from nfstuned.core import image
 from nfstuned.core.mounts.targets import targets
 from nfstuned.core.nconnect.persist import with_sections
+from nfstuned.core.rules.nfs2_connections import ineffective
 from nfstuned.core.rules.nfs3_entries import misnamed_unit
 from nfstuned.core.rules.nfs5_host import missing_helper
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
+from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, digest, settled
 from nfstuned.model.facts import Facts
@@ -301,6 +303,13 @@ def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -
     own = replace(refused, partner="/mnt/b")
     (fault,) = misnamed_unit.judge(replace(image, snapshot=replace(image.snapshot, misnamed=(own,))))
     assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
+
+
+def test_a_line_outside_of_a_section_is_put_below_a_section() -> None:
+    problem = ParseError("/etc/nfsmount.conf", 1, "an assignment outside of a section does not count: 'x=1'")
+    image = facts()
+    (fault,) = ineffective.judge(replace(image, snapshot=replace(image.snapshot, problems=(problem,))))
+    assert fault.remedy.startswith("put it below [ NFSMount_Global_Options ]")
 
 
 def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:

@@ -264,6 +264,7 @@ _DEFAULT, _DEFAULTS = "default", ("vers", "proto")
 _VARIABLES = "environment"
 _NAMED = {"server": "Server", "mountpoint": "MountPoint"}
 _KNOWN = (*_NAMED, _VARIABLES, GLOBAL)
+_SECTIONS = '[ NFSMount_Global_Options ], [ Server "name" ] or [ MountPoint "/path" ]'
 
 
 @rule("NFS213", "remount-cannot-change", INFO, source=Manual.NFS)
@@ -302,7 +303,9 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
     places = (FILE + ".d/", VENDOR_FILE + ".d/")
     for problem in facts.snapshot.problems:
         if problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places):
-            yield _fault(problem.file, problem.line, problem.message, "see nfsmount.conf(5)")
+            outside = "outside of a section" in problem.message
+            remedy = f"put it below {_SECTIONS}" if outside else "see nfsmount.conf(5)"
+            yield _fault(problem.file, problem.line, problem.message, remedy)
     settings = facts.snapshot.settings
     sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
     counting = set(effective(settings))
@@ -345,7 +348,7 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
     if section not in _KNOWN:
         return (
             f"{setting.name} stands in [ {section} ], which mount.nfs does not look at",
-            'use [ NFSMount_Global_Options ], [ Server "name" ] or [ MountPoint "/path" ]',
+            f"use {_SECTIONS}",
         )
     if section == GLOBAL and argument is not None:
         return (
