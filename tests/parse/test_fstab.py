@@ -161,6 +161,15 @@ def test_text_that_is_no_fstab_is_named_once_with_its_command(text: str, kind: s
     ("line", "message"),
     [
         ("nas:/x mnt nfs rw 0 0", "the mount point is no path: 'mnt'"),
+        (
+            'nas:/x "/mnt/my data" nfs4 rw 0 0',
+            "the mount point is no path: '\"/mnt/my': fstab knows no quotes",
+        ),
+        ('"nas:/my data" /m nfs4 rw 0 0', "the mount point is no path: 'data\"': fstab knows no quotes"),
+        ("nas:/x /mnt/my data nfs4 rw 0 0", "the type is 'data': fstab knows no quotes, and a blank in"),
+        ("nas:/x /m NFS rw 0 0", "the type is 'NFS': write nfs"),
+        ('//nas/x /m "cifs" rw 0 0', "the type is '\"cifs\"': write cifs"),
+        ("[ 'nas:/d', '/m', 'nfs', 'rw' ]", "YAML or JSON, not an entry"),
         ("${NAS}:/x /mnt ${TYPE} rw 0 0", "the type is a placeholder, '${TYPE}'"),
         ("${NAS}:/x /mnt nfs hard,{{ opts }} 0 0", "the options have the placeholder '{{ opts }}'"),
     ],

@@ -35,6 +35,7 @@ _FIELD = rf"(?:{PLACEHOLDER}|[^ \t])+"
 _LOOKED_AT = 500
 """Characters of a line that show the kind of its text."""
 _RENDER = "render the template, and check the result"
+_BLANK = "fstab knows no quotes, and a blank in a name is \\040"
 _POINTS = ("none", "swap", "-")
 _LIVE = "nfstuned check judges the live mounts of a host itself"
 _AS_LINE = "write SOURCE POINT TYPE OPTIONS 0 0 as a line of fstab"
@@ -55,7 +56,7 @@ _FOREIGN = {
         r"fileSystems\b|[\w.\"/-]+ = .*(?:;|\{)$|\};$"
     ),
     f"HCL, not an entry: {_AS_LINE}": r"[\w-]+ = [\"\[]|[a-z]+(?: \"[^\"]*\")+ \{",
-    f"YAML or JSON, not an entry: {_AS_LINE}": r"(?:- )?[\w\".-]+:(?: |$)|- \S|[{}\[\]]+[,;]?$",
+    f"YAML or JSON, not an entry: {_AS_LINE}": r"(?:- )?[\w\".-]+:(?: |$)|- \S|[{}\[\]]+[,;]?$|\[ ?[\"' ]",
     f"a statement of a template, not an entry: {_RENDER}": r"\{[%#]|\{\{",
 }
 """By the message about a text that is no fstab, and its remedy: a pattern of its lines."""
@@ -129,8 +130,12 @@ def _problem(fields: list[str]) -> str | None:
     options = _OPTIONS.fullmatch(named)
     if has_placeholder(named):
         return f"the type is a placeholder, {quoted(named)}: {_RENDER}"
+    bare = named.strip("\"',").lower()
+    if named not in TYPES and bare in TYPES:
+        return f"the type is {quoted(named)}: write {bare}"
     if mounted_type(named, source) not in {*TYPES, EFS_TYPE} and not (options and mounted_type("", source)):
-        return None
+        shifted = mounted_type("", source) and TYPES.intersection(fields[_LEAST:_NUMBERS])
+        return f"the type is {quoted(named)}: {_BLANK}" if shifted else None
     if options:
         return f"options in the place of the type: {quoted(fields[2])}"
     return _problem_of_rest(fields, line)
@@ -162,8 +167,10 @@ def _foreign(fields: list[str], line: str) -> str:
     kind = next((kind for kind, pattern in _FOREIGN.items() if re.match(pattern, line[:_LOOKED_AT])), "")
     if kind:
         return kind
-    types = TYPES.intersection(fields[2:3])
-    return f"the mount point is no path: {quoted(point, line)}" if types else ""
+    # A blank in a name shifts the type by a field.
+    types = TYPES.intersection(fields[2:4] if mounted_type("", fields[0]) else fields[2:3])
+    hint = f": {_BLANK}" if {*fields[0], *point} & {'"', "'"} or types.isdisjoint(fields[2:3]) else ""
+    return f"the mount point is no path: {quoted(point, line)}{hint}" if types else ""
 
 
 _NFS = ("addr", "vers")
