@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from nfstuned import __version__
-from nfstuned.model.facts import Need, Report, Rule, Severity
+from nfstuned.model.facts import BROKEN, Need, Report, Rule, Severity
 from nfstuned.parse.fields import count
 from nfstuned.view.words import Document, printable, utc, wrapped
 
@@ -149,7 +149,9 @@ def verdict_lines(report: Report) -> Iterator[str]:
         if (number := report.number(severity))
     )
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
-    result = f"{counts} ({scope})" if counts else f"Nothing to report: {scope}"
+    broken = report.exit_code == BROKEN
+    nothing = "No findings, but not everything was judged" if broken else "Nothing to report"
+    result = f"{counts} ({scope})" if counts else f"{nothing}: {scope}"
     yield f"{result}{doubts}{_skipped(report)}"
     if findings and report.facts.image:
         yield f"The files of the image are below {printable(report.root)}"
