@@ -106,11 +106,13 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
 
         if order.sample_s:
             raise click.BadParameter("an image carries nothing that could be sampled", param_hint="--sample")
+        name = order.image
         try:
             root = ImageRoot(order.image)
+            name += "/etc"
             installed = root.demand_existence("etc") or root.demand_existence("usr/lib/os-release")
         except OSError as error:
-            raise click.BadParameter(f"{order.image}: {error.strerror}", param_hint="--root") from None
+            raise click.BadParameter(f"{name}: {error.strerror}", param_hint="--root") from None
         if not installed:
             why = f"{order.image} has no /etc and no os-release, and so is no image: mount the image there"
             raise click.BadParameter(why, param_hint="--root")
