@@ -307,6 +307,23 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
     assert says in only("NFS309", facts(f"nas:/a /a {fields},nofail")).message
 
 
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ("nconect=4", "spell 'nconect' as nconnect in /etc/fstab:1"),
+        (
+            "noresvprt,vers=4.1,uid=0",
+            "spell 'noresvprt' as noresvport in /etc/fstab:1, and take 'uid'",
+        ),
+        ("nconnect8", "take 'nconnect8' out"),
+        ("nohard", "take 'nohard' out"),
+        ("zzz", "take 'zzz' out"),
+    ],
+)
+def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
+    assert only("NFS309", facts(f"nas:/a /a nfs {options},nofail")).remedy.startswith(remedy)
+
+
 def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
     """The host may have something else at the same mount point."""
     remedy = only("NFS307", live("/data", "soft", foreign=True)).remedy

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from ipaddress import IPv6Address
 
 from nfstuned.core.mounts.options import (
@@ -226,8 +227,10 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
     why += [f"the kernel is older than {', '.join(later)}"] if newer else []
     out = (*strange, *stale)
-    gone = [name for name in out if name not in renamed]
-    steps = [f"take {_listed(gone)} out of the options in {place}"] if gone else []
+    near = {name: close for name in unknown if (close := _near(name, own | known.common))}
+    gone = [name for name in out if name not in {*renamed, *near}]
+    steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
+    steps += [f"take {_listed(gone)} out of the options in {place}"] if gone else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     steps += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
@@ -239,6 +242,12 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(steps),
     )
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """Return the option that a misspelt name means; "" where it lacks only a `=`, or negates that option."""
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
+    return next((one for one in close if not name.startswith(one) and f"no{one}" != name), "")
 
 
 def _listed(options: Iterable[str]) -> str:
