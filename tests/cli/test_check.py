@@ -319,7 +319,10 @@ def test_a_line_of_the_host_s_own_fstab_that_is_none_is_2(host: MakeHost, rules:
     here = host("no-nfs")
     fstab = put(here.tree / "etc/fstab", "srv:/a /mnt/a nfs rw, soft 0 0\n")
     for run in (check(here), check(here, "--root", str(here.tree))):
-        assert (run.status, run.err) == (2, "/etc/fstab:1: dump frequency is not a number: 'soft'\n")
+        assert (run.status, run.err) == (
+            2,
+            "/etc/fstab:1: dump frequency is not a number: 'soft': is there a blank within the options?\n",
+        )
     fstab.unlink()
     assert check(here, "--fail-on", "error").status == 0
     fstab.mkdir()

@@ -98,10 +98,14 @@ def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fst
     [
         ("s:/", "no mount point after 's:/'"),
         ("s:/ /m", "no type after '/m'"),
-        ("s:/ /m nfs rw, nconnect=4 0 0", "dump frequency is not a number: 'nconnect=4'"),
+        (
+            "s:/ /m nfs rw, nconnect=4 0 0",
+            "dump frequency is not a number: 'nconnect=4': is there a blank within the options?",
+        ),
         ("s:/ /m nfs rw # why", "dump frequency is not a number: '#'"),
         ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),
         ("s:/ /m nfs rw 0 0\r ", "fsck pass is not a number: '0\\r'"),
+        ("\ufeffs:/ /m nfs rw", "a byte order mark before 's:/': save the file without it"),
         ("s:/ /m n\0f\0s rw 0 0", "a byte that is 0, which mount(8) takes for the line's end"),
     ],
 )

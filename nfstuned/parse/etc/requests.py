@@ -142,7 +142,9 @@ def _problem(fields: list[str]) -> str | None:
 
 
 def _problem_of_rest(fields: list[str], line: str) -> str:
-    """Return the reason why mount(8) does not take what follows the type, "" where it does."""
+    """Return the reason why mount(8) does not take the rest of a line with a known type, "" where it does."""
+    if line.startswith("\ufeff"):
+        return f"a byte order mark before {quoted(fields[0][1:])}: save the file without it"
     whole = [
         name for name, _ in parse_options("".join(fields[_LEAST:_NUMBERS])).pairs if has_placeholder(name)
     ]
@@ -152,7 +154,8 @@ def _problem_of_rest(fields: list[str], line: str) -> str:
         )
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not re.fullmatch(r"[+-]?[0-9]+", token) and not has_placeholder(token):
-            return f"{name} is not a number: {quoted(token, line)}"
+            hint = ": is there a blank within the options?" if _OPTIONS.fullmatch(token) else ""
+            return f"{name} is not a number: {quoted(token, line)}{hint}"
     return ""
 
 
