@@ -137,6 +137,14 @@ class Provider:
     """A part, in lower case, of the name that its servers give themselves (NFSv4.1's impl_id)."""
     azure: bool = False
     """Whether `implementation` means this provider on VMs of Azure, or elsewhere."""
+    title: str = ""
+    """Its name for people."""
+    versions: tuple[str, ...] = ()
+    """The versions of NFS that its servers have, "3" or "4.1"; () where all may be there."""
+    flavours: tuple[str, ...] = ()
+    """The security flavours of its servers; () where all may be there."""
+    limits: str = ""
+    """The page with `versions` and `flavours`."""
 
 
 @dataclass(frozen=True, slots=True)

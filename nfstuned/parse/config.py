@@ -179,6 +179,10 @@ class ProviderTable(_Table):
     client_options: tuple[str, ...] = ()
     implementation: str = ""
     azure: bool = False
+    title: str = ""
+    versions: tuple[str, ...] = ()
+    flavours: tuple[str, ...] = ()
+    limits: str = ""
 
 
 class NconnectTable(_Table):

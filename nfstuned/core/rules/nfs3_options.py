@@ -35,6 +35,7 @@ from nfstuned.model.kernel import (
     version_text,
 )
 from nfstuned.model.mounts import AZURE_BLOB, AZURE_FILES, EFS
+from nfstuned.model.policy import Provider
 
 _WITHOUT_UDP = (5, 6, 0)
 """NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig; its default is y."""
@@ -82,6 +83,10 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                     )
             elif asked is not None and asked not in {(4, 1), (4, None)}:
                 yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, asked)
+        elif (provider := _provider(target, facts)) and asked and not _has_version(provider, asked):
+            why = f"{provider.title} has NFS {' and '.join(provider.versions)} alone"
+            fault = _version_fault(target, why, f"vers={provider.versions[-1]}", asked)
+            yield replace(fault, source=provider.limits)
         elif target.is_netapp and asked == (4, 2):
             fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", asked)
             yield replace(fault, source=_NETAPP_FAQ)
@@ -95,6 +100,22 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                 remedy=_versioned(target, "vers=4.1 (of an NFSv3 volume vers=3)"),
                 source=_NETAPP_FAQ,
             )
+
+
+def _provider(target: Target, facts: Facts) -> Provider | None:
+    """Return the provider of a mount's server, by the administrator's policy or by the server."""
+    names = (target.profile.base, target.endpoint.provider)
+    return next((known for known in facts.policy.providers if known.name in names), None)
+
+
+def _has_version(provider: Provider, asked: Version) -> bool:
+    """Whether servers have a version; an open minor version is negotiated."""
+    major = str(asked[0])
+    texts = {version_text(asked), major} if not asked[1] else {version_text(asked)}
+    return not provider.versions or any(
+        version in texts or (asked[1] is None and version.startswith(f"{major}."))
+        for version in provider.versions
+    )
 
 
 def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) -> bool:
@@ -138,10 +159,23 @@ def _own(target: Target) -> Options:
 
 @rule("NFS302", "security-not-supported", ERROR, source=Manual.MOUNTING)
 def wrong_security(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Azure Files without sec=sys among their flavours."""
-    for target in facts.azure_files:
+    """Yield mounts without a flavour of their vendor's among their flavours."""
+    for target in facts.nfs:
         flavours = (security(target.options) or "sys").split(":")
-        if "sys" not in flavours and FLAVOURS.issuperset(flavours):
+        provider = _provider(target, facts)
+        if not FLAVOURS.issuperset(flavours):
+            continue
+        if provider and provider.flavours and not set(provider.flavours).intersection(flavours):
+            right = f"sec={':'.join(provider.flavours)}"
+            yield Fault(
+                target.subject,
+                f"sec={':'.join(flavours)} is asked for, and {provider.title} knows only {right}",
+                observed=f"sec={':'.join(flavours)}",
+                expected=right,
+                remedy=f"write {right} into the options in {place_to_change(target)}",
+                source=provider.limits,
+            )
+        elif target.is_azure_files and "sys" not in flavours:
             yield Fault(
                 target.subject,
                 f"sec={':'.join(flavours)} is asked for, and Azure Files over NFS knows only sec=sys: "
