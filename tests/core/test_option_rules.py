@@ -318,6 +318,7 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
         ("nconnect8", "take 'nconnect8' out"),
         ("nohard", "take 'nohard' out"),
         ("zzz", "take 'zzz' out"),
+        ('"rw,hard"', "take the quotes out of the options in /etc/fstab:1"),
     ],
 )
 def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:

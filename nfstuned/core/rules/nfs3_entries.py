@@ -230,7 +230,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     near = {name: close for name in unknown if (close := _near(name, own | known.common))}
     gone = [name for name in out if name not in {*renamed, *near}]
     steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
-    steps += [f"take {_listed(gone)} out of the options in {place}"] if gone else []
+    steps += [_removal(gone, request.options, place)] if gone else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     steps += [f"keep one of {_listed(versions)} in {place}"] if versions else []
     steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
@@ -242,6 +242,15 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         expected=f"options of {'mount.cifs(8)' if smb else NFS_MANUAL}",
         remedy=", and ".join(steps),
     )
+
+
+def _removal(gone: list[str], options: str, place: str) -> str:
+    """Return the remedy for unknown options: numbers in the place of the field, quotes, or names."""
+    if options.isdecimal():
+        return f"write the missing options, such as defaults, before the numbers in {place}"
+    if all(name.startswith(('"', "'")) or name.endswith("'") for name in gone):
+        return f"take the quotes out of the options in {place}"
+    return f"take {_listed(gone)} out of the options in {place}"
 
 
 def _near(name: str, known: Iterable[str]) -> str:
