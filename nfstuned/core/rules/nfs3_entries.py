@@ -245,7 +245,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
 
 
 def _removal(gone: list[str], options: str, place: str) -> str:
-    """Return the remedy for unknown options: numbers in the place of the field, quotes, or names."""
+    """Return the remedy for unknown options: numbers instead of the field, quotes, or names."""
     if options.isdecimal():
         return f"write the missing options, such as defaults, before the numbers in {place}"
     if all(name.startswith(('"', "'")) or name.endswith("'") for name in gone):
