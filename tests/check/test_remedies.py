@@ -244,8 +244,10 @@ def command_faults(command: str, folder: str) -> Iterator[str]:
     """Yield why a shell, or nfstuned itself, does not take a command; an image's is about its folder."""
     words = shlex.split(command.removeprefix("sudo ").partition(" <")[0].partition(" >")[0])
     if words[0] == "nfstuned":
+        # click makes a command's --help once, with the names that the first context has for it.
+        parent = click.Context(app, info_name="nfstuned", **app.context_settings)
         try:
-            children(app)[words[1]].make_context(words[1], words[2:])
+            children(app)[words[1]].make_context(words[1], words[2:], parent)
         except click.ClickException as error:
             yield f"{command}: {error.format_message()}"
         if words[1] == "explain" and words[2] not in {rule.id for rule in CATALOGUE}:
