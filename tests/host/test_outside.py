@@ -75,7 +75,8 @@ def test_whatever_does_not_answer_ends_in_time_and_is_named(tmp_path: Path) -> N
         live = LiveOutside(root(tmp_path), f"http://127.0.0.1:{dead}/", dns_port)
         begun = time.monotonic()
         network, unknown = live.ask(questions, offline=False)
-        assert time.monotonic() - begun < 8
+        # One after the other, the names would take 25 minutes; the deadlines are 6 s, and load adds some.
+        assert time.monotonic() - begun < PATIENCE_S
     assert network.reaches == (Reach("127.0.0.1", dead, Reachable.TIMEOUT, "no answer within 2 s"),)
     assert unknown[0] == "slow.example.com: no answer within 3 s"
     assert len(unknown) == len(names) + 1
