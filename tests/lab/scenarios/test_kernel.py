@@ -279,8 +279,10 @@ def test_mounts_of_a_client_show_the_same_connections_and_of_a_superblock_equal_
     first, again = mount("a", "vers=4.1,nconnect=4"), mount("a", "vers=4.1,nconnect=4")
     other = mount("b", "vers=4.1,nconnect=4")
     (first.point / "file").write_bytes(b"x" * 100_000)
-    assert first.stats.transports == other.stats.transports
-    assert sum(one.sends for one in first.stats.transports) > 0
+    # The client may send a request of its own between two looks.
+    looks = [[one.sends for one in each.stats.transports] for each in (first, other, first)]
+    assert all(least <= sent <= most for least, sent, most in zip(*looks, strict=True))
+    assert sum(looks[0]) > 0
     assert first.stats.bytes == again.stats.bytes
     assert _written(again) >= 100_000
     assert _written(other) == 0
