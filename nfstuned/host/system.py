@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from nfstuned.host.observe import AZFILES, observe_intent
 from nfstuned.host.policy import read_configuration
-from nfstuned.host.root import Root
+from nfstuned.host.root import Root, UnusableError
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import ConfigError
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
@@ -188,8 +188,15 @@ def _scripts(root: Root) -> tuple[str, ...]:
     names = ((folder, name) for folder in _SCRIPTS for name in root.names(folder))
     files = [f"{folder}/{name}" for folder, name in names if not name.startswith("nfstuned")]
     files = [*files[:_MOST_SCRIPTS], "etc/rc.local", "etc/rc.d/rc.local", "etc/crontab"]
-    with root.faults.block() as faults:
-        about = tuple(f"/{file}" for file in files if "read_ahead_kb" in root.read_or_empty(file))
-    for name in tuple(faults):  # a folder, a link to nowhere, or too large for a script
-        root.faults.forget(name)
-    return about
+    return tuple(f"/{file}" for file in files if "read_ahead_kb" in _script(root, file))
+
+
+def _script(root: Root, file: str) -> str:
+    """Return the text of a file; "" for a folder, a device, or a file that is too large for a script."""
+    try:
+        return root.read(file)
+    except UnusableError:
+        root.faults.forget(file)
+        return ""
+    except OSError:
+        return ""
