@@ -32,6 +32,11 @@ def whole_pages(kb: int, page_kb: int) -> int:
     return kb - kb % page_kb
 
 
+def option_text(name: str, value: str | None) -> str:
+    """Return an option as it is written: "name" or "name=value"."""
+    return name if value is None else f"{name}={value}"
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Mount options in their order, as `/proc/self/mountinfo`, fstab or utab write them.
@@ -64,8 +69,8 @@ class Options:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The options as they are written: "name" or "name=value"."""
-        return tuple(name if value is None else f"{name}={value}" for name, value in self.pairs)
+        """The options as they are written."""
+        return tuple(option_text(*pair) for pair in self.pairs)
 
     def __contains__(self, name: str) -> bool:
         return any(key == name for key, _ in self.pairs)

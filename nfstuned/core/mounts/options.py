@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from nfstuned import data
-from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, decimal
+from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, decimal, option_text
 
 FLAVOURS = frozenset(
     {
@@ -81,12 +81,8 @@ def contradictions(options: Options) -> tuple[tuple[str, str], ...]:
         later = last.setdefault(key, (name, value))
         several = name in common["repeated"].split() or name.startswith(FREE)
         if later != (name, value) and not several:
-            undone.setdefault((_written(name, value), _written(*later)))
+            undone.setdefault((option_text(name, value), option_text(*later)))
     return tuple(reversed(undone))
-
-
-def _written(name: str, value: str | None) -> str:
-    return name if value is None else f"{name}={value}"
 
 
 FREE = ("x-", "X-", "smackfs", "verity.")

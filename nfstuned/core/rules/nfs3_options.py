@@ -31,6 +31,7 @@ from nfstuned.model.kernel import (
     Version,
     aznfs_version,
     nfs_version,
+    option_text,
     parse_options,
     version_text,
 )
@@ -147,7 +148,7 @@ def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fau
 def _versioned(target: Target, wanted: str) -> str:
     """Return how to write a version into the options, instead of the versions that are there."""
     pairs = (pair for pair in _own(target).pairs if _NAMES_VERSION.fullmatch(pair[0]))
-    named = ",".join(name if value is None else f"{name}={value}" for name, value in pairs)
+    named = ",".join(option_text(*pair) for pair in pairs)
     how = f"instead of {named} in" if named else "into"
     return f"write {wanted} {how} the options in {where(target)}"
 
@@ -371,6 +372,12 @@ def _noac(target: Target) -> str:
     return "noac" if target.options.last_of("ac", "noac") == "noac" else ""
 
 
+def _is_writable(target: Target) -> bool:
+    """Whether neither the options nor the mount itself are read-only."""
+    flags = target.live.flags if target.live is not None else ""
+    return target.options.last_of("rw", "ro") != "ro" and "ro" not in flags.split(",")
+
+
 @rule("NFS307", "soft-mount", WARNING, source="nfs(5)")
 def soft_mount(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that fail requests after a time instead of waiting for the server."""
@@ -392,9 +399,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
 def synchronous(facts: Facts) -> Iterator[Fault]:
     """Yield writable mounts with `sync`; a live mount with `noac`, which NFS306 reports, shows it too."""
     for target in facts.nfs:
-        options, own = target.options, target.live.flags if target.live is not None else ""
-        writes = options.last_of("rw", "ro") != "ro" and "ro" not in own.split(",")
-        if writes and options.last_of("sync", "async") == "sync" and not _noac(target):
+        if _is_writable(target) and target.options.last_of("sync", "async") == "sync" and not _noac(target):
             yield Fault(
                 target.subject,
                 "sync: each write of a program waits until the server has the data on its disk, so that many "
@@ -466,9 +471,8 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
         # Azure Files has no version 3 (NFS301), and Blob storage no lock service.
         if target.is_azure_files or target.endpoint.provider == AZURE_BLOB:
             continue
-        options, own = target.options, target.live.flags if target.live is not None else ""
-        writes = options.last_of("rw", "ro") != "ro" and "ro" not in own.split(",")
-        if options.last_of("lock", "nolock") == "nolock" and writes and target.is_v3:
+        nolock = target.options.last_of("lock", "nolock") == "nolock"
+        if nolock and _is_writable(target) and target.is_v3:
             change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
             yield Fault(
                 target.subject,

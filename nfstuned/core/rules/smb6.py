@@ -27,7 +27,7 @@ from nfstuned.core.mounts.smb import (
     wanted_channels,
 )
 from nfstuned.core.policy.endpoint import as_address, split_source
-from nfstuned.core.rules.nfs3_entries import is_refused_line
+from nfstuned.core.rules.nfs3_refused import is_refused_line
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -45,6 +45,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.change import sudo
 from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.kernel import option_text
 from nfstuned.model.mounts import SMB_TYPES
 from nfstuned.parse.fields import count, holds_secret, some
 
@@ -185,7 +186,7 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
         if seconds is not None and least is not None and seconds < least:
             # The kernel passes over `actimeo` behind another time.
             times = (pair for pair in target.wanted.pairs if pair[0] in CACHE_TIMES)
-            named = ",".join(name if value is None else f"{name}={value}" for name, value in times)
+            named = ",".join(option_text(*pair) for pair in times)
             how = f"instead of {named} in" if named else "at the end of"
             yield Fault(
                 target.subject,

@@ -216,8 +216,7 @@ class _Part:
     def kept(self, options: str) -> tuple[str, str]:
         """Return the type, and the options that reach mount(8) or the map that is mounted."""
         pairs = parse_options(options)
-        written = (name if value is None else f"{name}={value}" for name, value in pairs.pairs)
-        words = ",".join(written).split(",")
+        words = ",".join(pairs.texts).split(",")
         kept = ",".join(word for word in words if not re.match(_OWN, word))
         return pairs.get("fstype") or "nfs", kept
 

@@ -1,0 +1,282 @@
+"""Rules NFS309 and NFS318: options that the kernel or mount(8) refuses, or that undo each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from nfstuned.core.mounts.options import (
+    DROPPED_FLAVOURS,
+    FREE,
+    NO_VALUE,
+    WITHOUT_NTLM,
+    WITHOUT_OLD_SMB,
+    contradictions,
+    is_dated,
+    newer_options,
+    option_names,
+    wanted,
+    wanted_by_smb,
+    wanted_though_sloppy,
+)
+from nfstuned.core.policy.decision import matcher
+from nfstuned.core.rules.nfs3_entries import asking_lines
+from nfstuned.core.rules.rule import ERROR, KERNEL, NFS_UTILS, WARNING, rule
+from nfstuned.model.facts import Facts, Fault, Need
+from nfstuned.model.kernel import (
+    ONLY_V3,
+    KernelRelease,
+    Options,
+    decimal,
+    nfs_version,
+    option_text,
+    parse_options,
+)
+from nfstuned.model.mounts import GENERIC, SMB_TYPES, Maker, Request
+from nfstuned.model.policy import Policy
+from nfstuned.model.system import NfsUtils
+from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
+
+_VERSION = re.compile("v[234]|vers|nfsvers")
+"""nfs_version_opttbl: an option counts where it begins with one of its names."""
+_ONE_VERSION_SINCE = (2, 5, 3)
+
+
+@rule("NFS309", "foreign-options", ERROR, source="fs/nfs/fs_context.c, nfs(5), mount.cifs(8)")
+def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
+    """Yield lines with options or values that the kernel or mount(8) refuses for their type of file system.
+
+    The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
+    that it cannot read.
+    """
+    shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
+    for _, request in asking_lines(facts.targets):
+        if facts.snapshot.kernel is None and _depends_on_kernel(request):
+            yield from facts.lacks(KERNEL)
+        refused = _Refused(*_wrong(request, facts))
+        if request.fstype not in SMB_TYPES:
+            options = parse_options(request.options)
+            versions = _versions(options, facts.system.nfs_utils)
+            if versions and NFS_UTILS not in facts.has:
+                yield NFS_UTILS
+                versions = ()
+            asked = nfs_version(request.fstype, options)
+            stale: tuple[str, ...] = ()
+            if asked is not None and asked[0] == 4:  # noqa: PLR2004 - nfs_do_mount_v4
+                stale = tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
+            newer = _newer(request, options, facts.snapshot.kernel, shown)
+            refused = replace(refused, versions=versions, stale=stale, newer=newer)
+        if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
+            yield _refusal(request, refused)
+
+
+def _depends_on_kernel(request: Request) -> bool:
+    """Whether some kernels refuse an option of a line, and others take it."""
+    options = parse_options(request.options)
+    if request.fstype not in SMB_TYPES:
+        return is_dated(options) and not _is_sloppy(request, options)
+    renamed = option_names().renamed_smb
+    return any(
+        name in renamed or (name == "sec" and value in DROPPED_FLAVOURS) for name, value in options.pairs
+    )
+
+
+def _newer(
+    request: Request, options: Options, kernel: KernelRelease | None, shown: Container[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the options that are newer than the kernel, with the first that takes each.
+
+    `shown` are the options of live mounts: the kernel has them, whatever its version is.
+    """
+    if kernel is None or _is_sloppy(request, options):
+        return ()
+    return tuple(pair for pair in newer_options(options, kernel).items() if pair[0] not in shown)
+
+
+def _is_sloppy(request: Request, options: Options) -> bool:
+    return request.maker is Maker.AUTOFS or "sloppy" in options
+
+
+def is_refused_line(request: Request, facts: Facts) -> bool:
+    """Whether an option of a line prevents its mount."""
+    return any(_wrong(request, facts))
+
+
+def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misused, ...]]:
+    """Return the unknown options, and the options with refused values."""
+    options, kernel = parse_options(request.options), facts.snapshot.kernel
+    sloppy = _is_sloppy(request, options)
+    strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
+    misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
+    if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
+        wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
+        misused += [
+            _Misused(name, value, wanted_flavour)
+            for name, value in options.pairs
+            if name == "sec" and value in DROPPED_FLAVOURS
+        ]
+    return strange, tuple(dict.fromkeys(misused))
+
+
+def _versions(options: Options, utils: NfsUtils | None) -> tuple[str, ...]:
+    """Return the options that name a version where there are several; () where an old mount.nfs takes them.
+
+    It refuses them since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
+    utils/mount/network.c).
+    """
+    if utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE:
+        return ()
+    pairs = [pair for pair in options.pairs if _VERSION.match(pair[0])]
+    texts = tuple(option_text(*pair) for pair in pairs)
+    return texts if len(texts) > 1 else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The options of a line for which the kernel or mount(8) refuses the mount."""
+
+    strange: tuple[str, ...]
+    """Unknown names, and names of another file system."""
+    misused: tuple[_Misused, ...]
+    versions: tuple[str, ...] = ()
+    """Several options that name a version."""
+    stale: tuple[str, ...] = ()
+    """Options of version 3 in a mount of version 4."""
+    newer: tuple[tuple[str, str], ...] = ()
+    """Options that came with a later kernel, and that kernel."""
+
+
+def _refusal(request: Request, refused: _Refused) -> Fault:
+    strange, misused, versions, stale = refused.strange, refused.misused, refused.versions, refused.stale
+    newer = dict(refused.newer)
+    place = f"{request.file}:{request.line}"
+    smb = request.fstype in SMB_TYPES
+    known = option_names()
+    own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
+    renamed = [name for name in strange if smb and name in known.renamed_smb]
+    foreign = [name for name in strange if name.lower() in other - own and name not in renamed]
+    unknown = [name for name in strange if name not in {*foreign, *renamed}]
+    why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
+    why += [f"Linux 5.11 and later have no {_listed(renamed)} of SMB"] if renamed else []
+    blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
+    why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
+    why += [
+        f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
+        for option in misused
+    ]
+    why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
+    why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
+    later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
+    why += [f"the kernel is older than {', '.join(later)}"] if newer else []
+    out = (*strange, *stale)
+    near = {name: close for name in unknown if (close := _near(name, own | known.common))}
+    gone = [name for name in out if name not in {*renamed, *near}]
+    steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
+    steps += [_removal(gone, request.options, place)] if gone else []
+    steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
+    steps += [f"keep one of {_listed(versions)} in {place}"] if versions else []
+    steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
+    steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
+    return Fault(
+        place,
+        f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
+        observed=",".join((*out, *(option.text for option in misused), *versions, *newer)).strip(),
+        expected=f"options of {'mount.cifs(8)' if smb else 'nfs(5)'}",
+        remedy=", and ".join(steps),
+    )
+
+
+def _removal(gone: list[str], options: str, place: str) -> str:
+    """Return the remedy for unknown options: numbers instead of the field, quotes, or names."""
+    if options.isdecimal():
+        return f"write the missing options, such as defaults, before the numbers in {place}"
+    if all(name.startswith(('"', "'")) or name.endswith("'") for name in gone):
+        return f"take the quotes out of the options in {place}"
+    return f"take {_listed(gone)} out of the options in {place}"
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """Return the option that a misspelt name means; "" where it lacks only a `=`, or negates that option."""
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
+    return next((one for one in close if not name.startswith(one) and f"no{one}" != name), "")
+
+
+def _listed(options: Iterable[str]) -> str:
+    return ", ".join(map(quoted, options))
+
+
+def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Iterator[str]:
+    smb = fstype in SMB_TYPES
+    table = option_names()
+    known = table.common | (table.smb if smb else table.nfs | table.rare_nfs)
+    if smb and (kernel is None or kernel.version < WITHOUT_OLD_SMB):
+        known |= table.renamed_smb.keys()
+    if fstype == "aznfs":
+        known |= table.aznfs
+    in_secret = False  # mount(8) splits at a comma within a password: the rest then looks like options
+    for name, value in options.pairs:
+        if not name.startswith(FREE) and name not in known:
+            yield MASK if in_secret else name
+            in_secret = in_secret or holds_secret(f"{name}={value}")
+        else:
+            in_secret = holds_secret(f"{name}={value}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Misused:
+    """An option with a value that the kernel refuses, and the values that it takes."""
+
+    name: str
+    value: str | None
+    wanted: str
+
+    @property
+    def text(self) -> str:
+        return option_text(self.name, self.value)
+
+    @property
+    def shown(self) -> str:
+        """The value for a message; "" where the option has no value, or should have none."""
+        return "" if self.value is None or self.wanted == NO_VALUE else quoted(self.value)
+
+
+def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool) -> Iterator[_Misused]:
+    judge = wanted_by_smb if request.fstype in SMB_TYPES else wanted_though_sloppy if sloppy else wanted
+    named = nfs_version(request.fstype, options)
+    of_kernel = matcher(policy).providers.by_options(options) == GENERIC
+    more_connections = not of_kernel or any(name in options for name in option_names().multipath)
+    for name, value in options.pairs:
+        # mount.nfs takes the minor version of vers=4.1 and drops minorversion's.
+        if name == "minorversion" and named not in {None, (4, decimal(value))}:
+            continue
+        # Vendors' own clients take more connections than the kernel's.
+        if name == "nconnect" and more_connections:
+            continue
+        # The values that an automounter makes of `&` and of quotes are not known here.
+        unknown = value and ('"' in value or (request.wildcard and "&" in value) or has_placeholder(value))
+        takes = "" if unknown else judge(name, value)
+        if takes:
+            yield _Misused(name, value, takes)
+
+
+@rule("NFS318", "options-contradict", WARNING, source="fs/nfs/fs_context.c, mount(8)")
+def contradicting_options(facts: Facts) -> Iterator[Fault]:
+    """Yield lines with an option that a later one of the same line undoes.
+
+    An entry of the automounter may replace its map's options on purpose.
+    """
+    for _, request in asking_lines(facts.targets):
+        undone = () if request.maker is Maker.AUTOFS else contradictions(parse_options(request.options))
+        if undone:
+            place = f"{request.file}:{request.line}"
+            pairs = [f"{quoted(later)} undoes {quoted(earlier)}" for earlier, later in undone]
+            yield Fault(
+                place,
+                f"of options that contradict each other the last counts: {', '.join(pairs)}",
+                observed=",".join(option for pair in undone for option in pair),
+                expected="one of each",
+                remedy=f"take {_listed(earlier for earlier, _ in undone)} out of the options in {place}, or "
+                "the later option, where that is wrong",
+            )
