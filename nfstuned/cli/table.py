@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nfstuned.cli.terminal import terminal_width
 from nfstuned.view.words import shorten
 
 STYLES = {
@@ -53,9 +54,7 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     terminal = sys.stdout.isatty()
     grid, width = rows, WIDE
     if terminal:
-        from shutil import get_terminal_size  # noqa: PLC0415 - it loads three compression libraries
-
-        width = get_terminal_size().columns
+        width = terminal_width()
         grid = fit(columns, rows, header, width)
         # The terminal wraps a row that still does not fit: nothing may be lost.
         width = max(width, _width(columns, grid, header))

@@ -154,7 +154,7 @@ class Matcher:
         return any(rule.by_address for rule in self._rules)
 
     def by_implementation(self, *, azure: bool) -> list[Profile]:
-        """Return the profiles that a server's own name may mean, on a VM of Azure or elseclassified."""
+        """Return the profiles that a server's own name may mean, on a VM of Azure or elsewhere."""
         known = self._policy.providers
         return [self.profile(each.name) for each in known if each.implementation and each.azure is azure]
 

@@ -28,7 +28,7 @@ from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
 from nfstuned.model.mounts import NFS_TYPES, UTAB, Setting
 from nfstuned.model.samples import Sample
-from nfstuned.parse.etc.settings import FILE, VENDOR_FILE
+from nfstuned.parse.etc.settings import FILE, OUTSIDE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path, count
 
 _MOST_SLOTS, _LEAST_SLOTS = 128, 180
@@ -303,7 +303,7 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
     places = (FILE + ".d/", VENDOR_FILE + ".d/")
     for problem in facts.snapshot.problems:
         if problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places):
-            outside = "outside of a section" in problem.message
+            outside = problem.message.startswith(OUTSIDE)
             remedy = f"put it below {_SECTIONS}" if outside else "see nfsmount.conf(5)"
             yield _fault(problem.file, problem.line, problem.message, remedy)
     settings = facts.snapshot.settings

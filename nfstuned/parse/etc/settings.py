@@ -28,6 +28,7 @@ from nfstuned.parse.tree import FileTree
 FILE = "/etc/nfsmount.conf"
 VENDOR_FILE = "/usr/etc/nfsmount.conf"
 """Read first, and forgotten with its folder of drop-ins where FILE exists (conf_init_file)."""
+OUTSIDE = "an assignment outside of a section does not count"
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
 
@@ -99,7 +100,7 @@ def parse_nfsmount(
         elif "=" not in content:
             reader.refuse(number, f"neither a section nor an assignment: {quoted(content)}")
         elif reader.section is None:
-            reader.refuse(number, f"an assignment outside of a section does not count: {quoted(content)}")
+            reader.refuse(number, f"{OUTSIDE}: {quoted(content)}")
         else:
             reader.assign(number, content)
     return tuple(reader.items)
