@@ -118,13 +118,13 @@ class Run:
 def boots(tier: str) -> tuple[Boot, ...]:
     """Return a tier's boots; those that must be alone come first, then the longest.
 
-    `ci`: each kernel, and the system with the newest one; `all`: also a release's measures at both ends.
+    `ci`: each kernel, and the system with the newest one; `all`: also a release's measures on the newest.
     """
     if tier == "none":
         return ()
-    ends = (_KERNELS[-1], _KERNELS[0])
-    measures = [Boot(kernel, "release") for kernel in ends] if tier == "all" else []
-    return (*measures, Boot(_KERNELS[-1], "system"), *(Boot(kernel, "kernel") for kernel in _KERNELS))
+    newest = _KERNELS[-1]
+    measures = [Boot(newest, "release")] if tier == "all" else []
+    return (*measures, Boot(newest, "system"), *(Boot(kernel, "kernel") for kernel in _KERNELS))
 
 
 def folder() -> Path:
