@@ -29,10 +29,10 @@ _DAMAGED = b"\t?"
 _CUT = b"\n" + _DAMAGED
 _LAST_OPERATIONS = frozenset({
     b"COMMIT", b"GETDEVICELIST", b"DESTROY_CLIENTID", b"SEEK", b"DEALLOCATE", b"LAYOUTSTATS", b"CLONE",
-    b"COPY", b"OFFLOAD_CANCEL", b"LOOKUPP", b"LAYOUTERROR", b"COPY_NOTIFY", b"REMOVEXATTR", b"READ_PLUS",
-    b"OFFLOAD_STATUS", b"ZERO_RANGE",
+    b"COPY", b"LOOKUPP", b"LAYOUTERROR", b"COPY_NOTIFY", b"REMOVEXATTR", b"READ_PLUS", b"OFFLOAD_STATUS",
 })  # fmt: skip
-"""The last operations of kernels' tables (fs/nfs/nfs3xdr.c, nfs4xdr.c), which grow with new operations."""
+"""The last operation of each kernel: of nfs3_procedures (fs/nfs/nfs3xdr.c), and of the list that starts with
+NFSPROC4_CLNT_NULL (include/linux/nfs4.h), which ends with OFFLOAD_STATUS since Linux 6.15."""
 _LEAST_OPERATIONS = 22
 """The lines of NFSv3."""
 _CUT_HEADER = "the header of a mount is cut off, and the mount left out"
