@@ -583,11 +583,27 @@ def test_a_cache_that_is_off_names_the_options_to_take_out(options: str, remedy:
     assert only("NFS306", facts(f"nas:/a /a nfs {options},nofail")).remedy.startswith(remedy)
 
 
-@pytest.mark.parametrize("kernel", [None, parse_release("5.4.0"), NEW])
-def test_every_kernel_but_those_that_may_have_udp_refuses_it(kernel: KernelRelease | None) -> None:
-    fault = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel))
-    assert ("refuses the mount" in fault.message) is (kernel is None or kernel is NEW)
-    assert fault.severity is (Severity.ERROR if kernel is NEW else Severity.WARNING)
+@pytest.mark.parametrize(
+    ("release", "refused", "severity"),
+    [
+        (None, True, Severity.WARNING),
+        ("5.4.0", False, Severity.WARNING),
+        ("6.12.1", True, Severity.ERROR),
+        ("6.1.0-21-cloud-amd64", True, Severity.ERROR),
+        ("5.8.0-1041-azure", True, Severity.ERROR),
+        ("5.14.0-611.5.1.el9_7.x86_64", True, Severity.ERROR),
+        ("6.17.1-300.fc43.x86_64", True, Severity.ERROR),
+        ("6.4.0-150600.23.65-default", False, Severity.WARNING),
+        ("6.1.155-176.282.amzn2023.x86_64", True, Severity.WARNING),
+    ],
+)
+def test_only_a_kernel_that_is_known_to_refuse_udp_makes_it_an_error(
+    release: str | None, severity: Severity, *, refused: bool
+) -> None:
+    kernel = release and parse_release(release)
+    fault = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel or None))
+    assert ("refuses the mount" in fault.message) is refused
+    assert fault.severity is severity
 
 
 @pytest.mark.parametrize(

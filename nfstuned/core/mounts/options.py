@@ -280,6 +280,22 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
     return distribution.id == "ubuntu" and numbers >= _UBUNTU
 
 
+_WITHOUT_UDP = (5, 6, 0)
+_RED_HAT = re.compile(r".*\.(?:el(?:9|[1-9][0-9])|fc[0-9]+).*")
+_SUSES_KERNEL = re.compile(r".*-default\b.*")
+
+
+def refuses_udp(release: KernelRelease) -> bool | None:
+    """Return whether a kernel refuses NFS over UDP; None where its configuration is not known.
+
+    NFS_DISABLE_UDP_SUPPORT (fs/nfs/Kconfig) is on by default: Debian's linux-config-6.1, Red Hat's
+    redhat/configs/common/generic and Ubuntu from 20.10 on have it, SUSE's config/x86_64/default does not.
+    """
+    if release.version < _WITHOUT_UDP or _SUSES_KERNEL.fullmatch(release.text):
+        return False
+    return True if _RED_HAT.fullmatch(release.text) or not _has_backports(release) else None
+
+
 _SMALL_READ_AHEAD = (5, 4, 0)
 """c128e575514c "NFS: Optimise the default readahead size"."""
 _PATCHED = re.compile(r"4\.12\.14-|(?:4\.15|4\.18|5\.[0-3])\.0-[0-9]+-")

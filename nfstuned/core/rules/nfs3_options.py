@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, security
+from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, refuses_udp, security
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import members
 from nfstuned.core.rules.rule import (
@@ -38,8 +38,6 @@ from nfstuned.model.kernel import (
 from nfstuned.model.mounts import AZURE_BLOB, AZURE_FILES, EFS
 from nfstuned.model.policy import Provider
 
-_WITHOUT_UDP = (5, 6, 0)
-"""NFS_DISABLE_UDP_SUPPORT of fs/nfs/Kconfig; its default is y."""
 _EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-settings.html"
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
@@ -445,7 +443,8 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         if target.protocol != "udp":
             continue
-        refused = target.live is None and (kernel is None or kernel.version >= _WITHOUT_UDP)
+        refuses = None if kernel is None else refuses_udp(kernel)
+        refused = target.live is None and refuses is not False
         # proto=tcp does not take an IPv6 address.
         tcp = "proto=tcp6" if (target.options.get("proto") or "").endswith("6") else "proto=tcp"
         first = (
@@ -460,7 +459,7 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             observed="udp",
             expected="tcp",
             remedy=f"write {tcp} instead of udp in the options in {place_to_change(target)}",
-            severity=ERROR if refused and kernel is not None else None,
+            severity=ERROR if refused and refuses else None,
         )
 
 
