@@ -92,6 +92,34 @@ def test_mounts_that_lie_on_each_other_are_ambiguous() -> None:
     assert (len(shown.entries), shown.silent, shown.ambiguous) == (1, 0, 2)
 
 
+@pytest.mark.parametrize(
+    ("options", "points"),
+    [
+        (("vers=4.1,proto=tcp", "vers=3,proto=udp"), ["/a (vers=4.1)", "/a (vers=3)"]),
+        (("vers=3,port=1,sec=sys", "vers=3,port=2,sec=sys"), ["/a (port=1)", "/a (port=2)"]),
+        (("vers=4.1", "vers=4.1"), []),
+        (("vers=3,ro", "vers=3,rw"), []),
+    ],
+)
+def test_mounts_that_lie_on_each_other_are_named_by_the_option_that_differs(
+    options: tuple[str, str], points: list[str]
+) -> None:
+    copies = [
+        "".join(
+            written(placed("/a", replace(USED, age_s=age - less, bytes=moved(age * MIB - less)))).replace(
+                "opts:\trw", f"opts:\t{text}"
+            )
+            for less, text in enumerate(options)
+        )
+        for age in (100, 160)
+    ]
+    (earlier,), (later,) = (parse_saved("copy", copy.encode())[0] for copy in copies)
+    shown = frame_since_mounted(later)
+    assert [point for entry in shown.entries for point in entry.counted.mount_points] == points
+    if points:
+        assert ages(frame_between(earlier, later)) == [(60.0, "")] * 2
+
+
 def test_a_superblock_is_found_again_under_any_of_its_mount_points() -> None:
     later = replace(USED, age_s=110, bytes=moved(60 * MIB))
     shown = frame_between(saved(placed("/b", USED)), saved(placed("/a", later), placed("/b", later)))
@@ -273,6 +301,12 @@ def test_mounts_that_grep_cut_have_no_other_figure(lines: int) -> None:
     shown = real_figures("\n--\n".join(map("\n".join, mounts)) + "\n")
     assert shown.keys() >= {"/mnt/1", "/mnt/2"}
     assert all(figures.items() <= complete[point].items() for point, figures in shown.items())
+
+
+@pytest.mark.parametrize(("last", "known"), [("OFFLOAD_CANCEL", False), ("READ_PLUS", True)])
+def test_a_mount_without_its_end_is_complete_after_the_last_operation(last: str, *, known: bool) -> None:
+    end = REAL.index("\n", REAL.index(f"{last}: ")) + 1
+    assert (real_figures(REAL[:end])["/mnt/2"].keys() >= SUMS) is known
 
 
 def test_faults_have_the_line_of_the_users_own_file() -> None:

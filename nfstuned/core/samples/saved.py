@@ -88,8 +88,10 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
         marked = _marked(data, numbers, {error.line for error in damaged})
         stanzas = tuple(map(_without_mark, parse_stanzas([marked])))
         problems[:0] = cut + [ParseError(name, numbers[error.line - 1], error.message) for error in damaged]
-    saved = Saved.of(name, stanzas, (item for item in parsed if isinstance(item, MountStats)))
-    copies = _split(saved)
+    mounts = [item for item in parsed if isinstance(item, MountStats)]
+    copies = _split(Saved.of(name, stanzas, mounts))
+    if len(copies) == 1:
+        copies = (Saved.of(name, *_told_apart(stanzas, mounts)),)
     twice = [point for copy in copies for (_, point), found in _by_place(copy).items() if len(found) > 1]
     if twice:
         points = some([octal_escapes(mask_secrets(point)) for point in dict.fromkeys(twice)])
@@ -167,6 +169,30 @@ def _split(saved: Saved) -> tuple[Saved, ...]:
     return tuple(
         Saved(f"{saved.name} (copy {number})", tuple(copy.values()), saved.options)
         for number, copy in enumerate(copies, 1)
+    )
+
+
+def _told_apart(
+    stanzas: tuple[Stanza, ...], mounts: Sequence[MountStats]
+) -> tuple[tuple[Stanza, ...], Sequence[MountStats]]:
+    """Add the option by which they differ to the mount points of mounts that lie on each other."""
+    places = defaultdict[Place, list[int]](list)
+    for number, stanza in enumerate(stanzas):
+        places[stanza.source, stanza.point].append(number)
+    if [(mount.source, mount.point) for mount in mounts] != [(each.source, each.point) for each in stanzas]:
+        return stanzas, mounts
+    points = [mount.point for mount in mounts]
+    for numbers in places.values():
+        options = [mounts[number].options for number in numbers]
+        for name, _ in options[0].pairs:
+            values = [each.get(name) for each in options]
+            if None not in values and len(set(values)) == len(values) > 1:
+                for number, value in zip(numbers, values, strict=True):
+                    points[number] += f" ({name}={value})"
+                break
+    return (
+        tuple(each._replace(point=point) for each, point in zip(stanzas, points, strict=True)),
+        [replace(each, point=point) for each, point in zip(mounts, points, strict=True)],
     )
 
 
