@@ -32,7 +32,9 @@ def test_a_host_has_the_findings_of_its_head(
     scope = Scope(case.image, case.offline, case.sample_s)
     world = hosts.World(case.network, case.later, folder, case.units, moment=case.moment)
     policy = image_policy(root) if case.image else load_policy(root)
-    findings = run_rules(examine(root, policy, scope, world), RULES).findings
+    diagnosis = run_rules(examine(root, policy, scope, world), RULES)
+    findings = diagnosis.findings
+    assert {f"{one.subject}: {one.message}" for one in findings}.isdisjoint(diagnosis.doubts)
     assert list(map(hosts.label, findings)) == case.findings, "\n".join(
         f"{one.rule} {one.subject}: {one.message}" for one in findings
     )

@@ -81,12 +81,18 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings[_finding(CRASHED, Fault(rule.id, message))] = None
         findings |= {_finding(rule, fault): None for fault in _join(faults, mounts)}
+    reported = {(finding.subject, finding.message) for finding in findings}
+    problems = [
+        f"{problem}"
+        for problem in facts.snapshot.problems
+        if (f"{problem.file}:{problem.line}", problem.message) not in reported
+    ]
     return Diagnosis(
         findings=tuple(sorted(findings, key=_place)),
         skipped=tuple(lacking),
         lacking=lacking,
         crashed=crashed,
-        doubts=tuple(dict.fromkeys((*facts.unknown, *map(str, facts.snapshot.problems)))),
+        doubts=tuple(dict.fromkeys((*facts.unknown, *problems))),
     )
 
 
