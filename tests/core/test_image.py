@@ -346,7 +346,7 @@ def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
     ],
 )
 def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -> None:
-    system = kernels(ImageKernel("3.10.0"), ImageKernel(release), helpers=HELPER)
+    system = kernels(ImageKernel("3.10.0"), ImageKernel(release, frozenset({"nfs"})), helpers=HELPER)
     found = list(kernel_defaults.judge(facts(system=system)))
     assert [(fault.subject, fault.observed) for fault in found] == [(f"kernel {release}", observed)]
 
@@ -355,9 +355,10 @@ def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -
     "system",
     [
         System(helpers=HELPER),
-        kernels(ImageKernel(NEW_KERNEL)),
-        kernels(ImageKernel("4.15.0-213-generic"), helpers=HELPER),
-        kernels(ImageKernel("latest"), helpers=HELPER),
+        kernels(ImageKernel(NEW_KERNEL, frozenset({"nfs"}))),
+        kernels(ImageKernel(NEW_KERNEL), helpers=HELPER),
+        kernels(ImageKernel("4.15.0-213-generic", frozenset({"nfs"})), helpers=HELPER),
+        kernels(ImageKernel("latest", frozenset({"nfs"})), helpers=HELPER),
     ],
 )
 def test_nothing_is_reported_without_a_kernel_nfs_or_a_known_release(system: System) -> None:

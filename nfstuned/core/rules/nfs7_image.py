@@ -115,7 +115,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
 def kernel_defaults(facts: Facts) -> Iterator[Fault]:
     """Yield the newest kernel's defaults, in an image that can mount NFS."""
     kernels = facts.system.kernels
-    if not kernels or not _uses_nfs(facts):
+    if not kernels or "nfs" not in kernels[-1].modules or not _uses_nfs(facts):
         return
     try:
         release = parse_release(kernels[-1].release)
