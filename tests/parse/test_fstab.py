@@ -106,6 +106,8 @@ def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fst
         ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),
         ("s:/ /m nfs rw 0 0\r ", "fsck pass is not a number: '0\\r'"),
         ("\ufeffs:/ /m nfs rw", "a byte order mark before 's:/': save the file without it"),
+        ("\ufeff# a comment", "a byte order mark before '#': save the file without it"),
+        ("\ufeffUUID=1 / ext4 rw 0 1", "a byte order mark before 'UUID=1': save the file without it"),
         ("s:/ /m n\0f\0s rw 0 0", "a byte that is 0, which mount(8) takes for the line's end"),
     ],
 )

@@ -122,6 +122,8 @@ def _problem(fields: list[str]) -> str | None:
     if "\0" in line:
         return "a byte that is 0, which mount(8) takes for the line's end"
     foreign = _foreign(fields, line)
+    if line.startswith("\ufeff"):
+        foreign = f"a byte order mark before {quoted(fields[0][1:])}: save the file without it"
     if foreign:
         return foreign
     if len(fields) < _LEAST:
@@ -143,8 +145,6 @@ def _problem(fields: list[str]) -> str | None:
 
 def _problem_of_rest(fields: list[str], line: str) -> str:
     """Return the reason why mount(8) does not take the rest of a line with a known type, "" where it does."""
-    if line.startswith("\ufeff"):
-        return f"a byte order mark before {quoted(fields[0][1:])}: save the file without it"
     whole = [
         name for name, _ in parse_options("".join(fields[_LEAST:_NUMBERS])).pairs if has_placeholder(name)
     ]
