@@ -218,6 +218,7 @@ def test_a_wildcard_stands_for_any_key() -> None:
     [
         ("-fstype=cifs,vers=3.1.1 ://nas/k", "//nas/k", "vers=3.1.1", "cifs"),
         ("-fstype=aznfs,vers=4.1 nas:/k", "nas:/k", "vers=4.1", "aznfs"),
+        ("-fstype=efs,tls fs-0abc1234:/", "fs-0abc1234:/", "tls", "efs"),
     ],
 )
 def test_smb_and_azure_files_have_their_type(text: str, source: str, options: str, fstype: str) -> None:

@@ -26,7 +26,7 @@ from nfstuned.model.mounts import (
 )
 from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, unmangle
 
-TYPES = frozenset((*NFS_TYPES, *SMB_TYPES))
+TYPES = frozenset((*NFS_TYPES, *SMB_TYPES, EFS_TYPE))
 _LEAST, _NUMBERS = 3, 4
 """How many fields an entry has at least, and where its numbers begin."""
 _OPTIONS = re.compile(r"(?:.*,)?(?:defaults|r[ow]|_netdev|nofail|noauto|hard|soft|[a-z0-9_.-]+=.*)(?:,.*)?")
@@ -135,7 +135,7 @@ def _problem(fields: list[str]) -> str | None:
     bare = named.strip("\"',").lower()
     if named not in TYPES and bare in TYPES:
         return f"the type is {quoted(named)}: write {bare}"
-    if mounted_type(named, source) not in {*TYPES, EFS_TYPE} and not (options and mounted_type("", source)):
+    if mounted_type(named, source) not in TYPES and not (options and mounted_type("", source)):
         shifted = mounted_type("", source) and TYPES.intersection(fields[_LEAST:_NUMBERS])
         return f"the type is {quoted(named)}: {_BLANK}" if shifted else None
     if options:
