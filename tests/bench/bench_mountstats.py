@@ -8,6 +8,7 @@ which includes Go's garbage collector. Without Go, or without its module proxy, 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,45 +32,7 @@ AT_ONCE = 3
 """Runs of either in each round; GO has the same number."""
 OPTIONS = Options((("vers", "4.1"), ("proto", "tcp"), ("nconnect", "4"), ("addr", "10.10.10.10")))
 MODULE = "github.com/prometheus/procfs@v0.23.0"
-GO = """package main
-
-import (
-	"fmt"
-	"os"
-	"syscall"
-	"time"
-
-	"github.com/prometheus/procfs"
-)
-
-func used() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func main() {
-	fs, err := procfs.NewFS(os.Args[1])
-	if err != nil {
-		panic(err)
-	}
-	process, err := fs.Proc(1)
-	if err != nil {
-		panic(err)
-	}
-	best, cpu := time.Hour, time.Hour
-	for range 3 {
-		start, before := time.Now(), used()
-		if _, err := process.MountStats(); err != nil {
-			panic(err)
-		}
-		best, cpu = min(best, time.Since(start)), min(cpu, used()-before)
-	}
-	fmt.Println(best.Seconds(), cpu.Seconds())
-}
-"""
+GO = Path(__file__).with_name("procfs.go")
 
 
 def stanza() -> str:
@@ -140,7 +103,7 @@ def cut(file: Path, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...]:
 def built(folder: Path) -> Path | None:
     """Build the program that lets Go's procfs parse the file; None where that cannot be."""
     folder.mkdir()
-    (folder / "main.go").write_text(GO)
+    shutil.copy(GO, folder / "main.go")
     for command in (["mod", "init", "bench"], ["get", MODULE], ["build", "-o", "bench", "."]):
         try:
             done = subprocess.run(["go", *command], cwd=folder, capture_output=True, text=True, check=False)

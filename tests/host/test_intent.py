@@ -182,43 +182,41 @@ def test_an_error_in_nsswitch_leaves_the_maps_that_have_a_path(tree: Tree) -> No
     assert [problem.file for problem in found.problems] == ["/etc/nsswitch.conf"]
 
 
+HOME, SITE, OTHER = "/home /etc/auto.home\n", "/site /etc/auto.home\n", "/other /etc/auto.home\n"
+BUILT = {
+    "etc/autofs/autofs.conf": "[ autofs ]\n",
+    "etc/autofs/auto.master": "/home auto.home\n+auto.more\n",
+    "etc/autofs/auto.more": "/more auto.home\n",
+    "etc/autofs/auto.home": "kim nas:/kim\n",
+}
+"""An automounter that was built for another folder, as with Arch and Gentoo."""
+
+
 @pytest.mark.parametrize(
-    ("file", "text", "point"),
+    ("files", "points"),
     [
-        ("etc/autofs.conf", "[ autofs ]\nmaster_map_name = /etc/auto.site\n", "/site/kim"),
-        ("etc/autofs.conf", "[ autofs ]\nmaster_map_name = auto.site\n", "/site/kim"),
-        ("etc/default/autofs", 'MASTER_MAP_NAME="file:/etc/auto.site"\n', "/site/kim"),
-        ("etc/sysconfig/autofs", "MASTER_MAP_NAME=auto.site\n", "/site/kim"),
-        ("etc/autofs.conf", "[ amd ]\nmaster_map_name = auto.site\n", "/home/kim"),
+        ({"etc/autofs.conf": "[ autofs ]\nmaster_map_name = /etc/auto.site\n"}, ["/site/kim"]),
+        ({"etc/autofs.conf": "[ autofs ]\nmaster_map_name = auto.site\n"}, ["/site/kim"]),
+        ({"etc/default/autofs": 'MASTER_MAP_NAME="file:/etc/auto.site"\n'}, ["/site/kim"]),
+        ({"etc/sysconfig/autofs": "MASTER_MAP_NAME=auto.site\n"}, ["/site/kim"]),
+        ({"etc/autofs.conf": "[ amd ]\nmaster_map_name = auto.site\n"}, ["/home/kim"]),
+        ({"etc/auto_master": OTHER}, ["/home/kim"]),
+        ({"etc/auto.master": "", "etc/auto_master": OTHER}, []),
+        ({"etc/auto.master": None, "etc/auto_master": OTHER}, ["/other/kim"]),
+        ({**BUILT, "etc/auto.master": None}, ["/home/kim", "/more/kim"]),
+        (
+            {**BUILT, "etc/auto.master": None, "etc/autofs/autofs.conf": "master_map_name = auto.more\n"},
+            ["/more/kim"],
+        ),
+        (BUILT, ["/home/kim"]),
     ],
 )
-def test_another_master_map_is_the_one_that_counts(tree: Tree, file: str, text: str, point: str) -> None:
-    tree.write(file, text)
-    tree.write("etc/auto.master", "/home /etc/auto.home\n")
-    tree.write("etc/auto.site", "/site /etc/auto.home\n")
-    tree.write("etc/auto.home", "kim nas:/kim\n")
-    assert [asked for asked, _, _ in requests(tree)] == [point]
-
-
-def test_auto_master_with_an_underscore_is_read_where_the_other_is_missing(tree: Tree) -> None:
-    tree.write("etc/auto_master", "/home /etc/auto.home\n")
-    tree.write("etc/auto.home", "kim nas:/kim\n")
-    assert [point for point, _, _ in requests(tree)] == ["/home/kim"]
-    tree.write("etc/auto.master", "/other /etc/auto.home\n")
-    assert [point for point, _, _ in requests(tree)] == ["/other/kim"]
-
-
-def test_where_the_automounter_was_built_for_another_folder_its_maps_are_there(tree: Tree) -> None:
-    """As with Arch and Gentoo."""
-    tree.write("etc/autofs/autofs.conf", "[ autofs ]\n")
-    tree.write("etc/autofs/auto.master", "/home auto.home\n+auto.more\n")
-    tree.write("etc/autofs/auto.more", "/more auto.home\n")
-    tree.write("etc/autofs/auto.home", "kim nas:/kim\n")
-    assert [point for point, _, _ in requests(tree)] == ["/home/kim", "/more/kim"]
-    tree.write("etc/autofs/autofs.conf", "master_map_name = auto.more\n")
-    assert [point for point, _, _ in requests(tree)] == ["/more/kim"]
-    tree.write("etc/auto.master", "/other /etc/autofs/auto.home\n")
-    assert [point for point, _, _ in requests(tree)] == ["/other/kim"]
+def test_a_single_master_map_counts(tree: Tree, files: dict[str, str | None], points: list[str]) -> None:
+    maps = {"etc/auto.master": HOME, "etc/auto.site": SITE, "etc/auto.home": "kim nas:/kim\n"}
+    for name, text in (maps | files).items():
+        if text is not None:
+            tree.write(name, text)
+    assert [point for point, _, _ in requests(tree)] == points
 
 
 def test_a_multi_map_is_its_maps_in_their_order(tree: Tree) -> None:
@@ -261,8 +259,9 @@ def test_every_map_that_is_not_read_is_named(tree: Tree) -> None:
     )
     tree.write("etc/auto.inc", "+yp:x\n+/etc/auto.prog\n")
     tree.write("etc/auto.prog", "kim nas:/kim\n", 0o755)
-    tree.write("nfs/x.autofs", "/x yp:x\n")
-    found = observe_intent(tree.root, ["/nfs"])
+    for name in ("nfs/m", "nfs/auto.slow", "nfs/x.autofs", "amd/maps"):
+        tree.write(name, "/x yp:x\n")
+    found = observe_intent(tree.root, ["/nfs", "/"])
     assert [(item.why, item.point, item.kind, item.name) for item in found.maps] == [
         (Unread.ASKED, "", "ldap", "ou=x"),
         (Unread.ASKED, "", "ldap", "//host/ou=y"),
@@ -359,21 +358,14 @@ MASTER = """\
 /gone auto.home
 /- auto.direct
 /- file:/etc/auto.direct2
-/net -hosts
-/prog /etc/auto.prog
-/amd file,amd:/etc/auto.home
-/nis yp:auto.home
-/slow /nfs/auto.slow
-/own /home/maps
 /absent auto.absent
 +dir:/etc/auto.master.d
 +auto.master
 +auto.more
-+ldap:more
 """
 
 
-def test_maps_in_files_are_followed_and_others_are_not_touched(tree: Tree) -> None:
+def test_maps_in_files_are_followed(tree: Tree) -> None:
     tree.write("etc/auto.master", MASTER)
     tree.write(
         "etc/auto.home", "* -ro nas:/home/&\nkim nas:/kim\n+auto.home\n+auto.guests\nkim nas:/other\n+yp:x\n"
@@ -382,15 +374,12 @@ def test_maps_in_files_are_followed_and_others_are_not_touched(tree: Tree) -> No
     tree.write("etc/auto.second", "x nas:/x\n")
     tree.write("etc/auto.direct", "/data/a nas-$HOST:/a\n")
     tree.write("etc/auto.direct2", "/data/b nas:/b\n")
-    tree.write("etc/auto.prog", "x nas:/x\n", 0o755)
-    tree.write("nfs/auto.slow", "x nas:/x\n")
-    tree.write("home/maps", "x nas:/x\n")
     tree.write("etc/auto.master.d/b.autofs", "/b auto.guests\n")
     tree.write("etc/auto.master.d/.c.autofs", "/c auto.guests\n")
     tree.write("etc/auto.master.d/c.txt", "/c auto.guests\n")
     tree.write("etc/auto.more", "/more auto.guests\n+auto.master\n")
     tree.write("proc/sys/kernel/hostname", "here\n")
-    assert requests(tree, "/nfs", "/") == [
+    assert requests(tree) == [
         ("/home/kim", "hard", "/etc/auto.home:2"),
         ("/home/eve", "hard", "/etc/auto.guests:1"),
         ("/home/*", "hard,ro", "/etc/auto.home:1"),

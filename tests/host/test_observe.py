@@ -108,20 +108,6 @@ def test_a_volume_whose_bdi_is_gone_is_left_out(tree: Host) -> None:
     assert observe_superblocks(tree.root, deep=True).superblocks == ()
 
 
-def test_tunnels_are_read_only_where_a_mount_goes_to_this_machine(tree: Host) -> None:
-    folder = "etc/stunnel/microsoft/aznfs/nfsv4_fileShare"
-    tree.write(
-        f"{folder}/stunnel_10.0.0.4.conf", "[share]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n"
-    )
-    tree.write(f"{folder}/logs.txt", "[x]\naccept = 127.0.0.1:20050\nconnect = 10.0.0.5:2049\n")
-    tree.own(mount(60, "0:43", "/mnt/a"))
-    root = tree.root
-    assert observe_superblocks(root, deep=False).tunnels == ()
-    tree.own(mount(60, "0:43", "/mnt/a", "127.0.0.1:/sa1/share"))
-    (tunnel,) = observe_superblocks(root, deep=False).tunnels
-    assert (tunnel.port, tunnel.host, tunnel.provider) == (20049, "10.0.0.4", "azure-files")
-
-
 @pytest.mark.parametrize("package", ["aznfs", "azfiles-nfs"])
 def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree: Host, package: str) -> None:
     data, stunnels = f"opt/microsoft/{package}/data", f"etc/stunnel/microsoft/{package}/nfsv4_fileShare"
@@ -129,6 +115,7 @@ def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree:
         f"{data}/mountmapv4notls", "sa1.file.core.windows.net 10.161.100.100 52.239.1.2 1a2b3c\n\nx y\n"
     )
     tree.write(f"{stunnels}/stunnel_1.conf", "[s]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n")
+    tree.write(f"{stunnels}/logs.txt", "[x]\naccept = 127.0.0.1:20050\nconnect = 10.0.0.5:2049\n")
     root = tree.root
     tree.own(mount(60, "0:43", "/mnt/a", "nas:/sa1/share"))
     assert observe_superblocks(root, deep=False).tunnels == ()
@@ -142,7 +129,8 @@ def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree:
     )
     assert [(problem.file, problem.line) for problem in seen.problems] == [(f"/{data}/mountmapv4notls", 3)]
     tree.own(mount(60, "0:43", "/mnt/a", "127.0.0.1:/sa1/share"))
-    assert [tunnel.host for tunnel in observe_superblocks(root, deep=False).tunnels] == ["10.0.0.4"]
+    (tunnel,) = observe_superblocks(root, deep=False).tunnels
+    assert (tunnel.port, tunnel.host, tunnel.provider) == (20049, "10.0.0.4", "azure-files")
 
 
 def test_whose_mount_aznfs_is_installed_is_seen(tree: Host) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -48,7 +49,12 @@ def names(file: Path) -> set[str]:
     return {path.name for path in file.parent.iterdir()}
 
 
-def test_the_text_is_new_and_the_backup_has_the_old_text(file: Path) -> None:
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_the_text_is_new_and_the_backup_has_the_old_text(
+    file: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool
+) -> None:
+    if not exchanges:  # then the file is renamed
+        monkeypatch.setattr(replacing, "exchange", lambda *_: False)
     done = replace(file, NEW)
     assert (done.problem, done.backup) == ("", str(file) + BACKUP)
     assert file.read_bytes() == NEW
@@ -163,15 +169,6 @@ def test_a_text_that_the_check_refuses_does_not_count(file: Path) -> None:
     assert names(file) == {"fstab"}
 
 
-def test_a_check_that_fails_leaves_nothing(file: Path) -> None:
-    def wrong(path: str) -> str:
-        raise KeyboardInterrupt(path)
-
-    with pytest.raises(KeyboardInterrupt):
-        replace(file, NEW, wrong)
-    assert names(file) == {"fstab"}
-
-
 def test_two_at_once_do_not_mix(file: Path) -> None:
     with open(lock(file), "wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -209,12 +206,6 @@ def test_an_edit_at_the_last_moment_is_not_lost(file: Path, monkeypatch: pytest.
     assert (done.backup, Path(str(file) + BACKUP).read_bytes()) == (str(file) + BACKUP, OLD)
 
 
-def test_without_the_exchange_it_is_a_rename(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacing, "exchange", lambda *_: False)
-    assert replace(file, NEW).problem == ""
-    assert (file.read_bytes(), names(file)) == (NEW, {"fstab", "fstab" + BACKUP})
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), FileNotFoundError(errno.ENOENT, "gone")])
 def test_the_only_old_text_stays(file: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """A server of NFS may answer ENOENT to the second try of a rename after its first answer was lost."""
@@ -230,13 +221,17 @@ def test_the_only_old_text_stays(file: Path, monkeypatch: pytest.MonkeyPatch, er
     assert (file.read_bytes(), Path(str(done.backup)).read_bytes()) == (NEW, OLD)
 
 
-def test_an_interrupt_before_the_change_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def late(*_: object) -> bool:
+@pytest.mark.parametrize("when", ["check", "exchange"])
+def test_an_interrupt_before_the_change_leaves_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(replacing, "exchange", late)
+    if when == "exchange":
+        monkeypatch.setattr(replacing, "exchange", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        replace(file, NEW)
+        replace(file, NEW, interrupt if when == "check" else None)
     assert (file.read_bytes(), names(file)) == (OLD, {"fstab"})
 
 

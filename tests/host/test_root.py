@@ -5,6 +5,7 @@ import os
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,13 @@ RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 PARTS = st.lists(st.sampled_from(("a", "b", "c", "..")), min_size=1, max_size=5).map("/".join)
 TARGETS = st.tuples(st.sampled_from(("", "/")), PARTS).map("".join)
 LINKS = st.dictionaries(st.sampled_from(("a", "b", "c/a", "c/b", "c/c/a", "c/c/b")), TARGETS, max_size=6)
+
+
+READS: tuple[Callable[[Root, str], object], ...] = (
+    lambda root, name: root.read(name),
+    lambda root, name: root.read_bytes(name),
+    lambda root, name: list(root.read_parts(name)),
+)
 
 
 class OpenHow(ctypes.Structure):
@@ -97,12 +105,6 @@ def test_no_link_leads_out(image: Path, root: ImageRoot, target: str) -> None:
     assert root.names("up") == root.names("") == ["etc", "up"]
 
 
-def test_a_parent_above_the_image_is_the_image_as_in_a_chroot(image: Path, root: ImageRoot) -> None:
-    (image / "etc" / "fstab").write_text("inside")
-    link(image / "etc/a", "../../../etc/fstab")
-    assert root.read("etc/a") == "inside"
-
-
 def test_a_loop_of_links_is_an_absent_file(image: Path, root: ImageRoot) -> None:
     link(image / "etc/fstab", "../etc/mtab")
     link(image / "etc/mtab", "/etc/fstab")
@@ -167,8 +169,9 @@ def misplace(path: Path) -> dict[str, str]:
 
 @pytest.mark.timeout(5)
 @pytest.mark.parametrize("kind", [ImageRoot, Root])
+@pytest.mark.parametrize("read", READS)
 def test_anything_but_a_text_is_reported_and_never_waited_for(
-    image: Path, kind: type[Root], monkeypatch: pytest.MonkeyPatch
+    image: Path, kind: type[Root], read: Callable[[Root, str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(image / "etc")  # a socket's name has room for a hundred bytes
     wanted = misplace(Path())
@@ -176,7 +179,9 @@ def test_anything_but_a_text_is_reported_and_never_waited_for(
     before = descriptors()
     for name in wanted:
         with pytest.raises(UnusableError):
-            root.read(f"etc/{name}")
+            read(root, f"etc/{name}")
+    with pytest.raises(FileNotFoundError):
+        read(root, "etc/absent")
     assert [str(problem) for problem in tuple(root.faults)] == [
         f"/etc/{name}: {why}" for name, why in wanted.items()
     ]
@@ -296,6 +301,11 @@ def test_a_file_comes_in_parts_that_are_all_of_it(tmp_path: Path) -> None:
     assert len(parts) == -(-len(data) // PART)
     (tmp_path / "empty").touch()
     assert list(Root(str(tmp_path)).read_parts("empty")) == []
+    before = descriptors()
+    unwanted = Root(str(tmp_path)).read_parts("file")
+    next(unwanted)
+    unwanted.close()  # type: ignore[attr-defined]  # a generator, which the contract does not say
+    assert descriptors() == before
 
 
 def test_what_the_kernel_gives_in_small_pieces_is_put_together() -> None:
@@ -317,25 +327,13 @@ def test_what_the_kernel_gives_in_small_pieces_is_put_together() -> None:
     assert [len(part) for part in parts] == [PART, 100 * 4096 - PART]
 
 
-def test_only_a_text_is_read_in_parts(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(image / "etc")
-    wanted, root = misplace(Path()), Root(str(image))
-    for name in wanted:
-        with pytest.raises(UnusableError):
-            next(root.read_parts(f"etc/{name}"))
-    assert [error.file for error in root.faults] == [f"/etc/{name}" for name in wanted]
-    with pytest.raises(FileNotFoundError):
-        next(root.read_parts("absent"))
-
-
 def test_what_the_kernel_makes_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nfstuned.host.root.LARGEST_MADE", 2 * PART)
     (tmp_path / "mountinfo").write_bytes(b"x" * (3 * PART))
-    root = Root(str(tmp_path))
-    for read in (root.read_bytes, lambda name: list(root.read_parts(name))):
-        root.faults.clear()
+    for read in READS:
+        root = Root(str(tmp_path))
         with pytest.raises(UnusableError, match="more than"):
-            read("mountinfo")
+            read(root, "mountinfo")
         assert [error.file for error in root.faults] == ["/mountinfo"]
 
 
@@ -345,27 +343,11 @@ def test_what_cannot_be_read_is_kept_and_what_is_absent_is_not(tmp_path: Path) -
     assert (root.read_or_empty("absent"), root.names("absent"), root.exists("absent")) == ("", [], False)
     assert root.link("absent") is None
     assert not root.faults
-    with root.faults.block() as faults:
-        assert root.read_or_empty("loop") == ""
-        assert [str(error) for error in faults.values()] == ["/loop: Too many levels of symbolic links"]
+    with root.faults.block() as outer:
+        with root.faults.block() as inner:
+            assert root.read_or_empty("loop") == ""
+        assert [str(error) for error in inner.values()] == ["/loop: Too many levels of symbolic links"]
+        assert outer == inner
     assert [error.file for error in root.faults] == ["/loop"]
     assert [error.file for error in root.faults.unreported()] == ["/loop"]
     assert root.faults.unreported() == ()
-
-
-def test_a_fault_of_an_inner_block_is_the_outer_blocks_too(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    root = Root(str(tmp_path))
-    with root.faults.block() as outer:
-        with root.faults.block() as inner:
-            root.read_or_empty("loop")
-        assert list(inner) == list(outer) == ["loop"]
-
-
-def test_descriptors_are_closed_where_nobody_wants_the_rest(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"x" * (2 * PART))
-    before = os.listdir("/proc/self/fd")
-    parts = Root(str(tmp_path)).read_parts("file")
-    next(parts)
-    parts.close()  # type: ignore[attr-defined]  # a generator, which the contract does not say
-    assert os.listdir("/proc/self/fd") == before

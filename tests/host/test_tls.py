@@ -69,27 +69,6 @@ def test_a_service_is_active_by_its_control_group_in_every_hierarchy(host: Host,
     assert host.tls().watchdog.active is True
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "etc/environment",
-        "etc/systemd/system.conf",
-        "etc/systemd/system.conf.d/aznfs.conf",
-        "usr/lib/systemd/system.conf.d/aznfs.conf",
-        "etc/default/autofs",
-        "proc/cmdline",
-        "etc/systemd/system/mnt-share.mount",
-        "etc/systemd/system/mnt-share.mount.d/cloud.conf",
-        "etc/systemd/system/autofs.service.d/cloud.conf",
-    ],
-)
-def test_the_override_is_found_wherever_a_mount_may_get_it_from(host: Host, name: str) -> None:
-    assert host.tls().overrides == ()
-    host.write(name, f'Environment="{OVERRIDE}=.chinacloudapi.cn"\n')
-    (found,) = host.tls().overrides
-    assert (found.value, found.file) == ("chinacloudapi.cn", f"/{name}")
-
-
 def sets(value: str) -> str:
     return f"Environment={OVERRIDE}={value}\n"
 
@@ -98,92 +77,69 @@ def of_all(host: Host) -> list[tuple[str, str]]:
     return [(one.value, one.file) for one in host.tls().overrides]
 
 
-def test_of_the_managers_files_the_last_name_counts_and_then_the_kernels_line(host: Host) -> None:
-    names = (
-        "etc/systemd/system.conf",
-        "etc/systemd/system.conf.d/10.conf",
-        "run/systemd/system.conf.d/20.conf",
-        "usr/local/lib/systemd/system.conf.d/30.conf",
-        "usr/lib/systemd/system.conf.d/90.conf",
-        "proc/cmdline",
+WEAK, STRONG = "usr/lib/systemd/system", "etc/systemd/system"
+MANAGERS = (
+    "etc/systemd/system.conf",
+    "etc/systemd/system.conf.d/10.conf",
+    "run/systemd/system.conf.d/20.conf",
+    "usr/local/lib/systemd/system.conf.d/30.conf",
+    "usr/lib/systemd/system.conf.d/90.conf",
+    "proc/cmdline",
+)
+UNITS = {
+    "etc/environment": "logins",
+    f"{STRONG}/mnt-a.mount": "mnt-a.mount",
+    f"{STRONG}/mount.d/05-cloud.conf": "mount.d",
+    f"{STRONG}/mnt-a.mount.d/10-cloud.conf": "mnt-a.mount.d",
+    f"{STRONG}/mnt-.mount.d/15-cloud.conf": "mnt-.mount.d",
+    f"{WEAK}/mnt-a.mount.d/20-cloud.conf": "mnt-a.mount.d",
+    f"{STRONG}/autofs.service.d/25-cloud.conf": "autofs.service.d",
+    "etc/default/autofs": "autofs.service.d",
+}
+OF_ONE_NAME = {
+    f"{folder}/{scope}/cloud.conf": scope
+    for folder, scope in (
+        (STRONG, "mount.d"),
+        (WEAK, "mnt-.mount.d"),
+        (WEAK, "mnt-a.mount.d"),
+        ("usr/local/lib/systemd/system", "mnt-.mount.d"),
+        ("run/systemd/system", "mnt-.mount.d"),
+        (STRONG, "mnt-.mount.d"),
+        (STRONG, "mnt-a.mount.d"),
     )
-    for name in names:
-        host.write(name, sets("windows.net"))
-    assert [file for _, file in of_all(host)] == [f"/{name}" for name in names]
+}
+
+
+@pytest.mark.parametrize("scopes", [dict.fromkeys(MANAGERS, ""), UNITS, OF_ONE_NAME])
+def test_each_override_has_its_scope_and_the_strongest_comes_last(host: Host, scopes: dict[str, str]) -> None:
+    assert host.tls().overrides == ()
+    for name in reversed(scopes):
+        host.write(name, sets(".windows.net"))
+    assert [(one.value, one.file, one.scope) for one in host.tls().overrides] == [
+        ("windows.net", f"/{name}", scope) for name, scope in scopes.items()
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "[Manager]\n", None])
-def test_a_file_of_the_managers_hides_its_name_in_a_weaker_folder(host: Host, text: str | None) -> None:
-    host.write("usr/lib/systemd/system.conf.d/a.conf", sets("windows.net"))
-    assert of_all(host) == [("windows.net", "/usr/lib/systemd/system.conf.d/a.conf")]
+@pytest.mark.parametrize("name", ["system.conf.d/a.conf", "system/mnt-a.mount"])
+def test_a_file_hides_its_name_in_a_weaker_folder(host: Host, name: str, text: str | None) -> None:
+    for folder, value in (("usr/lib", "chinacloudapi.cn"), ("usr/local/lib", "windows.net")):
+        host.write(f"{folder}/systemd/{name}", sets(value))
+    assert of_all(host) == [("windows.net", f"/usr/local/lib/systemd/{name}")]
     if text is None:
-        host.link("etc/systemd/system.conf.d/a.conf", "/dev/null")
+        host.link(f"etc/systemd/{name}", "/dev/null")
     else:
-        host.write("etc/systemd/system.conf.d/a.conf", text)
+        host.write(f"etc/systemd/{name}", text)
     assert of_all(host) == []
 
 
-def test_an_override_of_one_unit_says_whose_it_is_and_the_strongest_comes_last(host: Host) -> None:
-    units = "etc/systemd/system"
-    names = (
-        f"{units}/mnt-a.mount.d/10-cloud.conf",
-        "usr/lib/systemd/system/mnt-a.mount.d/20-cloud.conf",
-        f"{units}/mnt-a.mount",
-        f"{units}/mnt-.mount.d/15-cloud.conf",
-        f"{units}/mount.d/05-cloud.conf",
-        "etc/default/autofs",
-        "etc/environment",
-    )
-    for name in names:
-        host.write(name, sets("windows.net"))
-    assert [(one.file.rpartition("/")[2], one.scope) for one in host.tls().overrides] == [
-        ("environment", "logins"),
-        ("mnt-a.mount", "mnt-a.mount"),
-        ("05-cloud.conf", "mount.d"),
-        ("10-cloud.conf", "mnt-a.mount.d"),
-        ("15-cloud.conf", "mnt-.mount.d"),
-        ("20-cloud.conf", "mnt-a.mount.d"),
-        ("autofs", "autofs.service.d"),
-    ]
-
-
-def test_of_drop_ins_with_one_name_the_one_for_a_single_mount_is_the_strongest(host: Host) -> None:
-    weak, strong = "usr/lib/systemd/system", "etc/systemd/system"
-    names = (
-        f"{strong}/mount.d",
-        f"{weak}/mnt-.mount.d",
-        f"{weak}/mnt-a.mount.d",
-        "usr/local/lib/systemd/system/mnt-.mount.d",
-        "run/systemd/system/mnt-.mount.d",
-        f"{strong}/mnt-.mount.d",
-        f"{strong}/mnt-a.mount.d",
-    )
-    for name in reversed(names):
-        host.write(f"{name}/cloud.conf", sets("windows.net"))
-    assert [one.file for one in host.tls().overrides] == [f"/{name}/cloud.conf" for name in names]
-
-
-@pytest.mark.parametrize("text", ["", "[Mount]\nWhat=a:/b\n"])
-def test_a_units_file_hides_those_in_weaker_folders(host: Host, text: str) -> None:
-    host.write("usr/lib/systemd/system/mnt-a.mount", sets("windows.net"))
-    host.write("usr/local/lib/systemd/system/mnt-b.mount", sets("windows.net"))
-    host.write("usr/lib/systemd/system/mnt-b.mount", sets("chinacloudapi.cn"))
-    assert of_all(host) == [
-        ("windows.net", "/usr/lib/systemd/system/mnt-a.mount"),
-        ("windows.net", "/usr/local/lib/systemd/system/mnt-b.mount"),
-    ]
-    host.write("etc/systemd/system/mnt-a.mount", text)
-    assert of_all(host) == [("windows.net", "/usr/local/lib/systemd/system/mnt-b.mount")]
-
-
 def test_a_drop_in_without_the_variable_is_named_where_one_of_its_name_has_it(host: Host) -> None:
-    weak, strong = "usr/lib/systemd/system", "etc/systemd/system"
-    host.write(f"{weak}/mnt-a.mount.d/cloud.conf", sets("windows.net"))
-    host.write(f"{weak}/mnt-a.mount.d/other.conf", "[Mount]\nTimeoutSec=9\n")
-    host.write(f"{strong}/mnt-a.mount.d/cloud.conf", "")
+    host.write(f"{WEAK}/mnt-a.mount.d/cloud.conf", sets("windows.net"))
+    host.write(f"{WEAK}/mnt-a.mount.d/other.conf", "[Mount]\nTimeoutSec=9\n")
+    host.write(f"{STRONG}/mnt-a.mount.d/cloud.conf", "")
     assert of_all(host) == [
-        ("windows.net", f"/{weak}/mnt-a.mount.d/cloud.conf"),
-        ("", f"/{strong}/mnt-a.mount.d/cloud.conf"),
+        ("windows.net", f"/{WEAK}/mnt-a.mount.d/cloud.conf"),
+        ("", f"/{STRONG}/mnt-a.mount.d/cloud.conf"),
     ]
 
 
