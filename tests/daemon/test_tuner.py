@@ -195,29 +195,23 @@ def test_a_late_removal_is_not_about_the_numbers_new_owner(host: Host) -> None:
     assert set(host.state.all()) == {"0:43"}
 
 
-def test_a_change_during_a_look_is_reported_by_the_next_one(host: Host) -> None:
-    def appear() -> None:
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_change_during_a_look_is_reported_by_the_next_one(host: Host, *, owned: bool) -> None:
+    """A number that changes hands has its new owner's message, although the removal comes late."""
+
+    def change() -> None:
         host.tuner.serve_events = do_nothing
+        if owned:
+            host.unmount("0:43")
         host.appear("0:43")
         host.mount("0:43")
 
-    host.tuner.serve_events = appear
+    if owned:
+        host.show()
+    host.tuner.serve_events = change
     host.look()
-    host.look()
-    assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
-
-
-def test_a_number_that_changes_hands_during_a_look_keeps_its_new_owners_message(host: Host) -> None:
-    def change_hands() -> None:
-        host.tuner.serve_events = do_nothing
-        host.unmount("0:43")
-        host.appear("0:43")
-        host.mount("0:43")
-
-    host.show()
-    host.tuner.serve_events = change_hands
-    host.look()
-    host.tuner.removed("0:43")
+    if owned:
+        host.tuner.removed("0:43")
     host.look()
     assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
     assert host.value("0:43") == 15360

@@ -123,15 +123,17 @@ def test_a_command_in_a_comment_masks_no_rules(tree: Tree) -> None:
     assert not read_unit(root, NAME, image=True).masks_rules
 
 
+@pytest.mark.parametrize("hierarchy", ["sys/fs/cgroup", "sys/fs/cgroup/systemd", "sys/fs/cgroup/unified"])
 @pytest.mark.parametrize("group", ["storage.slice", "storage.slice/storage-nfs.slice", "system.slice"])
-def test_a_service_is_active_in_whatever_slice_it_is(tree: Tree, group: str) -> None:
-    root = tree.root
+def test_a_service_is_active_in_whatever_slice_it_is(tree: Tree, hierarchy: str, group: str) -> None:
     tree.write(f"lib/systemd/system/{NAME}", UNIT)
-    tree.write("sys/fs/cgroup/system.slice/cron.service/cgroup.procs", "1\n")
-    tree.write(f"sys/fs/cgroup/user.slice/user-1.slice/{NAME}/cgroup.procs", "813\n")
-    assert read_unit(root, NAME, image=False).active is False
-    tree.write(f"sys/fs/cgroup/{group}/{NAME}/cgroup.procs", "812\n")
-    assert read_unit(root, NAME, image=False).active is True
+    assert read_unit(tree.root, NAME, image=False) == Unit(installed=True, active=None)
+    tree.write(f"{hierarchy}/system.slice/cron.service/cgroup.procs", "1\n")
+    tree.write(f"{hierarchy}/user.slice/user-1.slice/{NAME}/cgroup.procs", "813\n")
+    assert read_unit(tree.root, NAME, image=False).active is False
+    for processes, active in (("", False), ("812\n", True)):
+        tree.write(f"{hierarchy}/{group}/{NAME}/cgroup.procs", processes)
+        assert read_unit(tree.root, NAME, image=False).active is active
 
 
 def test_whether_a_service_is_active_is_unknown_where_its_processes_cannot_be_read(tree: Tree) -> None:
