@@ -19,18 +19,8 @@ TYPES = "./node_modules/@grafana/schema/dist/types/raw/composable"
 KINDS = {"stat": "unknown", "timeseries": "timeseries.FieldConfig", "table": "table.FieldConfig"}
 """The kinds of panels, and the types of their own fields."""
 FLAGS = ("--noEmit", "--strict", "--skipLibCheck", "--moduleResolution", "bundler", "--module", "esnext")
-HEAD = """
-type Some<T> = T extends (infer U)[] ? Some<U>[] : T extends object ? { [K in keyof T]?: Some<T[K]> } : T;
-// JSON has the values of enumerations as plain strings.
-type Plain<T> = T extends string ? `${T}` : T extends (infer U)[] ? Plain<U>[]
-  : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;
-type Config = NonNullable<Panel["fieldConfig"]>;
-type Fields<F> = Omit<Config, "defaults"> & {
-  defaults: Omit<Config["defaults"], "custom"> & { custom?: Some<F> };
-};
-type Own<O, F> = { options: Some<O>; fieldConfig: Fields<F> };
-type Kind<O, F> = Plain<Omit<Panel, "options" | "fieldConfig"> & Own<O, F>>;
-"""
+HEAD = Path(__file__).with_name("grafana.ts")
+"""The types of a panel."""
 
 
 def typescript(dashboard: Mapping[str, Any]) -> Iterator[str]:
@@ -38,7 +28,7 @@ def typescript(dashboard: Mapping[str, Any]) -> Iterator[str]:
     yield 'import type { Dashboard, Panel, RowPanel } from "@grafana/schema";'
     for kind in KINDS:
         yield f'import type * as {kind} from "{TYPES}/{kind}/panelcfg/x/types.gen";'
-    yield HEAD
+    yield HEAD.read_text()
     alone = {name: value for name, value in dashboard.items() if name != "panels"}
     yield f"export const dashboard: Plain<Dashboard> = {json.dumps(alone, indent=1)};"
     for panel in dashboard["panels"]:

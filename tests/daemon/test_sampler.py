@@ -23,6 +23,7 @@ from tests.tree import put
 
 POLICY = Policy(())
 CAPTURE = "debian-13-6.12"
+MOUNTINFO = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_looks_between_two_samples_cost_as_well(looks: Looks) -> None:
 
 
 def test_an_entry_of_the_journal_is_a_line_of_the_file(looks: Looks, tmp_path: Path) -> None:
-    put(tmp_path / "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    put(tmp_path / "proc/self/mountinfo", MOUNTINFO)
     (entry,) = looks.two(replace(POLICY, sample_file="/samples.jsonl"))
     (line,) = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
     sample = parse_line(line, "samples.jsonl", 1)
@@ -152,6 +153,9 @@ class Reports:
     """A sink over a tree, and what it told the journal."""
 
     def __init__(self, tree: Path) -> None:
+        put(tree / "proc/self/mountinfo", MOUNTINFO)
+        self.logs = tree / "logs"
+        self.logs.mkdir()
         self.entries = Entries()
         self.sink = SampleSink(Root(str(tree)), self.entries.journal)
 
@@ -163,59 +167,47 @@ class Reports:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    put(tmp_path / "proc/self/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
-    (tmp_path / "logs").mkdir()
-    return tmp_path
+def reports(tmp_path: Path) -> Reports:
+    return Reports(tmp_path)
 
 
-@pytest.fixture
-def reports(tree: Path) -> Reports:
-    return Reports(tree)
-
-
-def test_idle_mounts_and_no_file_touch_nothing(reports: Reports, tree: Path) -> None:
+def test_idle_mounts_and_no_file_touch_nothing(reports: Reports) -> None:
     reports.after()
     reports.after(SAMPLE, policy=Policy(()))
-    assert list((tree / "logs").iterdir()) == []
+    assert list(reports.logs.iterdir()) == []
 
 
-def test_a_failure_is_reported_once_and_its_end_with_the_lost_samples(reports: Reports, tree: Path) -> None:
-    (tree / "logs").rename(tree / "gone")
+def test_a_failure_is_reported_once_and_its_end_with_the_lost_samples(reports: Reports) -> None:
+    gone = reports.logs.rename(reports.logs.with_name("gone"))
     (failed,) = reports.after(SAMPLE, SAMPLE)
     assert failed["MESSAGE_ID"] == Message.SAMPLES_UNWRITTEN.id
     assert failed["NFSTUNED_FILE"] == "/logs/samples.jsonl"
     assert failed["NFSTUNED_REASON"] == "No such file or directory"
     assert reports.after(SAMPLE) == []
     assert reports.after() == []
-    (tree / "gone").rename(tree / "logs")
+    gone.rename(reports.logs)
     (back,) = reports.after(SAMPLE)
     assert back["MESSAGE_ID"] == Message.SAMPLES_WRITTEN.id
     assert back["NFSTUNED_LOST"] == "3"
     assert reports.after(SAMPLE) == []
 
 
-def test_another_reason_is_reported(reports: Reports, tree: Path) -> None:
-    (tree / "logs").rmdir()
+def test_another_reason_or_file_is_reported_and_counts_anew(reports: Reports, tmp_path: Path) -> None:
+    reports.logs.rmdir()
     reports.after(SAMPLE)
-    (tree / "logs").symlink_to(tree)
+    reports.logs.symlink_to(tmp_path)
     (failed,) = reports.after(SAMPLE)
     assert failed["NFSTUNED_REASON"] == "/logs is a symbolic link; name its target"
-
-
-def test_another_file_begins_a_count_of_its_own(reports: Reports, tree: Path) -> None:
-    (tree / "logs").rmdir()
-    reports.after(SAMPLE)
     (failed,) = reports.after(SAMPLE, policy=OTHER)
     assert failed["NFSTUNED_FILE"] == OTHER.sample_file
-    (tree / "elsewhere").mkdir()
+    (tmp_path / "elsewhere").mkdir()
     (back,) = reports.after(SAMPLE, policy=OTHER)
     assert back["NFSTUNED_LOST"] == "1"
 
 
-def test_a_file_that_was_taken_out_of_the_configuration_is_forgotten(reports: Reports, tree: Path) -> None:
-    (tree / "logs").rmdir()
+def test_a_file_that_was_taken_out_of_the_configuration_is_forgotten(reports: Reports) -> None:
+    reports.logs.rmdir()
     reports.after(SAMPLE)
     assert reports.after(SAMPLE, policy=Policy(())) == []
-    (tree / "logs").mkdir()
+    reports.logs.mkdir()
     assert reports.after(SAMPLE) == []

@@ -172,7 +172,8 @@ def test_each_line_is_one_write_to_the_end(root: Root, monkeypatch: pytest.Monke
     assert written == [LINE % 1, LINE % 2]
 
 
-def test_a_file_that_was_moved_or_removed_is_made_again(root: Root) -> None:
+def test_a_file_that_was_moved_removed_or_emptied_begins_with_the_next_line(root: Root) -> None:
+    """With copytruncate, logrotate empties it: there is no hole in front of the next line."""
     write(root, 1)
     moved = file_of(root).rename(file_of(root).with_suffix(".moved"))
     write(root, 2)
@@ -180,14 +181,9 @@ def test_a_file_that_was_moved_or_removed_is_made_again(root: Root) -> None:
     write(root, 3)
     assert moved.read_bytes() == LINE % 1
     assert file_of(root).read_bytes() == LINE % 3
-
-
-def test_a_file_that_was_emptied_in_its_place_begins_anew(root: Root) -> None:
-    """So does logrotate with copytruncate: there is no hole in front of the next line."""
-    write(root, 1, 2)
     os.truncate(file_of(root), 0)
-    write(root, 3)
-    assert file_of(root).read_bytes() == LINE % 3
+    write(root, 4)
+    assert file_of(root).read_bytes() == LINE % 4
 
 
 @pytest.mark.parametrize("left", range(1, len(LINE % 1)))
@@ -302,19 +298,17 @@ def full(tmp_path: Path) -> Iterator[Root]:
 
 
 class TestFullDisk:
-    def test_only_whole_lines_are_left(self, full: Root) -> None:
+    def test_only_whole_lines_are_left_until_there_is_room(self, full: Root) -> None:
         done = write(full, *range(1000))
         assert done.reason == "No space left on device"
         assert file_of(full).read_bytes() == b"".join(LINE % number for number in range(done.lines))
         assert 200 < done.lines < 300
-
-    def test_it_takes_up_again_where_there_is_room(self, full: Root) -> None:
-        write(full, *range(1000))
-        again = write(full, 10**30)
-        assert (again.lines, again.reason) == (0, "No space left on device")
+        assert write(full, 10**30) == Appended(0, "No space left on device")
         os.truncate(file_of(full), 0)
         assert write(full, 7) == Appended(1)
         assert file_of(full).read_bytes() == LINE % 7
+        write(full, *range(1000))
+        assert write(full, 8, most=1, keep=0) == Appended(1), "a rotation makes room"
 
     def test_a_file_system_is_read_only_until_it_can_be_written_again(self, full: Root) -> None:
         write(full, 1)
@@ -324,10 +318,6 @@ class TestFullDisk:
         subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
         assert write(full, 3) == Appended(1)
         assert file_of(full).read_bytes() == LINE % 1 + LINE % 3
-
-    def test_a_rotation_makes_room(self, full: Root) -> None:
-        write(full, *range(1000))
-        assert write(full, 7, most=1, keep=0) == Appended(1)
 
 
 def test_a_limit_of_the_process_cuts_no_line(root: Root, tmp_path: Path) -> None:
