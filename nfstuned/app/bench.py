@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 
@@ -27,10 +27,10 @@ from nfstuned.host.bench.guard import POINT, Guard, new_record, record_folder, r
 from nfstuned.host.observe import observe_host, observe_stanzas, observe_stanzas_of, observe_superblocks
 from nfstuned.host.read_ahead import Bdi
 from nfstuned.host.root import Root
-from nfstuned.model.bench import Bench, BenchSetting, MeasuredMount, OwnMount, Run, Suite, Varies
+from nfstuned.model.bench import Bench, BenchSetting, MeasuredMount, Run, Suite, Varies
 from nfstuned.model.kernel import Mount, MountStats, Stanza, whole_pages
-from nfstuned.model.mounts import Snapshot, Superblock
-from nfstuned.model.policy import Policy
+from nfstuned.model.mounts import GENERIC, Snapshot, Superblock
+from nfstuned.model.policy import WORKLOAD_MARK, Policy
 from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.mountstats import parse_transports
 
@@ -59,20 +59,25 @@ class Ground:
     def find(cls, root: Root, policy: Policy, folder: str) -> Ground:
         """Return the NFS mount that a folder is on, without touching it. Raises BenchError."""
         snapshot = observe_host(root)
-        inside = [
-            (len(mount.point), superblock, mount)
+        above = [
+            (superblock, mount)
             for superblock in snapshot.superblocks
             for mount in superblock.mounts
-            if folder == mount.point or folder.startswith(mount.point.rstrip("/") + "/")
+            if f"{folder}/".startswith(mount.point.rstrip("/") + "/")
         ]
-        if not inside:
+        if not above:
             raise BenchError(f"{folder} is on no NFS mount: see nfstuned status")
-        _, superblock, mount = max(inside, key=lambda entry: entry[0])
+        superblock, mount = max(above, key=lambda pair: len(pair[1].point))
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
         profile = classify(policy, mount, superblock, snapshot).choice.profile
         count = wanted_connections(profile, mount.options.get("vers"))
         return cls(root, folder, snapshot, superblock, mount, kb, decision.profile, count)
+
+    @property
+    def bills(self) -> bool:
+        """Whether a provider may charge for the measurement."""
+        return self.profile.partition(WORKLOAD_MARK)[0] != GENERIC
 
     @property
     def is_mounted(self) -> bool:
@@ -109,13 +114,6 @@ class Ground:
             fio=program,
             host=os.uname().nodename,
         )
-
-    def counters(self) -> Look:
-        """Return the counters of the mount; a Look without them where they cannot be read."""
-        moment = time.time(), time.monotonic()
-        stanzas = observe_stanzas(self.root)
-        looked = () if stanzas is None else make_look(self.snapshot, stanzas, *moment).superblocks
-        return Look(*moment, tuple(each for each in looked if each.device == self.superblock.device))
 
 
 def settings(
@@ -157,10 +155,7 @@ def settings(
 
 
 def demand_space(ground: Ground, suite: Suite) -> int:
-    """Return the free bytes on the mount.
-
-    Raises BenchError where a suite's files have no space, or may not be made.
-    """
+    """Return the mount's free bytes. Raises BenchError where the files have no space, or may not be made."""
     folder, need = ground.folder, int(suite.bytes_on_disk * _SPACE)
     guard = Guard(new_record(record_folder(ground.root)), folder)
     try:
@@ -170,8 +165,8 @@ def demand_space(ground: Ground, suite: Suite) -> int:
     finally:
         guard.end()
     if free < need:
-        less = f"{need >> 20} MiB are needed and {free >> 20} MiB are free: --size makes the files smaller"
-        raise BenchError(f"{folder}: {less}")
+        reason = f"{need >> 20} MiB are needed and {free >> 20} MiB are free"
+        raise BenchError(f"{folder}: {reason}: --size makes the files smaller")
     return free
 
 
@@ -210,18 +205,12 @@ def run_bench(
             if left := guard.end():
                 raise BenchError(f"{_reason(error)}; not put back: {'; '.join(left)}") from error
             raise
-    unrestored = "; ".join(guard.end())
+    if left := guard.end():
+        ended = "; ".join(filter(None, (ended, f"not put back: {'; '.join(left)}")))
     ran = {run.setting for run in work.runs}
     tried = (setting for setting in map(BenchSetting.tried, values) if setting.name in ran)
-    reasons = ended, unrestored and f"not put back: {unrestored}"
-    return Bench(
-        began,
-        ground.measured_mount(program),
-        suite,
-        tuple(compared) or tuple(tried),
-        tuple(work.runs),
-        "; ".join(reason for reason in reasons if reason),
-    )
+    measured = tuple(compared) or tuple(tried)
+    return Bench(began, ground.measured_mount(program), suite, measured, tuple(work.runs), ended)
 
 
 def _reason(error: BaseException) -> str:
@@ -263,8 +252,8 @@ class _Measurement:
     ground: Ground
     guard: Guard
     bdi: Bdi | None
-    mounted: OwnMount | None = None
-    """bench's own mount, in the guard's namespace."""
+    connections: int | None = None
+    """Of bench's own mount, in the guard's namespace; None without a mount."""
     runs: list[Run] = field(default_factory=list)
     """Without the warm-up."""
 
@@ -296,7 +285,7 @@ class _Measurement:
         if setting.connections is not None:
             self._mount(setting.connections)
             folder = POINT + folder.removeprefix(self.ground.mount.point.rstrip("/"))
-        if self.bdi is not None and wanted_kb is not None:
+        if self.bdi is not None:
             value = _read_ahead(self.bdi, wanted_kb)
             if value != wanted_kb:
                 raise BenchError(f"the kernel made {value} of a read-ahead of {wanted_kb} KiB")
@@ -304,7 +293,7 @@ class _Measurement:
         delivered, problem = fio.run_job(job, folder, self.guard.run)
         after = self._counters()
         ratio = over_fetch(job, before, after, delivered)
-        if not problem and self.bdi is not None and wanted_kb is not None:
+        if not problem and self.bdi is not None:
             value = _read_ahead(self.bdi)
             if value != wanted_kb:
                 problem = f"another program set the read-ahead to {value} KiB while it ran"
@@ -315,42 +304,37 @@ class _Measurement:
             raise BenchError(f"{job.name}: {problem}")
 
     def _counters(self) -> Look:
-        """Return the counters of bench's own mount, or of the mount itself without one."""
-        if self.mounted is None:
-            return self.ground.counters()
-        stanza = own_stanza(self.ground.root, self.guard)
+        """Return the counters of the mount that the jobs use; a Look without them if they cannot be read."""
+        ground, moment = self.ground, (time.time(), time.monotonic())
+        if self.connections is None:
+            looked = make_look(ground.snapshot, observe_stanzas(ground.root) or (), *moment).superblocks
+            return Look(*moment, tuple(each for each in looked if each.device == ground.superblock.device))
+        stanza = own_stanza(ground.root, self.guard)
         shown = stanza and Counted("own", None, (stanza.point,), stanza.source, stanza.point, stanza)
-        return Look(time.time(), time.monotonic(), (shown,) if shown else ())
+        return Look(*moment, (shown,) if shown else ())
 
     def _mount(self, connections: int) -> None:
-        """Have a mount with its own number of connections. Raises OSError, and BenchError for another number.
-
-        The mount itself cannot serve: each setting needs its exact number of connections, and a mount that
-        joins a transport group gets the connections that the group has.
-        """
-        wanted = own_mount(self.ground.mount, connections)
-        if wanted == self.mounted:
+        """Have a mount with connections of its own. Raises OSError, and BenchError for another number."""
+        if connections == self.connections:
             return
         self._unmount()
-        self.guard.ask("mount", asdict(wanted))
-        self.mounted = wanted
+        self.guard.ask("mount", asdict(own_mount(self.ground.mount, connections)))
+        self.connections = connections
         stanza = own_stanza(self.ground.root, self.guard)
-        try:
-            shown = None if stanza is None else len(parse_transports(stanza.transports))
-        except ParseError:
-            shown = None
+        shown: int | str = "an unknown number of"
+        with suppress(ParseError):
+            shown = len(parse_transports(stanza.transports)) if stanza is not None else shown
         if shown != connections:
-            has = "an unknown number of" if shown is None else shown
             raise BenchError(
-                f"with nconnect={connections} it has {has} connections: it shares those of another mount, "
+                f"with nconnect={connections} it has {shown} connections: it shares those of another mount, "
                 "or the kernel has no nconnect"
             )
 
     def _unmount(self) -> None:
         """Unmount bench's own mount, if there is one. Raises OSError."""
-        if self.mounted is not None:
+        if self.connections is not None:
             self.guard.ask("unmount")
-            self.mounted = None
+            self.connections = None
 
 
 def own_stanza(root: Root, guard: Guard) -> Stanza | None:

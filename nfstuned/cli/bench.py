@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from nfstuned.app.bench import AS_IT_IS, Ground, demand_space, run_bench, settings
-from nfstuned.cli.terminal import format_option, note, terminal_width, usable_policy
+from nfstuned.app.bench import Ground, demand_space, run_bench, settings
+from nfstuned.cli.terminal import format_option, note, terminal_width, usable_policy, write_output
 from nfstuned.core.bench.compare import (
     Against,
     BenchError,
@@ -21,31 +21,28 @@ from nfstuned.core.bench.compare import (
     has_all_results,
     lack_of_runs,
 )
-from nfstuned.core.bench.connections import MOST
-from nfstuned.core.bench.plan import LIKELY_TRIED, ROUND_TRIPS, scaled, seconds, with_jobs, with_long_runs
+from nfstuned.core.bench.plan import ROUND_TRIPS, scaled, seconds, with_jobs, with_long_runs
+from nfstuned.core.nconnect.transport import MOST
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
 from nfstuned.host.bench.documents import names, parse_size, read_bench, suite
-from nfstuned.host.files.write import demand_place, write_file
+from nfstuned.host.files.write import demand_place
 from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, Suite
-from nfstuned.model.mounts import GENERIC
-from nfstuned.model.policy import WORKLOAD_MARK
 from nfstuned.view.bench import (
     HEADER,
     against_lines,
     bench_document,
     bench_page,
-    bench_result_lines,
     bench_rows,
     cost_lines,
     plan_lines,
+    shortcomings,
+    verdicts,
 )
 from nfstuned.view.words import printable, to_json
 
 MEASURED, INCOMPLETE, FAILED = 0, 1, 2
-_NAMES = 2
-"""Columns of the table with names."""
 
 
 def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
@@ -87,10 +84,9 @@ def bench(root: Root, wish: BenchWish) -> int:
             chosen = with_long_runs(chosen, ground.round_trip_ms)
         compared = settings(ground, chosen, compare=wish.compare, connections=wish.connections)
         before = None if wish.against is None else _earlier(wish.against, chosen, compared)
-        wanted_s = seconds(chosen, compared or (AS_IT_IS,) * LIKELY_TRIED)
-        plan = plan_lines(wish.folder, chosen, demand_space(ground, chosen), wanted_s)
-        bills = ground.profile.partition(WORKLOAD_MARK)[0] != GENERIC
-        for line in (*plan, *cost_lines(compared, bills=bills)):
+        free_bytes, wanted_s = demand_space(ground, chosen), seconds(chosen, compared)
+        plan = plan_lines(wish.folder, chosen, free_bytes, wanted_s)
+        for line in (*plan, *cost_lines(compared, bills=ground.bills)):
             note(line)
         if not wish.yes and not _agreed():
             return FAILED
@@ -148,21 +144,9 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
     if wish.form == "text":
         _print_text(result, compared)
         return status
-    if wish.form == "html":
-        lines: Iterable[str] = bench_page(result, compared)
-    else:
-        lines = to_json(bench_document(result, compared)).splitlines()
-    if wish.output is None:
-        # In UTF-8 whatever the locale is: a page names its own encoding.
-        sys.stdout.buffer.writelines(line.encode("utf-8", "backslashreplace") + b"\n" for line in lines)
-        return status
-    try:
-        write_file(wish.output, lines)
-    except OSError as error:
-        note(f"{wish.output}: {error.strerror or error}")
-        return INCOMPLETE
-    note(f"{wish.output}: written")
-    return status
+    document = bench_document(result, compared)
+    lines = bench_page(result, compared) if wish.form == "html" else to_json(document).splitlines()
+    return status if write_output(lines, wish.output, "written") else INCOMPLETE
 
 
 def _print_text(result: Bench, compared: Against | None) -> None:
@@ -172,10 +156,11 @@ def _print_text(result: Bench, compared: Against | None) -> None:
     from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - rich is slow to load
 
     if rows := bench_rows(result):
-        columns = (Column(), Column(shrinks=1), *(Column(right=True),) * (len(HEADER) - _NAMES))
+        columns = (Column(), Column(shrinks=1), *(Column(right=True),) * len(HEADER[2:]))
         print_table(columns, rows, HEADER)
     width = terminal_width() if sys.stdout.isatty() else sys.maxsize
-    for line in (*bench_result_lines(result), *(against_lines(compared) if compared is not None else ())):
+    since = against_lines(compared) if compared is not None else ()
+    for line in (*verdicts(result), *shortcomings(result), *since):
         text = fill(
             printable(line), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )
@@ -261,9 +246,8 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
     if options["form"] == "html" and options["output"] is None and sys.stdout.isatty():
         raise click.UsageError("a page is not for a terminal: give --output FILE")
     try:
-        whole = with_jobs(suite(name, full=options["full"]), options["jobs"])
+        whole = with_jobs(suite(name, full=options.pop("full")), options.pop("jobs"))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     chosen = scaled(whole, options["runtime"], options.pop("size"), options.pop("repeats"))
-    del options["full"], options["jobs"]
     return bench(root, BenchWish(os.path.abspath(folder), chosen, **options))

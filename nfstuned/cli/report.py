@@ -19,9 +19,10 @@ from nfstuned.cli.terminal import (
     require_absolute_path,
     since_option,
     usable_policy,
+    write_output,
 )
 from nfstuned.core.samples.history import Series
-from nfstuned.host.files.write import demand_place, write_file
+from nfstuned.host.files.write import demand_place
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.history import changes
@@ -73,7 +74,7 @@ def write_report(root: Root, order: ReportOrder, outside: Outside | None = None)
         title = f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
     account = replace(_account(root, order, start, outside), damaged=selection.problems)
     page = Page(title, now, start, end, series.axis(), tuple(series.mounts()), account)
-    if not _print(page, order.output):
+    if not write_output(report_page(page), order.output, count(len(page.mounts), "mount")):
         return FAILED
     unknown = not order.samples_only and (account.report is None or bool(account.no_events))
     return INCOMPLETE if selection.problems or unknown else WRITTEN
@@ -92,22 +93,6 @@ def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | 
         why = error.strerror or error
         note(f"the service's changes are not on the page: {why}")
         return replace(account, no_events=f"Not known: {why}")
-
-
-def _print(page: Page, output: str | None) -> bool:
-    """Write the page; return whether a file could be written. Raises OSError of stdout."""
-    if output is None:
-        # Whatever the locale says: the page names its own encoding.
-        for line in report_page(page):
-            sys.stdout.buffer.write(line.encode("utf-8", "backslashreplace") + b"\n")
-        return True
-    try:
-        write_file(output, report_page(page))
-    except OSError as error:
-        note(f"{output}: {error.strerror or error}")
-        return False
-    note(f"{output}: {count(len(page.mounts), 'mount')}")
-    return True
 
 
 @click.command("report")

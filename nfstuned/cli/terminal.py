@@ -48,6 +48,26 @@ def print_document(document: Document) -> None:
     sys.stdout.write(f"{to_json(document)}\n")
 
 
+def write_output(lines: Iterable[str], output: str | None, result: str) -> bool:
+    """Write lines to a file and print its result, or write them to stdout; return whether they are written.
+
+    Raises OSError of stdout.
+    """
+    from nfstuned.host.files.write import write_file  # noqa: PLC0415 - few commands write a file
+
+    if output is None:
+        # In UTF-8 whatever the locale is: a page names its own encoding.
+        sys.stdout.buffer.writelines(line.encode("utf-8", "backslashreplace") + b"\n" for line in lines)
+        return True
+    try:
+        write_file(output, lines)
+    except OSError as error:
+        note(f"{output}: {error.strerror or error}")
+        return False
+    note(f"{output}: {result}")
+    return True
+
+
 def unreadable_lines(problems: Iterable[ParseError]) -> None:
     """Name each line of a kernel file that was not understood; the same one only once."""
     for line in dict.fromkeys(str(problem) for problem in problems):

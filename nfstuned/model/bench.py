@@ -138,7 +138,6 @@ class OwnMount:
     options: str
     synchronous: bool
     """The flag MS_SYNCHRONOUS."""
-    connections: int
 
 
 @dataclass(frozen=True, slots=True)

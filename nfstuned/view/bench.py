@@ -81,20 +81,14 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     return rows
 
 
-def bench_result_lines(bench: Bench) -> Iterator[str]:
-    """Yield a sentence for each job, the best setting, and the runs that do not count."""
-    yield from comparisons(bench)
-    yield from proposal_lines(bench)
-    yield from shortcomings(bench)
-
-
-def comparisons(bench: Bench) -> Iterator[str]:
-    """Yield a sentence with its numbers for each job, where settings were compared."""
+def verdicts(bench: Bench) -> Iterator[str]:
+    """Yield a sentence for each job and the best setting for all of them, where settings were compared."""
     if len(bench.settings) == TWO:
         yield from map(difference_sentence, differences(bench))
     elif len(bench.settings) > TWO:
         for job, kb in best_read_aheads(bench).items():
             yield f"{job}: {kb} KiB is the smallest read-ahead that gives as much as any"
+    yield from proposal_lines(bench)
 
 
 def shortcomings(bench: Bench) -> Iterator[str]:
@@ -306,10 +300,9 @@ def bench_charts(bench: Bench) -> Iterator[BarChart | Curve]:
     """
     groups: dict[tuple[bool, bool], list[Job]] = {}
     for job in bench.suite.jobs:
-        values = [point.setting.read_ahead_kb for point in _points(bench, job, THROUGHPUT)]
-        if len(list(filter(None, values))) >= LEAST_POINTS:
-            yield _curve(bench, job, THROUGHPUT)
-            yield _curve(bench, job, LATENCY)
+        read_aheads = [point for point in _points(bench, job, THROUGHPUT) if point.setting.read_ahead_kb]
+        if len(read_aheads) >= LEAST_POINTS:
+            yield from (_curve(bench, job, quantity) for quantity in (THROUGHPUT, LATENCY))
         else:
             groups.setdefault((job.pattern.reads, job.block_bytes < SMALL_BYTES), []).append(job)
     for (reads, small), jobs in groups.items():
@@ -357,7 +350,7 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         title=f"{bench.mount.mount_point} measured",
         bench=bench,
         began=f"{began:{TIME_FORM}} {zone_name(began.timestamp(), began.timestamp(), zone)}",
-        verdicts=[*comparisons(bench), *proposal_lines(bench)],
+        verdicts=list(verdicts(bench)),
         shortcomings=list(shortcomings(bench)),
         since=list(against_lines(against)) if against is not None else [],
         least_runs=LEAST_RUNS,

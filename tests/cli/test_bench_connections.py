@@ -46,7 +46,7 @@ def place(host: MakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     layers = f"lowerdir={folder},upperdir={tmp_path / 'upper'},workdir={tmp_path / 'work'}"
 
     def overlay(_mount: Mount, connections: int) -> OwnMount:
-        return OwnMount("overlay", "overlay", layers, synchronous=False, connections=connections)
+        return OwnMount(str(connections), "overlay", layers, synchronous=False)
 
     monkeypatch.setattr(app, "own_mount", overlay)
     yield made, folder
@@ -62,7 +62,7 @@ def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: 
 
     def ask(guard: Guard, order: str, *arguments: Any, **options: float) -> Any:  # noqa: ANN401 - as Guard's
         if order == "mount":
-            mounted.append(arguments[0]["connections"])
+            mounted.append(int(arguments[0]["source"]))
         return real(guard, order, *arguments, **options)
 
     def stanza(_root: Root, _guard: Guard) -> Stanza:

@@ -18,8 +18,8 @@ from nfstuned.host.bench.guard import POINT, Changes, Guard, Restorer, new_recor
 from nfstuned.model.bench import Job, OwnMount, Pattern
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
-SMALL = asdict(OwnMount("small", "tmpfs", "size=1M", synchronous=False, connections=1))
-LARGER = asdict(OwnMount("larger", "tmpfs", "size=2M", synchronous=True, connections=4))
+SMALL = asdict(OwnMount("small", "tmpfs", "size=1M", synchronous=False))
+LARGER = asdict(OwnMount("larger", "tmpfs", "size=2M", synchronous=True))
 
 
 def new_guard(folder: Path) -> Guard:

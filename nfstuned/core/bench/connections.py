@@ -1,15 +1,10 @@
 """A second mount of the same folder, with connections of its own: whether there can be one, and its options.
 
-The first mount of a transport group decides nconnect for all that join it, so that the number of connections
-of a mount can only be compared on a mount with a group of its own. The kernel matches clients of a
-network namespace by version, protocol, port, transport security and address (fs/nfs/client.c,
-nfs_match_client), and no option of a mainline kernel keeps a mount out of a group. But to the kernel an IPv4
-address and the same address written as IPv6 (::ffff:192.0.2.1, RFC 4291) differ, while the packets to both
-are the same ones of IPv4: to the same server, by the same way, past the same firewalls.
-
-NFSv4.1 asks the server next whether it knows this client, by the name that the machine calls itself
-(nfs4_discover_server_trunking), and would join the group then. So that mount is made under another host name,
-which a UTS namespace gives to the process that makes it and to nothing else.
+The first mount of a transport group decides nconnect for all that join it, and no option of a mainline kernel
+keeps a mount out of a group. But to the kernel (fs/nfs/client.c, nfs_match_client) an IPv4 address and the
+same address written as IPv6 (::ffff:192.0.2.1, RFC 4291) differ, while the packets to both are IPv4: to the
+same server, by the same way, past the same firewalls. NFSv4.1 also asks the server whether it knows this
+client by the machine's name (nfs4_discover_server_trunking): so the guard mounts under another host name.
 """
 
 from __future__ import annotations
@@ -21,8 +16,6 @@ from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount
 from nfstuned.model.samples import Look
 
-MOST = 16
-"""NFS_MAX_CONNECTIONS (fs/nfs/internal.h)."""
 _USED = 0.1
 """The least part of an equal share of the requests with which a connection counts as used."""
 _LEFT_OUT = frozenset(
@@ -60,31 +53,17 @@ def own_mount_obstacle(mount: Mount) -> str:
 
 
 def own_mount(mount: Mount, connections: int) -> OwnMount:
-    """Return the arguments of a mount like this one with so many connections of its own.
-
-    `mount` has no `own_mount_obstacle`.
-    """
+    """Return the arguments of a mount like `mount`, which has no obstacle, with connections of its own."""
     options = [text for text in mount.options.texts if text.partition("=")[0] not in _LEFT_OUT]
     if (mount.options.get("vers") or "").startswith("3"):
         options.append("nolock")
     options += ["proto=tcp6", f"nconnect={connections}", f"addr=::ffff:{mount.options.get('addr')}"]
-    return OwnMount(
-        source=mount.source,
-        fstype=mount.fstype,
-        options=",".join(options),
-        synchronous="sync" in mount.options,
-        connections=connections,
-    )
+    return OwnMount(mount.source, mount.fstype, ",".join(options), synchronous="sync" in mount.options)
 
 
 def compared_connections(asked: int | None, present: int | None, target: int | None) -> int | None:
-    """Return the number that one connection is compared with; None where nobody names one.
-
-    That is the number asked for, the mount's own where it has several, or the profile's.
-    """
-    if asked is not None:
-        return asked
-    return next((number for number in (present, target) if number is not None and number > 1), None)
+    """Return the first number above 1, with which one connection is compared; None without such a number."""
+    return next((number for number in (asked, present, target) if number is not None and number > 1), None)
 
 
 def unlike_setting(wanted: int | None, before: Look, after: Look) -> str:

@@ -27,7 +27,7 @@ _LAYOUT_BYTES_PER_S = 100e6
 """A guess, for the estimate of the time that the files take; nothing depends on it."""
 
 _POWERS_KB = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-LIKELY_TRIED = 6
+_LIKELY_TRIED = 6
 """About how many values a search tries, for the estimate of its time."""
 
 
@@ -88,10 +88,10 @@ def steps(suite: Suite, settings: Sequence[BenchSetting]) -> tuple[Step, ...]:
 
 
 def seconds(suite: Suite, settings: Sequence[BenchSetting]) -> float:
-    """Return about how long the suite takes, its files' making among it."""
-    jobs = (step.job for step in steps(suite, settings))
-    runs_s = sum(job.ramp_s + job.runtime_s + _BETWEEN_S for job in jobs)
-    return runs_s + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S
+    """Return about how long the suite takes, with the making of its files; a search has no settings yet."""
+    runs = (suite.repeats + 1) * (len(settings) or _LIKELY_TRIED)  # the warm-up is one
+    each_s = sum(job.ramp_s + job.runtime_s + _BETWEEN_S for job in suite.jobs)
+    return runs * each_s + suite.bytes_on_disk / _LAYOUT_BYTES_PER_S
 
 
 def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]:
@@ -125,9 +125,8 @@ def search(suite: Suite, values: Sequence[int], runs: Sequence[Run]) -> Iterator
 def next_value(values: Sequence[int], measured: Mapping[int, float]) -> int | None:
     """Return the value to measure next; None when both neighbours of the best value are measured.
 
-    `values` are the candidates in order, `measured` has the throughput of each measured value. Both ends and
-    the middle come first. Later values halve the wider gap between the best value, which has the highest
-    throughput, and the nearest measured value on either side.
+    `measured` has throughputs by value. Both ends and the middle of `values` come first, then the middle of
+    the wider gap between the value with the highest throughput and the measured values next to it.
     """
     last = len(values) - 1
     for index in (0, last, last // 2):
