@@ -24,7 +24,6 @@ from nfstuned.core.bench.compare import (
     has_all_results,
     lack_of_runs,
     over_fetch,
-    spread,
 )
 from nfstuned.core.bench.plan import (
     candidates,
@@ -141,11 +140,8 @@ def test_a_suite_can_be_one_of_its_jobs() -> None:
 
 
 def compared(old: list[float], new: list[float]) -> Relation:
-    before, after = (
-        spread([ran(setting, speed) for speed in speeds], "read", setting.name)
-        for setting, speeds in ((OLD, old), (NEW, new))
-    )
-    return difference("read", (OLD, NEW), before, after).outcome
+    before, after = ([ran(OLD, speed) for speed in old], OLD), ([ran(NEW, speed) for speed in new], NEW)
+    return difference("read", before, after).outcome
 
 
 @pytest.mark.parametrize(

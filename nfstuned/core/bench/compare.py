@@ -1,18 +1,15 @@
 """Comparison of settings and of measurements: differences beyond the noise.
 
-The repeats are few, and nobody knows their distribution: a server's other clients come and go. So no mean
-and no variance is used. Two settings differ where every run of one is faster than every run of the other,
-which by chance happens once in 126 times with five runs each and once in 1716 with seven, and where their
-medians are far enough apart to matter.
+The repeats are few and their distribution is unknown, so no mean and no variance is used. Two settings differ
+where every run of one is faster than every run of the other, which by chance happens once in 126 times with
+five runs each, and where their medians are far enough apart to matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import attrgetter
 from statistics import median
-from types import MappingProxyType
 
 from nfstuned.core.samples.rates import rates
 from nfstuned.model.bench import (
@@ -38,13 +35,10 @@ CLOSE = 0.03
 _CACHED = 0.9
 """The least part of a job's reads that comes from the server; with less the client's memory was measured."""
 _LABELS = {"fstype": "type", "read_ahead_kb": "read-ahead in KiB"}
-FIGURES: Mapping[str, Callable[[Run], float | None]] = MappingProxyType({
-    "bytes_per_s": attrgetter("delivered.bytes_per_s"),
-    "operations_per_s": attrgetter("delivered.operations_per_s"),
-    "latency_ms": attrgetter("delivered.latency_ms"),
-    "over_fetch": attrgetter("over_fetch"),
-})  # fmt: skip
-"""The figures of a run, by their keys in the document."""
+FIGURES = ("bytes_per_s", "operations_per_s", "latency_ms", "over_fetch")
+"""The figures of a run, by their keys in the document; fio delivers all but the over-fetch."""
+Measured = tuple[Iterable[Run], BenchSetting]
+"""The runs of a measurement, and one of its settings."""
 TWO = 2
 """Settings of a comparison; a search tries more."""
 
@@ -77,24 +71,24 @@ def from_memory(ratio: float | None) -> str:
     return f"{1 - ratio:.0%} of the bytes read came from this machine's memory, not from the server"
 
 
-def has_all_results(runs: Iterable[Run]) -> bool:
+def has_all_results(runs: Sequence[Run]) -> bool:
     """Whether each job has a run that counts, under every setting of its runs."""
-    keys = [(run.job, run.setting, bool(run.problem)) for run in runs]
-    return {key[:2] for key in keys} == {key[:2] for key in keys if not key[2]}
+    counted = {(run.job, run.setting) for run in runs if not run.problem}
+    return all((run.job, run.setting) in counted for run in runs)
 
 
 def spread(runs: Iterable[Run], job: str, setting: str, key: str = "bytes_per_s") -> Spread | None:
     """Return the spread of a figure over the runs that count of a job under a setting; None without any."""
-    counted = (run for run in runs if run.delivered is not None and not run.problem)
-    figures = (FIGURES[key](run) for run in counted if (run.job, run.setting) == (job, setting))
+    measured = (run for run in runs if (run.job, run.setting) == (job, setting))
+    counted = (run for run in measured if run.delivered is not None and not run.problem)
+    figures = (getattr(run if key == "over_fetch" else run.delivered, key) for run in counted)
     values = [figure for figure in figures if figure is not None]
     return Spread(median(values), min(values), max(values), len(values)) if values else None
 
 
-def difference(
-    job: str, settings: tuple[BenchSetting, BenchSetting], old: Spread | None, new: Spread | None
-) -> Difference:
+def difference(job: str, before: Measured, after: Measured) -> Difference:
     """Return the difference between a job's throughputs under two settings."""
+    old, new = (spread(runs, job, setting.name) for runs, setting in (before, after))
     ratio, outcome = None, Relation.UNKNOWN
     if old is not None and new is not None and old.median > 0:
         ratio = new.median / old.median
@@ -104,7 +98,7 @@ def difference(
                 outcome = Relation.FASTER
             elif new.most < old.least and ratio <= 1 / (1 + LEAST_DIFFERENCE):
                 outcome = Relation.SLOWER
-    return Difference(job, *settings, outcome, ratio, old, new)
+    return Difference(job, before[1], after[1], outcome, ratio, old, new)
 
 
 def best_value(measured: Mapping[int, float]) -> int:
@@ -131,11 +125,8 @@ def differences(bench: Bench) -> tuple[Difference, ...]:
     """Return each job's difference from the first setting to the last; none where nothing was compared."""
     if len(bench.settings) < TWO:
         return ()
-    pair = bench.settings[0], bench.settings[-1]
-    return tuple(
-        difference(job.name, pair, *(spread(bench.runs, job.name, setting.name) for setting in pair))
-        for job in bench.suite.jobs
-    )
+    first, last = (bench.runs, bench.settings[0]), (bench.runs, bench.settings[-1])
+    return tuple(difference(job.name, first, last) for job in bench.suite.jobs)
 
 
 def proposed(bench: Bench) -> BenchSetting | None:
@@ -144,11 +135,12 @@ def proposed(bench: Bench) -> BenchSetting | None:
     None where the suite does not compare, where no job gains beyond the noise or another loses, and where too
     few runs of a job count to know.
     """
-    # A search that ended early may have tried two values, too.
-    tried = tuple(BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings)
-    if len(tried) != TWO or bench.settings == tried:
+    if len(bench.settings) > TWO:
         best = best_read_aheads(bench).values()
-        return BenchSetting.tried(max(best)) if best and len(bench.settings) > TWO else None
+        return BenchSetting.tried(max(best)) if best else None
+    # A search that ended early may have tried two values, too.
+    if all(setting == BenchSetting.tried(setting.read_ahead_kb) for setting in bench.settings):
+        return None
     outcomes = {each.outcome for each in differences(bench)} - {Relation.SAME}
     winners = {Relation.FASTER: bench.settings[-1], Relation.SLOWER: bench.settings[0]}
     return winners.get(outcomes.pop()) if len(outcomes) == 1 else None
@@ -197,26 +189,18 @@ def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSettin
 
 def lack_of_runs(before: Bench, suite: Suite) -> str:
     """Return why no difference can be found; "" where both sides have enough runs."""
-    which, fewest = "this measurement", suite.repeats
-    if fewest >= LEAST_RUNS:
-        which, fewest = "the earlier measurement", before.suite.repeats
     needed = f"and a difference takes {LEAST_RUNS}: --repeats {LEAST_RUNS}"
-    return f"{which} has {fewest} runs of each job, {needed}" if fewest < LEAST_RUNS else ""
+    for which, measured in (("this measurement", suite), ("the earlier measurement", before.suite)):
+        if measured.repeats < LEAST_RUNS:
+            return f"{which} has {measured.repeats} runs of each job, {needed}"
+    return ""
 
 
 def against(before: Bench, now: Bench) -> Against:
-    """Compare each job under each setting that both measurements have.
-
-    Raises BenchError where they have no setting in common, or are not of the same jobs.
-    """
+    """Compare each job under each setting that both measurements have. Raises BenchError without any."""
     demand_same_jobs(before, now.suite, now.settings)
     compared = tuple(
-        difference(
-            job.name,
-            (old, new),
-            spread(before.runs, job.name, old.name),
-            spread(now.runs, job.name, new.name),
-        )
+        difference(job.name, (before.runs, old), (now.runs, new))
         for job in now.suite.jobs
         for old, new in _pairs(before, now.settings)
     )
