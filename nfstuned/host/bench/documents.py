@@ -9,27 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections import Counter
 from datetime import timezone
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-import nfstuned
+from nfstuned import data
 from nfstuned.errors import ParseError
 from nfstuned.model.bench import SCHEMA, Bench, Suite
 from nfstuned.parse.fields import quoted
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-FOLDER = os.path.join(os.path.dirname(nfstuned.__file__), "data", "suites")
 LARGEST = 16_000_000
 """Bytes of a document: 100 repeats of eight jobs take less than a tenth of it."""
-_ENDING = ".toml"
+_FOLDER, _ENDING = "suites", ".toml"
 _UNITS = {"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZES = {"block": "block_bytes", "file": "file_bytes", "skip": "skip_bytes"}
 _Value = TypeVar("_Value")
@@ -37,13 +30,13 @@ _Value = TypeVar("_Value")
 
 def names() -> tuple[str, ...]:
     """Return the names of the suites."""
-    return tuple(sorted(name.removesuffix(_ENDING) for name in os.listdir(FOLDER) if name.endswith(_ENDING)))
+    files = sorted(os.listdir(f"{data.__path__[0]}/{_FOLDER}"))
+    return tuple(name.removesuffix(_ENDING) for name in files if name.endswith(_ENDING))
 
 
 def suite(name: str, *, full: bool) -> Suite:
     """Return a suite, with its own times and sizes or, `full`, with those of its vendor's measurements."""
-    with open(os.path.join(FOLDER, name + _ENDING), "rb") as file:
-        values = tomllib.load(file)
+    values = data.read_table(f"{_FOLDER}/{name}{_ENDING}")
     every = {**values["every"], **(values["full"] if full else {})}
     jobs = [{**every, **row} for row in values["job"]]
     for job in jobs:
@@ -62,10 +55,10 @@ def parse_size(text: str) -> int:
 def read_bench(path: str) -> Bench:
     """Return the measurement in a file. Raises OSError, and ParseError for another file."""
     with open(path, "rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
         raise ParseError(path, 0, f"more than {LARGEST // 10**6} MB, which is no document of bench")
-    return parse_bench(data, path)
+    return parse_bench(text, path)
 
 
 def parse_bench(text: str | bytes, file: str) -> Bench:

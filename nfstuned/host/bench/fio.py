@@ -37,7 +37,7 @@ def version() -> str:
 
 
 def arguments(job: Job, folder: str) -> list[str]:
-    """Return fio's arguments for a job; jobs of one shape find the same files.
+    """Return fio's command line for a job; jobs of one shape find the same files.
 
     A job that has read all of its files begins again at their start and drops them from the page cache
     (fio's loop_cache_invalidate), so that nothing is read from the client's memory the second time.
@@ -47,6 +47,8 @@ def arguments(job: Job, folder: str) -> list[str]:
     pattern = job.pattern.value + (f":{job.skip_bytes}" if job.skip_bytes else "")
     depth = [f"--iodepth={job.depth}"] if job.engine is Engine.ASYNCHRONOUS else []
     return [
+        PROGRAM,
+        "--output-format=json",
         f"--name={job.name}",
         f"--directory={folder}",
         f"--filename_format={job.threads}-{job.files}-{job.file_bytes}.$jobnum.$filenum",
@@ -72,8 +74,7 @@ def arguments(job: Job, folder: str) -> list[str]:
 def lay_out(job: Job, folder: str, run: Runner) -> str:
     """Make the files of a job, unless they are there; return the problem, "" without one."""
     seconds = END_S + job.bytes_on_disk / _SLOWEST_BYTES_PER_S
-    argv = [PROGRAM, *arguments(job, folder), "--create_only=1", "--output-format=json"]
-    output, problem = run(argv, seconds)
+    output, problem = run([*arguments(job, folder), "--create_only=1"], seconds)
     try:
         return problem or reason(parse_fio(output, job.pattern).error)
     except ParseError as unclear:
@@ -89,15 +90,13 @@ def reason(number: int) -> str:
 
 def run_job(job: Job, folder: str, run: Runner) -> tuple[Delivered | None, str]:
     """Run a job; return its figures, and why they do not count, "" where they do."""
-    argv = [PROGRAM, *arguments(job, folder), "--output-format=json"]
-    output, problem = run(argv, job.ramp_s + job.runtime_s + END_S)
+    output, problem = run(arguments(job, folder), job.ramp_s + job.runtime_s + END_S)
     try:
         delivered = parse_fio(output, job.pattern)
     except ParseError as unclear:
         return None, problem or unclear.message
-    if delivered.error or delivered.seconds:
-        return delivered, reason(delivered.error) or problem
-    return delivered, problem or "fio ended before it had measured anything"
+    nothing = "" if delivered.seconds else "fio ended before it had measured anything"
+    return delivered, reason(delivered.error) or problem or nothing
 
 
 def parse_fio(text: str, pattern: Pattern) -> Delivered:
