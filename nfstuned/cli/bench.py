@@ -35,10 +35,10 @@ from nfstuned.view.bench import (
     bench_document,
     bench_page,
     bench_rows,
+    comparison_lines,
     cost_lines,
     plan_lines,
     shortcomings,
-    verdicts,
 )
 from nfstuned.view.words import printable, to_json
 
@@ -160,7 +160,7 @@ def _print_text(result: Bench, compared: Against | None) -> None:
         print_table(columns, rows, HEADER)
     width = terminal_width() if sys.stdout.isatty() else sys.maxsize
     since = against_lines(compared) if compared is not None else ()
-    for line in (*verdicts(result), *shortcomings(result), *since):
+    for line in (*comparison_lines(result), *shortcomings(result), *since):
         text = fill(
             printable(line), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
         )

@@ -81,14 +81,19 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     return rows
 
 
-def verdicts(bench: Bench) -> Iterator[str]:
-    """Yield a sentence for each job and the best setting for all of them, where settings were compared."""
+def comparison_lines(bench: Bench) -> Iterator[str]:
+    """Yield a sentence for each job, and the best setting for all as a key of a profile."""
     if len(bench.settings) == TWO:
         yield from map(difference_sentence, differences(bench))
     elif len(bench.settings) > TWO:
         for job, kb in best_read_aheads(bench).items():
             yield f"{job}: {kb} KiB is the smallest read-ahead that gives as much as any"
-    yield from proposal_lines(bench)
+    if (best := proposed(bench)) is not None:
+        key, value, present = "read_ahead_kb", best.read_ahead_kb, bench.mount.read_ahead_kb
+        if best.connections is not None:
+            key, value, present = "nconnect", best.connections, bench.mount.connections
+        has = "an unknown number" if present is None else present
+        yield f"Best for all jobs: {key} = {value}; the mount has {has}. To change it: nfstuned(1), BENCH."
 
 
 def shortcomings(bench: Bench) -> Iterator[str]:
@@ -121,18 +126,6 @@ def short_name(setting: BenchSetting) -> str:
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
 
 
-def proposal_lines(bench: Bench) -> Iterator[str]:
-    """Yield the best setting for all jobs, as a key of a profile."""
-    best, measured = proposed(bench), bench.mount
-    if best is None:
-        return
-    key, value, present = "read_ahead_kb", best.read_ahead_kb, measured.read_ahead_kb
-    if best.connections is not None:
-        key, value, present = "nconnect", best.connections, measured.connections
-    has = "an unknown number" if present is None else present
-    yield f"Best for all jobs: {key} = {value}; the mount has {has}. To change it: nfstuned(1), BENCH."
-
-
 def against_lines(against: Against) -> Iterator[str]:
     """Yield each job's difference from an earlier measurement, and the other changes."""
     yield f"Against the measurement of {against.before.time.astimezone(timezone.utc):{TIME_FORM}} UTC:"
@@ -153,7 +146,8 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
         **asdict(bench),
         "time": bench.time.isoformat(),
         "results": [
-            {"job": job, "setting": setting} | dict(zip(FIGURES, map(_or_null, (rate, *others)), strict=True))
+            {"job": job, "setting": setting}
+            | {key: each and asdict(each) for key, each in zip(FIGURES, (rate, *others), strict=True)}
             for job, setting, rate, others in _results(bench)
         ],
         "differences": [
@@ -171,8 +165,8 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
                 {
                     **_outcome(each),
                     "setting": each.after.name,
-                    "before": _or_null(each.old),
-                    "now": _or_null(each.new),
+                    "before": each.old and asdict(each.old),
+                    "now": each.new and asdict(each.new),
                 }
                 for each in against.compared
             ],
@@ -183,10 +177,6 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
 
 def _outcome(compared: Difference) -> Document:
     return {"job": compared.job, "outcome": compared.outcome.value, "ratio": compared.ratio}
-
-
-def _or_null(value: Spread | None) -> Document | None:
-    return None if value is None else asdict(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +340,7 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         title=f"{bench.mount.mount_point} measured",
         bench=bench,
         began=f"{began:{TIME_FORM}} {zone_name(began.timestamp(), began.timestamp(), zone)}",
-        verdicts=list(verdicts(bench)),
+        verdicts=list(comparison_lines(bench)),
         shortcomings=list(shortcomings(bench)),
         since=list(against_lines(against)) if against is not None else [],
         least_runs=LEAST_RUNS,

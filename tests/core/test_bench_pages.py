@@ -23,7 +23,7 @@ from nfstuned.view.bench import (
     bench_document,
     bench_page,
     colour,
-    proposal_lines,
+    comparison_lines,
 )
 from nfstuned.view.pages import environment
 from nfstuned.view.words import to_json
@@ -225,9 +225,10 @@ def with_read_aheads(kernels: float, profiles: float) -> Bench:
     ids=["four", "one", "the profile's", "the kernel's", "a search's"],
 )
 def test_the_best_setting_for_all_jobs_is_proposed(bench: Bench, key: str, best: int, present: int) -> None:
-    assert list(proposal_lines(bench)) == [
+    proposal = (
         f"Best for all jobs: {key} = {best}; the mount has {present}. To change it: nfstuned(1), BENCH."
-    ]
+    )
+    assert list(comparison_lines(bench))[len(bench.suite.jobs) :] == [proposal]
     document = bench_document(bench)
     assert {document["proposed_nconnect"], document["proposed_read_ahead_kb"]} == {best, None}
     assert document[f"proposed_{key}"] == best
@@ -235,11 +236,12 @@ def test_the_best_setting_for_all_jobs_is_proposed(bench: Bench, key: str, best:
 
 def test_an_unknown_number_of_the_mount_is_called_unknown() -> None:
     bench = numbers({"read-4k": 2})
-    (line,) = proposal_lines(replace(bench, mount=replace(bench.mount, connections=None)))
+    *_, line = comparison_lines(replace(bench, mount=replace(bench.mount, connections=None)))
     assert "nconnect = 4; the mount has an unknown number." in line
 
 
 def test_a_search_that_ended_after_two_values_is_no_comparison() -> None:
     ends = tuple(setting for setting in SEARCHED.settings if setting.read_ahead_kb in {128, 15360})
     runs = tuple(run for run in SEARCHED.runs if run.setting in {setting.name for setting in ends})
-    assert list(proposal_lines(replace(SEARCHED, settings=ends, runs=runs))) == []
+    lines = list(comparison_lines(replace(SEARCHED, settings=ends, runs=runs)))
+    assert [line.partition(":")[0] for line in lines] == ["one-reader", "four-readers"]
