@@ -263,9 +263,8 @@ class _Measurement:
             self.guard.ask("keep_read_ahead", self.bdi.name, self.bdi.inode, _read_ahead(self.bdi))
         try:
             for setting in compared:
-                if setting.connections is not None:
-                    self._mount(setting.connections)
-            self._unmount()
+                self._mount(setting.connections)
+            self._mount(None)
         except (BenchError, OSError) as error:
             reason = f"{self.ground.mount.point} cannot be mounted a second time: {_reason(error)}"
             raise BenchError(reason) from None
@@ -282,8 +281,8 @@ class _Measurement:
         """Make a run; it has the reason where it does not count. Raises BenchError and OSError."""
         turn, job, setting = step
         folder, wanted_kb = self.guard.folder, setting.read_ahead_kb
+        self._mount(setting.connections)
         if setting.connections is not None:
-            self._mount(setting.connections)
             folder = POINT + folder.removeprefix(self.ground.mount.point.rstrip("/"))
         if self.bdi is not None:
             value = _read_ahead(self.bdi, wanted_kb)
@@ -313,11 +312,15 @@ class _Measurement:
         shown = stanza and Counted("own", None, (stanza.point,), stanza.source, stanza.point, stanza)
         return Look(*moment, (shown,) if shown else ())
 
-    def _mount(self, connections: int) -> None:
-        """Have a mount with connections of its own. Raises OSError, and BenchError for another number."""
+    def _mount(self, connections: int | None) -> None:
+        """Mount with its own connections, or unmount for None. Raises OSError, and BenchError for others."""
         if connections == self.connections:
             return
-        self._unmount()
+        if self.connections is not None:
+            self.guard.ask("unmount")
+            self.connections = None
+        if connections is None:
+            return
         self.guard.ask("mount", asdict(own_mount(self.ground.mount, connections)))
         self.connections = connections
         stanza = own_stanza(self.ground.root, self.guard)
@@ -329,12 +332,6 @@ class _Measurement:
                 f"with nconnect={connections} it has {shown} connections: it shares those of another mount, "
                 "or the kernel has no nconnect"
             )
-
-    def _unmount(self) -> None:
-        """Unmount bench's own mount, if there is one. Raises OSError."""
-        if self.connections is not None:
-            self.guard.ask("unmount")
-            self.connections = None
 
 
 def own_stanza(root: Root, guard: Guard) -> Stanza | None:

@@ -128,8 +128,8 @@ def test_a_run_that_read_ahead_can_change_lasts_80_round_trips(round_trip_ms: fl
     assert with_long_runs(direct, round_trip_ms) == direct
 
 
-def test_a_plan_has_a_time() -> None:
-    assert seconds(SUITE, (OLD, NEW)) > 16 * JOB.runtime_s
+def test_a_plan_has_a_time_with_the_warm_up_and_a_search_more() -> None:
+    assert 16 * JOB.runtime_s < seconds(SUITE, (OLD, NEW)) < seconds(SUITE, ())
 
 
 def test_a_suite_can_be_one_of_its_jobs() -> None:
@@ -149,11 +149,8 @@ def compared(old: list[float], new: list[float]) -> Relation:
     [
         ([100, 101, 102, 99, 98], [300, 310, 305, 299, 320], Relation.FASTER),
         ([300, 310, 305, 299, 320], [100, 101, 102, 99, 98], Relation.SLOWER),
-        (
-            [100, 101, 102, 99, 98],
-            [103, 104, 103.5, 103.1, 104.2],
-            Relation.SAME,
-        ),  # apart, but by less than matters
+        # Apart, but by less than matters.
+        ([100, 101, 102, 99, 98], [103, 104, 103.5, 103.1, 104.2], Relation.SAME),
         ([100, 200, 300, 150, 250], [250, 400, 500, 450, 350], Relation.SAME),  # far apart, but they overlap
         ([100, 101, 102, 99], [300, 310, 305, 299, 320], Relation.UNKNOWN),
         ([], [], Relation.UNKNOWN),
@@ -169,9 +166,7 @@ def test_a_measurement_is_whole_where_each_job_has_a_run_that_counts_under_each_
     failed = replace(ran(new, 0), problem="No space left on device")
     assert has_all_results([ran(old, 1), failed, ran(new, 1)])
     assert not has_all_results([ran(old, 1), failed])
-    assert not has_all_results(
-        [ran(old, 1), ran(new, 1), replace(ran(new, 1, replace(JOB, name="other")), problem="x")]
-    )
+    assert not has_all_results([ran(old, 1), replace(ran(old, 1, OTHER), problem="x")])
 
 
 def test_noise_alone_is_seldom_called_a_difference() -> None:
@@ -343,11 +338,6 @@ def test_without_a_setting_in_common_nothing_is_compared() -> None:
     with pytest.raises(BenchError, match=r"its settings .* are none of these .as it is"):
         demand_same_jobs(COMPARED, COMPARED.suite, (as_it_is,))
     assert len(against(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
-
-
-def test_a_run_that_does_not_count_is_not_compared() -> None:
-    spoiled = replace(COMPARED, runs=tuple(replace(run, problem="from memory") for run in COMPARED.runs))
-    assert set(outcomes(against(spoiled, COMPARED)).values()) == {Relation.UNKNOWN}
 
 
 def test_sentences_have_the_numbers() -> None:
