@@ -156,16 +156,15 @@ def _own(target: Target) -> Options:
     return parse_options(target.request.options if target.request else "")
 
 
-@rule("NFS302", "security-not-supported", ERROR, source=Manual.MOUNTING)
+@rule("NFS302", "security-not-supported", ERROR, source=Manual.NFS)
 def wrong_security(facts: Facts) -> Iterator[Fault]:
     """Yield mounts without a flavour of their vendor's among their flavours."""
     for target in facts.nfs:
         flavours = (security(target.options) or "sys").split(":")
         provider = _provider(target, facts)
-        if not FLAVOURS.issuperset(flavours):
-            continue
-        if provider and provider.flavours and not set(provider.flavours).intersection(flavours):
-            right = f"sec={':'.join(provider.flavours)}"
+        known = provider.flavours if provider and FLAVOURS.issuperset(flavours) else ()
+        if provider and known and not set(known).intersection(flavours):
+            right = f"sec={':'.join(known)}"
             yield Fault(
                 target.subject,
                 f"sec={':'.join(flavours)} is asked for, and {provider.title} knows only {right}",
@@ -173,15 +172,6 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
                 expected=right,
                 remedy=f"write {right} into the options in {place_to_change(target)}",
                 source=provider.limits,
-            )
-        elif target.is_azure_files and "sys" not in flavours:
-            yield Fault(
-                target.subject,
-                f"sec={':'.join(flavours)} is asked for, and Azure Files over NFS knows only sec=sys: "
-                "it has neither Kerberos nor identities",
-                observed=f"sec={':'.join(flavours)}",
-                expected="sec=sys",
-                remedy=f"write sec=sys into the options in {place_to_change(target)}",
             )
 
 
