@@ -167,7 +167,6 @@ def test_a_kernel_that_shows_nconnect_has_it_whatever_its_number() -> None:
 
 def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:
     zone = "sa1.privatelink.file.core.windows.net"
-    line = f"{AZURE}:/sa1/share /mnt vers=4.1"
     for network, private in (
         (answered(AZURE, "10.0.0.4", zone), True),
         (answered(AZURE, "10.0.0.4"), True),  # /etc/hosts, or a resolver of one's own
@@ -176,9 +175,12 @@ def test_the_names_tell_a_private_endpoint_before_the_address_does() -> None:
         (answered(AZURE, "52.239.238.8", zone, "file.lon21prdstf01a.store.core.windows.net"), False),
         (answered(AZURE, "52.239.238.8"), False),
         (answered(AZURE, "127.0.0.1"), None),
+        (answered(zone, "52.239.238.8"), False),
+        (Network(answers=(Answer(zone),)), True),
         (Network(), None),
     ):
-        found = facts(lines=(line,), network=network)
+        host = next((answer.host for answer in network.answers), AZURE)
+        found = facts(lines=(f"{host}:/sa1/share /mnt vers=4.1",), network=network)
         assert is_private(only(found), found) is private, network
 
 

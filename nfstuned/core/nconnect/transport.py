@@ -201,13 +201,14 @@ def is_private(target: Target, facts: Facts) -> bool | None:
     """Return whether an Azure Files mount goes through a private endpoint; None where that is open.
 
     A virtual network can use public addresses of its own: the last name of the resolver's chain is then in
-    the private zone. Several addresses decide where they are all of one kind.
+    the private zone. Several addresses decide where they are all of one kind. Where none is known, a name of
+    the private zone is meant for the private endpoint.
     """
-    places = addresses(target, facts)
+    places, host = addresses(target, facts), target.endpoint.host
     kinds = {kind(place) for place in places}
     if not places or kinds & {None, AddressKind.LOOPBACK}:
-        return None
-    answer = facts.answers.get(target.endpoint.host)
+        return True if not places and ".privatelink." in f".{host}" else None
+    answer = facts.answers.get(host)
     named = answer.chain[-1] if answer and answer.chain and places <= _resolved(target, facts) else ""
     if ".privatelink." in f".{named}":
         return True
