@@ -74,9 +74,9 @@ def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str
     are set again. The values before are remembered until the next boot.
 
     With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries
-    get the nconnect of their profile among their options, all shares of a server the same. It shows the
-    changes as a diff and asks; without a terminal it changes nothing unless --yes is given. The old file
-    stays next to the new one as /etc/fstab.nfstuned-backup.
+    get the nconnect of their profile among their options, or its limit where they ask for more, all shares
+    of a server the same. It shows the changes as a diff and asks; without a terminal it changes nothing
+    unless --yes is given. The old file stays next to the new one as /etc/fstab.nfstuned-backup.
 
     With --persist it writes /etc/nfsmount.conf.d/50-nfstuned.conf instead, a file of its own: mount.nfs then
     asks for the nconnect of the profile with every mount of a server that asks for none itself, also with

@@ -86,6 +86,10 @@ NUMBERS: dict[str, tuple[str, list[tuple[int | None, int, Result]]]] = {
     "without an opinion none comes": (line("nas:/v", "rw"), []),
     "without an opinion any stays": (line("nas:/v", "nconnect=16"), []),
     "one connection is right": (line(f"{EFS}:/", "rw"), []),
+    "the vendor's limit alone lowers a number": (
+        line(f"{EFS}:/", "nconnect=8") + line(f"{EFS}:/b", "rw", "/b") + line("nas:/v", "nconnect=8", "/c"),
+        [(8, 1, PLANNED)],
+    ),
     "SMB and disks are left": (line(f"//{SA1}/s", kind="cifs") + "/dev/sda1 /b ext4 rw 0 1\n", []),
     "two spellings are one server": (
         line(ANF, "nconnect=12") + line("[::ffff:10.1.2.4]:/b", "rw", "/b"),
@@ -122,10 +126,29 @@ def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
     assert numbers(line("10.1.9.9:/v", "vers=4.1"), ontap(8)) == [(None, 8, Result.PLANNED)]
     assert numbers(line("10.1.9.9:/v", "vers=4.0"), ontap(8)) == []
     text = line("10.1.9.9:/v", "vers=4.0,nconnect=8")
-    assert numbers(text, ontap(8)) == [(8, 1, Result.SKIPPED)]
-    assert reason(text, ontap(8)) == "its profile ours allows one connection with NFS 4.0"
+    assert numbers(text, ontap(8)) == [(8, 1, Result.PLANNED)]
+    assert reason(text, ontap(8)) == "ours allows at most 1"
     others = line("10.1.9.9:/v", "vers=3") + line("10.1.9.9:/w", "vers=4.0", "/w")
     assert numbers(others, ontap(8)) == [(None, 8, PLANNED)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "result", "words"),
+    [
+        ("nconnect=4", PLANNED, "capped allows at most 4"),
+        ("nconnect=2", SKIPPED, "it asks for nconnect=2"),
+    ],
+)
+def test_a_limit_without_a_number_binds_only_the_entries_above_it(
+    asked: str, result: Result, words: str
+) -> None:
+    profiles = (*BUILTIN.profiles, Profile("capped", nconnect_max=4))
+    capped = replace(
+        BUILTIN, profiles=profiles, assignments=(Assignment(Match(server=("10.1.9.9",)), "capped", "p"),)
+    )
+    text = line("10.1.9.9:/v", "nconnect=8") + line("10.1.9.9:/w", "nconnect=4", "/w")
+    assert numbers(text, capped, requests=(unit("10.1.9.9:/b", asked),)) == [(8, 4, result)]
+    assert words in reason(text, capped, requests=(unit("10.1.9.9:/b", asked),))
 
 
 def test_the_reason_names_the_profile_and_its_limit() -> None:

@@ -20,6 +20,7 @@ from nfstuned.core.nconnect.server import (
     Users,
     as_target,
     group_by_ids,
+    hard_objection,
     objection,
     server_ids,
     server_of,
@@ -54,6 +55,12 @@ class FstabEntry(Member):
         """Its name for people."""
         return f"{FSTAB}:{self.line}"
 
+    @property
+    def is_above(self) -> bool:
+        """Whether it asks for more than its profile allows."""
+        most = self.target.most_connections
+        return self.asked is not None and most is not None and self.asked > most
+
     def objection(self, count: int, facts: Facts) -> Objection | None:
         """Return why it stays as it is; None where it may be changed."""
         request = self.target.request
@@ -66,7 +73,8 @@ class FstabEntry(Member):
                 "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
                 "/etc/cloud/cloud.cfg.d"
             )
-        why = objection(self.target, facts)
+        objects = hard_objection if self.is_above else objection
+        why = objects(self.target, facts) if count > 1 else None
         if why is None and not is_faithful(self.text, with_count(self.text, count), count):
             return Objection(
                 "its options cannot be changed safely (a quote that does not close?): change it by hand"
@@ -75,9 +83,8 @@ class FstabEntry(Member):
 
     def reason(self, server: Server[Member]) -> str:
         """Return why it gets the number of its server."""
-        most = self.target.most_connections
-        if self.asked is not None and most is not None and self.asked > most:
-            return f"{self.target.profile.name} allows at most {most}"
+        if self.is_above:
+            return f"{self.target.profile.name} allows at most {self.target.most_connections}"
         return server.reason([self])
 
 
@@ -109,13 +116,18 @@ def fstab_users(text: str, snapshot: Snapshot, policy: Policy) -> Users[Member]:
 
 
 def plan_fstab(users: Users[Member], network: Network) -> FstabPlan:
-    """Return the changes of the entries; `network` has the answers about unsettled names."""
+    """Return the changes of the entries; `network` has the answers about unsettled names.
+
+    Where no profile of a server names a number, only entries above their limit change.
+    """
     facts = with_answers(users.facts, network)
     members = _with_profiles(users.members, facts)
     changes: dict[int, Change] = {}
     for sharing in group_by_ids((server_ids(member.target, facts), member) for member in members):
         entries = [member for member in sharing if isinstance(member, FstabEntry)]
-        if any(entry.target.profile.nconnect is not None for entry in entries):
+        if all(entry.target.profile.nconnect is None for entry in entries):
+            entries = [entry for entry in entries if entry.is_above]
+        if entries:
             changes.update(_changes(server_of(sharing, allowed), entries, facts))
     counts = {
         line: change.new
@@ -212,10 +224,12 @@ def _changes(
     # An entry that asks for nothing has one connection.
     wrong = [entry for entry in entries if (entry.asked if count > 1 else entry.asked or 1) != count]
     refused = {entry.line: entry.objection(count, facts) for entry in wrong}
-    others = (member for member in server.members if not isinstance(member, FstabEntry))
+    others = [member for member in server.members if not isinstance(member, FstabEntry)]
+    objects = objection if server.is_named else hard_objection
     named = (
         *((f"{FSTAB}:{line}", refusal) for line, refusal in refused.items()),
-        *((member.name, _objection_to_other(member.target, count, facts)) for member in others),
+        *((member.name, objects(member.target, facts)) for member in others if count > 1),
+        *((member.name, _other_number(member.target, count)) for member in others),
     )
     stuck = next(
         (
@@ -239,14 +253,14 @@ def _changes(
         yield entry.line, change
 
 
-def _objection_to_other(target: Target, count: int, facts: Facts) -> Objection | None:
-    """Return why a mount that no edit of fstab changes keeps its server's entries as they are.
+def _other_number(target: Target, count: int) -> Objection | None:
+    """Return the other number that a mount asks for, which no edit of fstab changes.
 
-    A mount that was made by hand, with options that are not known, is no reason.
+    A mount that was made by hand, with options that are not known, has none.
     """
-    why, asked = objection(target, facts), target.asked_nconnect
-    if why is not None or asked in {None, count}:
-        return why
+    asked = target.asked_nconnect
+    if asked in {None, count}:
+        return None
     return Objection(f"it asks for {f'nconnect={asked}' if 'nconnect' in target.wanted else 'no nconnect'}")
 
 
