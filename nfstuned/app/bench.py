@@ -36,7 +36,6 @@ from nfstuned.parse.proc.mountstats import parse_transports
 
 _SPACE = 1.05
 """The free space that a measurement demands, as a multiple of the size of its files."""
-AS_IT_IS = BenchSetting("as it is")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def settings(
             )
         of_profile = BenchSetting(f"profile {ground.profile}", target)
         return BenchSetting("kernel's default", KERNEL_KB), of_profile
-    return () if suite.searches else (AS_IT_IS,)
+    return () if suite.searches else (BenchSetting("as it is"),)
 
 
 def demand_space(ground: Ground, suite: Suite) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +69,9 @@ class BenchWish:
 
 def bench(root: Root, wish: BenchWish) -> int:
     """Print the plan, measure, and print the results. Raises OSError of stdout."""
+    from rich.console import Console  # noqa: PLC0415 - rich is slow to load
+    from rich.text import Text  # noqa: PLC0415 - as above
+
     if not fio.version():
         note("fio is not installed: apt install fio, or dnf install fio")
         return FAILED
@@ -86,12 +88,13 @@ def bench(root: Root, wish: BenchWish) -> int:
         before = None if wish.against is None else _earlier(wish.against, chosen, compared)
         free_bytes, wanted_s = demand_space(ground, chosen), seconds(chosen, compared)
         plan = plan_lines(wish.folder, chosen, free_bytes, wanted_s)
-        for line in (*plan, *cost_lines(compared, bills=ground.bills)):
-            note(line)
+        for sentence in (*plan, *cost_lines(compared, bills=ground.bills)):
+            note(sentence)
         if not wish.yes and not _agreed():
             return FAILED
-        with _step_line() as show:
-            result = run_bench(ground, chosen, compared, show)
+        # The present step, on a terminal in a line that is gone at the end.
+        with Console(stderr=True).status("", spinner="line") as line:
+            result = run_bench(ground, chosen, compared, lambda step: line.update(Text(printable(step))))
     except (BenchError, ParseError) as error:
         note(str(error))
         return FAILED
@@ -119,16 +122,6 @@ def _agreed() -> bool:
         return click.confirm("Measure?", err=True)
     note("nobody can be asked here: add --yes")
     return False
-
-
-@contextmanager
-def _step_line() -> Iterator[Callable[[str], None]]:
-    """Show the present step on a terminal, in a line that is gone at the end."""
-    from rich.console import Console  # noqa: PLC0415 - rich is slow to load
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    with Console(stderr=True).status("", spinner="line") as status:
-        yield lambda step: status.update(Text(printable(step)))
 
 
 def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:

@@ -193,11 +193,6 @@ class Quantity:
         """Return a number of a scale, which is round, without a decimal 0."""
         return self.unit(value).replace(".0 ", " ").replace(".0/", "/") if value else "0"
 
-    def text(self, middle: Spread) -> str:
-        """Return a spread in words."""
-        between = f"{self.unit(middle.least)} to {self.unit(middle.most)}"
-        return f"{self.unit(middle.median)} ({between}, {count(middle.count, 'run')})"
-
 
 THROUGHPUT = Quantity("throughput", speed, "bytes_per_s")
 OPERATIONS = Quantity("operations a second", lambda value: f"{figure(value)}/s", "operations_per_s")
@@ -309,7 +304,9 @@ def _points(bench: Bench, job: Job, quantity: Quantity) -> Iterator[PlotPoint]:
     for number, setting in enumerate(bench.settings):
         middle = spread(bench.runs, job.name, setting.name, quantity.key)
         if middle is not None:
-            description = f"{job.name}, {short_name(setting)}: {quantity.text(middle)}"
+            median, least, most = (quantity.unit(each) for each in (middle.median, middle.least, middle.most))
+            numbers = f"{median} ({least} to {most}, {count(middle.count, 'run')})"
+            description = f"{job.name}, {short_name(setting)}: {numbers}"
             yield PlotPoint(job.name, setting, colour(number), middle, description)
 
 

@@ -51,8 +51,7 @@ def with_jobs(suite: Suite, names: Sequence[str]) -> Suite:
 def scaled(suite: Suite, runtime_s: float | None, file_bytes: int | None, repeats: int | None) -> Suite:
     """Return the suite with other times, sizes and repeats, where they are given.
 
-    A file stays a whole number of blocks, and at least one for each of its job's requests under way. A ramp
-    is never longer than its run.
+    A file stays a whole number of blocks, and at least one for each of its job's requests under way.
     """
     jobs = suite.jobs
     if runtime_s is not None:
@@ -107,8 +106,7 @@ def candidates(target_kb: int | None, present_kb: int | None) -> tuple[int, ...]
 def search(suite: Suite, values: Sequence[int], runs: Sequence[Run]) -> Iterator[Step]:
     """Yield the steps that look for the best read-ahead of each job among values.
 
-    The runs of each step are in `runs` before the next step is asked for. Raises BenchError where no
-    run of a job counts.
+    A step's run is in `runs` before the next step is asked for. Raises BenchError if no run of a job counts.
     """
     for job in suite.jobs:
         measured: dict[int, float] = {}
