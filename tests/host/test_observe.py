@@ -122,11 +122,8 @@ def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree:
     tree.own(mount(60, "0:43", "/mnt/a", "10.161.100.100:/sa1/share"))
     seen = observe_superblocks(root, deep=False)
     (proxy,) = seen.tunnels
-    assert (proxy.host, proxy.stands_in, proxy.address) == (
-        "sa1.file.core.windows.net",
-        "10.161.100.100",
-        "52.239.1.2",
-    )
+    assert proxy.host == "sa1.file.core.windows.net"
+    assert (proxy.stands_in, proxy.address) == ("10.161.100.100", "52.239.1.2")
     assert [(problem.file, problem.line) for problem in seen.problems] == [(f"/{data}/mountmapv4notls", 3)]
     tree.own(mount(60, "0:43", "/mnt/a", "127.0.0.1:/sa1/share"))
     (tunnel,) = observe_superblocks(root, deep=False).tunnels
