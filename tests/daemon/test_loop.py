@@ -1,8 +1,114 @@
+"""When the loop ticks, and when it asks for nfstuned-persist.service in mode persist."""
+
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
-from nfstuned.daemon.loop import next_tick
+import pytest
+
+from nfstuned.daemon import loop
+from nfstuned.daemon.loop import REPEAT_S, Persister, next_tick
+from nfstuned.host.root import Root
+from nfstuned.host.telemetry.journal import Message
+from nfstuned.host.telemetry.sinks import REQUEST
+from nfstuned.model.mounts import Snapshot
+from nfstuned.model.policy import Policy
+from tests.core.nconnect_hosts import Made, facts
+from tests.host.entries import Entries
+
+WANTED = Policy((), nconnect_mode="persist")
+
+
+class Host:
+    """A persister, the file that it makes, and what it tells the journal."""
+
+    def __init__(self, tree: Path) -> None:
+        self.file = tree / REQUEST
+        self.entries = Entries()
+        self.now = 0.0
+        self.persister = Persister(Root(str(tree)), self.entries.journal, lambda: self.now)
+
+    def asks(self, snapshot: Snapshot, policy: Policy | None = WANTED) -> bool:
+        """Return whether the service is asked for; as systemd does, take the file away then."""
+        self.persister.offer(snapshot, policy)
+        asked = self.file.exists()
+        if asked:
+            self.file.unlink()
+        return asked
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Host:
+    (tmp_path / "run/nfstuned").mkdir(parents=True)
+    return Host(tmp_path)
+
+
+def mounted(*sources: str) -> Snapshot:
+    return facts(*(Made(f"/{n}", source=source) for n, source in enumerate(sources))).snapshot
+
+
+@pytest.mark.parametrize("policy", [None, replace(WANTED, nconnect_mode="advise")])
+def test_nothing_is_asked_in_another_mode(here: Host, policy: Policy | None) -> None:
+    assert not here.asks(mounted("nas:/a"), policy)
+
+
+def test_a_new_configuration_is_a_reason_without_a_server(here: Host) -> None:
+    assert here.asks(mounted())
+    assert not here.asks(mounted())
+    here.persister.start_over()
+    assert here.asks(mounted())
+
+
+def test_a_new_server_is_a_reason_once_and_one_that_comes_and_goes_is_no_news(here: Host) -> None:
+    """Automounts expire; each would start a service."""
+    assert here.asks(mounted())
+    assert here.asks(mounted("nas:/a"))
+    for sources in (("nas:/a",), ("nas:/a", "NAS:/b"), (), ("nas:/a",)):
+        assert not here.asks(mounted(*sources))
+    assert here.asks(mounted("nas:/a", "other:/a"))
+
+
+def test_known_servers_are_a_reason_after_an_hour(here: Host) -> None:
+    """A run that failed for a reason that passes has left its servers unwritten."""
+    assert here.asks(mounted("nas:/a"))
+    here.now = REPEAT_S - 1
+    assert not here.asks(mounted("nas:/a"))
+    here.now = REPEAT_S
+    assert not here.asks(mounted())
+    assert here.asks(mounted("nas:/a"))
+    assert not here.asks(mounted("nas:/a"))
+
+
+def test_once_more_before_it_was_served_is_the_same(here: Host) -> None:
+    here.persister.offer(mounted("nas:/a"), WANTED)
+    here.persister.offer(mounted("nas:/a", "other:/a"), WANTED)
+    assert here.file.exists()
+    assert here.entries == []
+
+
+def test_the_known_servers_have_a_bound(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "REMEMBERED", 2)
+    assert here.asks(mounted("a:/x", "b:/x"))
+    assert here.asks(mounted("c:/x"))
+    assert not here.asks(mounted("c:/x"))
+    assert here.asks(mounted("a:/x", "c:/x"))
+
+
+def test_a_failure_is_reported_once_and_tried_again(here: Host) -> None:
+    here.file.mkdir()
+    for _ in range(3):
+        here.persister.offer(mounted("nas:/a"), WANTED)
+    (entry,) = here.entries
+    assert entry["MESSAGE_ID"] == Message.PERSIST_UNASKED.id
+    assert entry["NFSTUNED_FILE"] == str(here.file)
+    assert entry["NFSTUNED_REASON"] == "Is a directory"
+    here.file.rmdir()
+    assert here.asks(mounted("nas:/a"))
+    here.file.symlink_to("/nowhere")
+    here.persister.offer(mounted("other:/a"), WANTED)
+    assert [one["NFSTUNED_REASON"] for one in here.entries[1:]] == ["Too many levels of symbolic links"]
 
 
 def test_a_tick_is_due_while_there_is_any_period() -> None:
