@@ -159,15 +159,13 @@ def test_the_exporters_file_is_written_while_its_unit_runs(host: Host) -> None:
     assert not file.exists()
     folder.symlink_to("private/nfstuned-exporter")  # as systemd has it with DynamicUser=
     assert total(host.text(EXPORTED), "nfstuned_build_info") == 1
+    (host.folder / "srv").mkdir()
+    host.configure(PATH)
+    assert host.text() == file.read_text(), "both are written where both are wanted"
     folder.unlink()
     file.unlink()
     host.sample()
     assert not file.exists()
-
-
-def test_both_files_are_written_where_both_are_wanted(writing: Host) -> None:
-    (writing.folder / EXPORTER).mkdir()
-    assert writing.text() == (writing.folder / EXPORTED[1:]).read_text()
 
 
 def test_findings_are_taken_over_and_nothing_else_from_that_file(writing: Host) -> None:

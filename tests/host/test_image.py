@@ -17,12 +17,10 @@ from tests.tree import link, put
 UNIT = "nfstuned.service"
 
 
-def image(folder: Path, *files: str, **texts: str) -> ImageRoot:
-    """Return an image with empty files, and with texts by name, `__` for a slash."""
+def image(folder: Path, *files: str) -> ImageRoot:
+    """Return an image with empty files."""
     for name in files:
         put(folder / name)
-    for name, text in texts.items():
-        put(folder / name.replace("__", "/"), text)
     return ImageRoot(str(folder))
 
 
@@ -75,9 +73,8 @@ def test_a_module_counts_where_it_is_built_in_or_in_another_folder(tmp_path: Pat
 
 
 def test_the_distribution_is_known_without_the_link_in_etc(tmp_path: Path) -> None:
-    root = image(tmp_path, usr__lib__os_release="")
-    (tmp_path / "usr/lib/os-release").write_text("ID=sles\n")
-    found = observe_image(root).distribution
+    put(tmp_path / "usr/lib/os-release", "ID=sles\n")
+    found = observe_image(ImageRoot(str(tmp_path))).distribution
     assert found is not None
     assert found.id == "sles"
 
@@ -116,7 +113,7 @@ def test_no_preset_enables_a_masked_unit_and_etc_hides_a_vendors_preset(tmp_path
 
 
 def test_problems_of_the_configuration_are_named_as_in_the_image(tmp_path: Path) -> None:
-    root = image(tmp_path, etc__nfstuned__x="")
+    root = image(tmp_path, "etc/nfstuned/x")
     assert at_first_boot(root, System()).config_problems == ()
     (tmp_path / "etc/nfstuned/nfstuned.toml").write_text("[daemon]\nx = 1\n")
     (tmp_path / "etc/nfstuned/conf.d").touch()

@@ -303,12 +303,10 @@ def test_it_is_made_with_its_folder_for_everyone_to_read(made: Path) -> None:
     assert stat.S_IMODE(made.parent.stat().st_mode) == 0o755
     assert stat.S_IMODE(locks.stat().st_mode) == 0o755
     assert os.listdir(made.parent) == ["50-x.conf"]
-
-
-def test_a_folder_that_is_there_stays_as_it_is(made: Path) -> None:
-    made.parent.mkdir(mode=0o700)
+    made.unlink()
+    made.parent.chmod(0o700)
     assert create(str(made), NEW, lock(made)) == ""
-    assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(made.parent.stat().st_mode) == 0o700, "a folder that is there stays as it is"
 
 
 def test_the_folder_above_is_not_made_and_one_that_leads_nowhere_is_reported(made: Path) -> None:
