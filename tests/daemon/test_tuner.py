@@ -183,18 +183,6 @@ def test_a_superblock_without_a_mount_is_reported_in_the_end_by_its_number(host:
     assert host.tuner.deep_delay_s is None
 
 
-def test_a_late_removal_is_not_about_the_numbers_new_owner(host: Host) -> None:
-    host.volume("0:43")
-    host.unmount("0:43")
-    host.appear("0:43")
-    host.tuner.removed("0:43")
-    host.tuner.added("0:43")
-    host.mount("0:43")
-    host.look()
-    assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
-    assert set(host.state.all()) == {"0:43"}
-
-
 @pytest.mark.parametrize("owned", [False, True])
 def test_a_change_during_a_look_is_reported_by_the_next_one(host: Host, *, owned: bool) -> None:
     """A number that changes hands has its new owner's message, although the removal comes late."""
@@ -215,6 +203,7 @@ def test_a_change_during_a_look_is_reported_by_the_next_one(host: Host, *, owned
     host.look()
     assert len(host.entries.texts(Message.READ_AHEAD_SET)) == 1
     assert host.value("0:43") == 15360
+    assert set(host.state.all()) == {"0:43"}
 
 
 def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
@@ -444,7 +433,7 @@ def test_stopping_can_put_every_value_back(host: Host) -> None:
     assert host.entries.texts(Message.READ_AHEAD_RESTORED) != []
 
 
-def test_an_unreadable_line_is_reported_once_and_the_others_are_served(host: Host) -> None:
+def test_an_unreadable_line_or_file_of_another_process_holds_up_no_mount(host: Host) -> None:
     host.show()
     file = host.folder / "proc/1/mountinfo"
     file.write_text("x 24 0:99 / /mnt/bad rw - nfs4 sa1:/b rw\n" + file.read_text())
@@ -453,6 +442,12 @@ def test_an_unreadable_line_is_reported_once_and_the_others_are_served(host: Hos
     (text,) = host.entries.texts(Message.UNREADABLE)
     assert text == "/proc/1/mountinfo:1: mount id is not a number: 'x'"
     assert host.value("0:43") == 15360
+    host.set("0:43", 128)
+    link(host.folder / "proc/77/mountinfo", "mountinfo")
+    host.look(deep=True)
+    assert not host.tuner.blind
+    assert host.value("0:43") == 15360
+    assert "/proc/77/mountinfo" in host.entries.texts(Message.UNREADABLE)[1]
 
 
 def test_a_damaged_row_of_a_new_device_leads_to_a_look(host: Host) -> None:
@@ -598,13 +593,3 @@ def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Hos
     (host.folder / "proc/77/mountinfo").write_text("90 80 254:0 / / rw - ext4 /dev/vda rw\n")
     host.look(deep=True)
     assert host.value("0:43") == 15360
-
-
-def test_an_unreadable_file_of_one_process_holds_up_no_mount(host: Host) -> None:
-    host.show()
-    link(host.folder / "proc/77/mountinfo", "mountinfo")
-    host.look(deep=True)
-    assert not host.tuner.blind
-    assert host.value("0:43") == 15360
-    (told,) = host.entries.texts(Message.UNREADABLE)
-    assert "/proc/77/mountinfo" in told
