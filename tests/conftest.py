@@ -98,6 +98,14 @@ def readable() -> Iterator[Path]:
 
 
 @pytest.fixture
+def umask_077() -> Iterator[None]:
+    """Let only the owner read new files, as the service's unit and many administrators have it."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
 def as_user() -> Iterator[None]:
     """Run the test without root's rights."""
     with rights_of(NOBODY):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
@@ -42,12 +41,9 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(here: Host) -> None:
     assert not drop_in(here).parent.exists()
 
 
+@pytest.mark.usefixtures("umask_077")
 def test_it_writes_the_file_once_and_says_when_that_counts(here: Host) -> None:
-    old = os.umask(0o077)
-    try:
-        run = here.run("apply", "--persist")
-    finally:
-        os.umask(old)
+    run = here.run("apply", "--persist")
     assert (run.status, run.err) == (0, "")
     assert run.out == (
         "10.1.2.4  nconnect none -> 8  done  (azure-netapp-files asks for nconnect=8)\n"

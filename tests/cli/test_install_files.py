@@ -51,12 +51,9 @@ def test_every_file_is_put_where_the_system_looks_and_the_unit_starts_this_comma
     assert "systemctl enable --now nfstuned" in run.out
 
 
+@pytest.mark.usefixtures("umask_077")
 def test_everyone_may_read_the_files_under_any_umask(venv: Host) -> None:
-    before = os.umask(0o077)
-    try:
-        assert venv.run("install-files").status == 0
-    finally:
-        os.umask(before)
+    assert venv.run("install-files").status == 0
     for path in (venv.tree / "usr/local").rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644), path
 

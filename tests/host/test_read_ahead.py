@@ -155,15 +155,12 @@ def test_identities_are_those_of_anonymous_devices_only(root: Root, tmp_path: Pa
     assert set(identities(root)) == {"0:43", "0:44"}
 
 
+@pytest.mark.usefixtures("umask_077")
 def test_everyone_may_read_what_was_there_before_whatever_the_umask_is(tmp_path: Path) -> None:
-    """The service's is 077, and so is that of many an administrator; `nfstuned status` is for all users."""
-    umask = os.umask(0o077)
-    try:
-        state = State(Root(str(tmp_path)))
-        state.prepare()
-        state.put(Record("0:43", 7, 128, 15360))
-    finally:
-        os.umask(umask)
+    """`nfstuned status` is for all users."""
+    state = State(Root(str(tmp_path)))
+    state.prepare()
+    state.put(Record("0:43", 7, 128, 15360))
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in (RECORDS, f"{RECORDS}/0:43")]
     assert modes == [0o755, 0o644]
     assert stat.S_IMODE((tmp_path / "run/nfstuned").stat().st_mode) == 0o755

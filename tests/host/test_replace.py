@@ -290,14 +290,11 @@ def made(tmp_path: Path) -> Path:
     return tmp_path / "conf.d" / "50-x.conf"
 
 
+@pytest.mark.usefixtures("umask_077")
 def test_it_is_made_with_its_folder_for_everyone_to_read(made: Path) -> None:
     """The lock's folder has the daemon's records, too, which `status` reads without rights."""
     locks = made.parents[1] / "run/nfstuned"
-    old = os.umask(0o077)
-    try:
-        assert create(str(made), NEW, str(locks / "replace.lock")) == ""
-    finally:
-        os.umask(old)
+    assert create(str(made), NEW, str(locks / "replace.lock")) == ""
     assert made.read_bytes() == NEW
     assert stat.S_IMODE(made.stat().st_mode) == 0o644
     assert stat.S_IMODE(made.parent.stat().st_mode) == 0o755

@@ -49,14 +49,11 @@ def written(host: Path, data: bytes = b"x") -> str:
     return end_of(file)
 
 
+@pytest.mark.usefixtures("umask_077")
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(host: Path) -> None:
     path, data = host / "srv/nfstuned.prom", b"nfstuned_mounts 1\n" * 100_000
     path.write_text("old")
-    umask = os.umask(0o077)
-    try:
-        assert written(host, data) == ""
-    finally:
-        os.umask(umask)
+    assert written(host, data) == ""
     assert path.read_bytes() == data
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert os.listdir(path.parent) == ["nfstuned.prom"]
