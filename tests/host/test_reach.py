@@ -54,12 +54,9 @@ def test_ipv6_opens_as_well() -> None:
         assert reach([[("::1", port)]]) == (Reach("::1", port, Reachable.OPEN),)
 
 
-def test_of_a_server_with_several_addresses_the_first_that_opens_counts(opened: int) -> None:
+def test_of_a_servers_addresses_the_first_that_opens_counts_or_else_each(opened: int, closed: int) -> None:
     places = [("127.0.0.9", opened), (HERE, opened), ("127.0.0.8", opened)]
     assert reach([places]) == (Reach(HERE, opened, Reachable.OPEN),)
-
-
-def test_of_a_server_that_opens_nowhere_every_attempt_is_told(closed: int) -> None:
     places = [("127.0.0.9", closed), (HERE, closed)]
     assert [one.address for one in reach([places])] == ["127.0.0.9", HERE]
 

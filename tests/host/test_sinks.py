@@ -203,16 +203,12 @@ class TestRotation:
             "samples.jsonl.2": LINE % 3 + LINE % 4,
         }
 
-    def test_with_none_to_keep_there_is_only_the_one(self, root: Root) -> None:
-        write(root, 1, 2, 3, most=len(LINE % 1), keep=0)
-        assert [path.name for path in file_of(root).parent.iterdir()] == ["samples.jsonl"]
-        assert file_of(root).read_bytes() == LINE % 3
-
     def test_files_of_a_larger_keep_go_with_the_next_rotation(self, root: Root) -> None:
         write(root, *range(8), most=len(LINE % 1), keep=6)
-        write(root, 8, most=len(LINE % 1), keep=1)
-        names = sorted(path.name for path in file_of(root).parent.iterdir())
-        assert names == ["samples.jsonl", "samples.jsonl.1"]
+        for number, names in ((1, ["samples.jsonl", "samples.jsonl.1"]), (0, ["samples.jsonl"])):
+            write(root, 8 + number, most=len(LINE % 1), keep=number)
+            assert sorted(path.name for path in file_of(root).parent.iterdir()) == names
+        assert file_of(root).read_bytes() == LINE % 8
 
     def test_a_line_larger_than_the_file_may_be_has_one_of_its_own(self, root: Root) -> None:
         assert write(root, 1, 2, most=3) == Appended(2)

@@ -94,17 +94,15 @@ def test_a_helper_is_a_program_that_can_be_run(tree: Tree) -> None:
 
 def test_a_service_is_enabled_by_a_link_and_not_when_it_is_masked(tree: Tree) -> None:
     root = tree.root
+    nowhere = tree.link(f"etc/systemd/system/{NAME}", "/opt/gone.service")
+    assert read_unit(root, NAME, image=True) == Unit(), "a link to nowhere is no mask"
+    nowhere.unlink()
     tree.write(f"usr/lib/systemd/system/{NAME}", UNIT)
     assert read_unit(root, NAME, image=True) == Unit(installed=True)
     tree.link(WANTED, f"/usr/lib/systemd/system/{NAME}")
     assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=True)
     tree.link(f"etc/systemd/system/{NAME}", "/dev/null")
     assert read_unit(root, NAME, image=True) == Unit(installed=True, enabled=False, masked=True)
-
-
-def test_a_link_to_nowhere_in_the_place_of_a_unit_is_no_mask(tree: Tree) -> None:
-    tree.link(f"etc/systemd/system/{NAME}", "/opt/gone.service")
-    assert read_unit(tree.root, NAME, image=True) == Unit()
 
 
 def test_a_mask_among_a_targets_wants_hides_the_weaker_link(tree: Tree) -> None:

@@ -31,11 +31,8 @@ def helped(tree: Tree) -> Tree:
     return tree
 
 
-def test_a_running_helper_is_seen_whole(helped: Tree) -> None:
+def test_only_of_a_running_host_the_state_of_the_helper_is_seen(helped: Tree) -> None:
     assert tls(helped) == Tls(Unit(installed=True, enabled=True, active=True), frozenset({20049}), ())
-
-
-def test_of_an_image_nothing_is_said_that_only_a_running_host_knows(helped: Tree) -> None:
     helped.write("proc/cmdline", f"systemd.setenv={OVERRIDE}=windows.net")
     assert trusting(helped, "/etc/gone.pem").services
     assert tls(helped, image=True) == Tls(Unit(installed=True, enabled=True, active=None), None, ())
