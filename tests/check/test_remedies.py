@@ -259,7 +259,8 @@ def command_faults(command: str, folder: str) -> Iterator[str]:
 def option_faults(finding: Finding, context: Context) -> Iterator[str]:
     """Yield mount options that a mount's type does not take, and old options that are not in its file."""
     names, smb = option_names(), finding.rule.startswith("SMB")
-    known = names.common | (names.smb if smb else names.nfs | names.rare_nfs | names.aznfs)
+    of_helpers = names.aznfs | {"iam", "tls"}  # mount.aznfs and mount.efs
+    known = names.common | (names.smb if smb else names.nfs | names.rare_nfs | of_helpers)
     files = {request.file for request in context.facts.snapshot.requests}
     for edit in EDIT.finditer(finding.remedy):
         if edit["place"].startswith("/") and edit["place"] not in files:

@@ -518,6 +518,10 @@ def test_a_kernel_is_known_by_its_release(release: str, wrong: list[str]) -> Non
         ("nas:/a /a nfs vers=3,udp,nofail", ["NFS312"]),
         ("nas:/a /a nfs vers=3,proto=udp6,nofail", ["NFS312"]),
         ("nas:/a /a nfs vers=3,mountproto=udp,nofail", []),
+        ("nas:/a /a nfs vers=4.1,tcp,nofail", []),
+        ("nas:/a /a nfs vers=3,minorversion=1,nofail", ["NFS309"]),
+        ("nas:/a /a nfs v3,minorversion=1,sloppy,nofail", ["NFS309"]),
+        ("nas:/a /a nfs vers=3,minorversion=0,nofail", []),
         ("nas:/a /a nfs vers=3,proto=tcp,nofail", []),
         ("nas:/a /a nfs vers=3,nolock,nofail", ["NFS314"]),
         ("nas:/a /a nfs vers=3,nolock,ro,nofail", []),
@@ -745,3 +749,17 @@ def test_an_unread_map_has_its_reason(why: Unread, point: str, kind: str, local:
         ", nor was /etc/x, which counts only for keys that are missing there",
         ", where a dead server would hold up its reader",
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "why", "remedy"),
+    [
+        ("accesspoint=fsap-1,iam", "iam only with tls, and accesspoint only with tls", "add tls to"),
+        ("awsprofile=a", "awsprofile only with iam, and iam only with tls", "add iam,tls to"),
+        ("tls,port=1", "tls or port, but not both", "keep one of 'tls', 'port' in"),
+    ],
+)
+def test_the_helper_of_efs_compares_its_own_options(options: str, why: str, remedy: str) -> None:
+    fault = only("NFS309", facts(f"fs-0abc:/ /a efs {options},_netdev,nofail"))
+    assert fault.message == f"mount.efs takes {why}: it refuses the mount for it"
+    assert fault.remedy.startswith(remedy)

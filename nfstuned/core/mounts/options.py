@@ -203,6 +203,16 @@ def _number(text: str) -> int | None:
     return int(match["hex"], 16) if match["hex"] else decimal(match["digits"])
 
 
+def refused_by_efs(options: Options) -> tuple[dict[str, str], list[list[str]]]:
+    """Return the options for mount.efs with the absent option that each needs, and pairs that it refuses."""
+    efs, names = data.read_table(_FILE)["efs"], {name for name, _ in options.pairs}
+    lacking = dict[str, str]()
+    for name, needed in efs["needs"].items():
+        if name in {*names, *lacking.values()} and needed not in names:
+            lacking[name] = needed
+    return lacking, [pair for text in efs["apart"] if names.issuperset(pair := text.split())]
+
+
 NCONNECT_SINCE = (5, 3, 0)
 """28cc5cd8c68f "NFS: Add a mount option to specify number of TCP connections to use"."""
 NCONNECT_V4_0_SINCE = (5, 8, 0)

@@ -17,6 +17,7 @@ from nfstuned.core.mounts.options import (
     is_dated,
     newer_options,
     option_names,
+    refused_by_efs,
     wanted,
     wanted_by_smb,
     wanted_though_sloppy,
@@ -34,7 +35,7 @@ from nfstuned.model.kernel import (
     option_text,
     parse_options,
 )
-from nfstuned.model.mounts import GENERIC, SMB_TYPES, Maker, Request
+from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, Maker, Request
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import NfsUtils
 from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
@@ -42,6 +43,7 @@ from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
 _ONE_VERSION_SINCE = (2, 5, 3)
+_MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
 
 @rule("NFS309", "foreign-options", ERROR, source="fs/nfs/fs_context.c, nfs(5), mount.cifs(8)")
@@ -52,7 +54,10 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
     that it cannot read.
     """
     shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
-    for _, request in asking_lines(facts.targets):
+    for _, request in asking_lines(facts.targets, efs=True):
+        if request.fstype == EFS_TYPE:
+            yield from _refused_by_helper(request)
+            continue
         if facts.snapshot.kernel is None and _depends_on_kernel(request):
             yield from facts.lacks(KERNEL)
         refused = _Refused(*_wrong(request, facts))
@@ -62,14 +67,36 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             if versions and NFS_UTILS not in facts.has:
                 yield NFS_UTILS
                 versions = ()
-            asked = nfs_version(request.fstype, options)
-            stale: tuple[str, ...] = ()
-            if asked is not None and asked[0] == 4:  # noqa: PLR2004 - nfs_do_mount_v4
-                stale = tuple(dict.fromkeys(name for name, _ in options.pairs if name in ONLY_V3))
+            version, _ = nfs_version(request.fstype, options) or (0, None)
+            # nfs_do_mount_v4, and nfs_fs_context_validate, which passes over minorversion=0.
+            foreign = {4: ONLY_V3, 3: ("minorversion",)}.get(version, ())
+            pairs = (pair for pair in options.pairs if pair != ("minorversion", "0"))
+            stale = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
             newer = _newer(request, options, facts.snapshot.kernel, shown)
-            refused = replace(refused, versions=versions, stale=stale, newer=newer)
+            refused = replace(refused, version=version, versions=versions, stale=stale, newer=newer)
         if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
             yield _refusal(request, refused)
+
+
+def _refused_by_helper(request: Request) -> Iterator[Fault]:
+    """Yield the options of a line for which mount.efs refuses the mount."""
+    lacking, rivals = refused_by_efs(parse_options(request.options))
+    if not lacking and not rivals:
+        return
+    place = f"{request.file}:{request.line}"
+    why = [f"{name} only with {needed}" for name, needed in lacking.items()]
+    why += [f"{one} or {other}, but not both" for one, other in rivals]
+    added = ",".join(dict.fromkeys(lacking.values()))
+    steps = [f"add {added} to the options in {place}"] if added else []
+    steps += [f"keep one of {_listed(pair)} in {place}" for pair in rivals]
+    yield Fault(
+        place,
+        f"mount.efs takes {', and '.join(why)}: it refuses the mount for it",
+        observed=",".join((*lacking, *(name for pair in rivals for name in pair))),
+        expected=added or "one of them",
+        remedy=", and ".join(steps),
+        source=_MOUNT_EFS,
+    )
 
 
 def _depends_on_kernel(request: Request) -> bool:
@@ -142,8 +169,9 @@ class _Refused:
     misused: tuple[_Misused, ...]
     versions: tuple[str, ...] = ()
     """Several options that name a version."""
+    version: int = 0
     stale: tuple[str, ...] = ()
-    """Options of version 3 in a mount of version 4."""
+    """Options that `version` does not have."""
     newer: tuple[tuple[str, str], ...] = ()
     """Options that came with a later kernel, and that kernel."""
 
@@ -167,7 +195,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         for option in misused
     ]
     why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
-    why += [f"version 4 of NFS has no {_listed(stale)}"] if stale else []
+    why += [f"version {refused.version} of NFS has no {_listed(stale)}"] if stale else []
     later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
     why += [f"the kernel is older than {', '.join(later)}"] if newer else []
     out = (*strange, *stale)
