@@ -370,6 +370,24 @@ def test_soft_of_nfsmount_conf_is_taken_out_there_since_hard_does_not_keep_it_aw
     assert own == {"NFS307": "replace soft by hard in the options in /etc/fstab:1"}
 
 
+def test_a_protocol_of_nfsmount_conf_is_taken_out_there() -> None:
+    for name, value in (("Proto", "udp"), ("udp", "True")):
+        added = configured("nas:/a /a nfs vers=3,nofail", (name, value))
+        assert added == {"NFS312": f"take {name.lower()} out of {CONF}:2"}
+    own = configured("nas:/a /a nfs vers=3,udp,nofail", ("mountproto", "udp"))
+    assert own == {"NFS312": "write proto=tcp instead of udp in the options in /etc/fstab:1"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [("", f"{CONF}:2 asks for version 3"), (",vers=4.2", "this entry asks for version 4.2")],
+)
+def test_the_place_that_asks_for_a_version_is_named(more: str, said: str) -> None:
+    line = f"{AZURE} nfs sec=sys,actimeo=30,noresvport,nofail{more}"
+    seen = requested(*facts(line).snapshot.requests, settings=(conf("Vers", "3"),))
+    assert only("NFS301", seen).message.endswith(f", and {said}")
+
+
 def test_an_option_that_overrides_nfsmount_conf_is_written_into_the_mounts_own_line() -> None:
     small = configured(f"{AZURE} nfs {GOOD}", ("wsize", "64k"))
     assert small["NFS303"].endswith("into the options in /etc/fstab:1")
@@ -559,6 +577,8 @@ def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -
         ("timeo=14,soft,vers=3,proto=udp", {"NFS307": "warning", "NFS312": "error"}),
         ("timeo=14,soft", {"NFS307": "warning", "NFS317": "warning"}),
         ("timeo=14,soft,hard", {"NFS318": "warning", "NFS317": "advice"}),
+        ("soft,ro", {"NFS307": "advice"}),
+        ("timeo=14,soft,ro", {"NFS317": "warning", "NFS307": "advice"}),
     ],
 )
 def test_options_that_slow_any_server_are_named(options: str, severities: dict[str, str]) -> None:
@@ -608,6 +628,11 @@ def test_only_a_kernel_that_is_known_to_refuse_udp_makes_it_an_error(
     fault = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel or None))
     assert ("refuses the mount" in fault.message) is refused
     assert fault.severity is severity
+    four = only("NFS312", facts("nas:/a /a nfs4 proto=udp,nofail", kernel=kernel or None))
+    assert (four.message, four.severity) == (
+        "version 4 of NFS over UDP: the kernel refuses the mount",
+        Severity.ERROR,
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from nfstuned.core.rules.rule import (
     WARNING,
     Manual,
     mount_again,
+    of_conf,
     out_of_conf,
     place_to_change,
     rule,
@@ -133,10 +134,12 @@ def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) ->
 
 
 def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fault:
-    state = "mount has" if target.live is not None else "entry asks for"
+    names = (option.name for option in target.asked if _NAMES_VERSION.fullmatch(option.name))
+    added = of_conf(target, *names)
+    state = f"{added[-1].origin} asks for" if added else "this entry asks for"
     return Fault(
         target.subject,
-        f"{why}, and this {state} version {version_text(asked)}",
+        f"{why}, and {'this mount has' if target.live else state} version {version_text(asked)}",
         observed=f"vers={version_text(asked)}",
         expected=wanted,
         remedy=f"{_versioned(target, wanted)}{then_remount(target)}",
@@ -368,18 +371,24 @@ def _is_writable(target: Target) -> bool:
 
 @rule("NFS307", "soft-mount", WARNING, source="nfs(5)")
 def soft_mount(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts that fail requests after a time instead of waiting for the server."""
+    """Yield mounts that fail requests after a time instead of waiting for the server: read-only as advice."""
     for target in facts.nfs:
-        how = target.options.last_of("hard", "soft", "softerr")
+        how, writable = target.options.last_of("hard", "soft", "softerr"), _is_writable(target)
         if how in {"soft", "softerr"}:
             change = out_of_conf(target, how) or f"replace {how} by hard in the options in {where(target)}"
+            effect = (
+                "in the middle of their work, and their writes may be lost unnoticed"
+                if writable
+                else "instead of data"
+            )
+            exception = "" if writable else "; keep it where they can deal with that"
             yield Fault(
                 target.subject,
-                f"{how}: when the server does not answer in time, programs get an error in the middle of "
-                "their work, and their writes may be lost unnoticed",
+                f"{how}: when the server does not answer in time, programs get an error {effect}",
                 observed=how,
                 expected="hard",
-                remedy=f"{change}{then_remount(target)}",
+                remedy=f"{change}{then_remount(target)}{exception}",
+                severity=None if writable else ADVICE,
             )
 
 
@@ -411,7 +420,7 @@ def short_timeout(facts: Facts) -> Iterator[Fault]:
         limit = f"{timeo * (1 + (_RETRANS if retrans is None else retrans)) / 10:g} s"
         effect = (
             f"with {how} a request fails that has no answer after {limit}, as while a server fails over or "
-            "has much to do, and writes are lost"
+            f"has much to do{', and writes are lost' if _is_writable(target) else ''}"
             if soft
             else f"a connection that acknowledges nothing for {limit} is given up, and all its requests are "
             "sent again, although TCP repeats lost packets by itself"
@@ -428,12 +437,13 @@ def short_timeout(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS312", "over-udp", WARNING, source=Manual.NFS)
 def over_udp(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts over UDP: an error where the kernel refuses them."""
+    """Yield mounts over UDP: an error where the kernel refuses them, as every kernel does with version 4."""
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
         if target.protocol != "udp":
             continue
-        refuses = None if kernel is None else refuses_udp(kernel)
+        four = (nfs_version(target.fstype, target.options) or (0,))[0] == 4  # noqa: PLR2004 - the version
+        refuses = four or (None if kernel is None else refuses_udp(kernel))
         refused = target.live is None and refuses is not False
         # proto=tcp does not take an IPv6 address.
         tcp = "proto=tcp6" if (target.options.get("proto") or "").endswith("6") else "proto=tcp"
@@ -443,12 +453,17 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             if refused
             else ""
         )
+        why = f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))"
+        added = (one.name for one in target.asked if one.text.removeprefix("proto=") in {"udp", "udp6"})
+        change = (
+            out_of_conf(target, *added) or f"write {tcp} instead of udp in the options in {where(target)}"
+        )
         yield Fault(
             target.subject,
-            f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))",
+            "version 4 of NFS over UDP: the kernel refuses the mount" if four else why,
             observed="udp",
             expected="tcp",
-            remedy=f"write {tcp} instead of udp in the options in {place_to_change(target)}",
+            remedy=f"{change}{then_remount(target)}",
             severity=ERROR if refused and refuses else None,
         )
 

@@ -12,8 +12,8 @@ from nfstuned.core.mounts.targets import definition, renewal
 from nfstuned.core.policy.decision import as_glob, matcher
 from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity, Target
-from nfstuned.model.mounts import AZURE_FILES, UTAB, Maker
-from nfstuned.model.policy import Profile
+from nfstuned.model.mounts import AZURE_FILES, UTAB, Asked, Maker
+from nfstuned.model.policy import Profile, Provider
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
 from nfstuned.parse.fields import some
 
@@ -60,6 +60,16 @@ class Manual:
 SERVICE, WATCHDOG = "nfstuned.service", "aznfswatchdogv4"
 """nfstuned's own service, and the service that keeps the TLS tunnels of AZNFS."""
 _DROP_INS = "/etc/nfstuned/conf.d"
+
+
+def known_provider(facts: Facts, *names: str) -> Provider | None:
+    """Return the provider with one of these names; None where none of them is a provider's."""
+    return next((provider for provider in facts.policy.providers if provider.name in names), None)
+
+
+def provider_by_name(facts: Facts, host: str) -> Provider | None:
+    """Return the provider with servers named like `host`; None where no provider has such names."""
+    return known_provider(facts, matcher(facts.policy).providers.by_name(host))
 
 
 def names_azure_files(facts: Facts, host: str) -> bool:
@@ -116,18 +126,19 @@ def give_workload(match: Mapping[str, Iterable[str]], profile: str, workload: st
     return f"sudo mkdir -p {_DROP_INS} && {written}"
 
 
+def of_conf(target: Target, *names: str) -> list[Asked]:
+    """Return the options of these names that nfsmount.conf adds to a mount's own line."""
+    own = {UTAB, target.request.file if target.request else ""}
+    asked = (last_asked(target.asked, name) for name in names)
+    return [option for option in asked if option is not None and option.file not in own]
+
+
 def out_of_conf(target: Target, *names: str) -> str:
     """Return how to take options out of nfsmount.conf, "" where the mount's own line has them.
 
     An opposite option with another name does not keep them away: `hard` does not prevent `soft`.
     """
-    own = {UTAB, target.request.file if target.request else ""}
-    asked = (last_asked(target.asked, name) for name in names)
-    added = [
-        f"{option.name} out of {option.origin}"
-        for option in asked
-        if option is not None and option.file not in own
-    ]
+    added = [f"{option.name} out of {option.origin}" for option in of_conf(target, *names)]
     return f"take {', '.join(added)}" if added else ""
 
 
