@@ -28,7 +28,7 @@ NFS_TYPES, SMB_TYPES = ("nfs", "nfs4", AZNFS), ("cifs", "smb3")
 """The types of lines that ask for mounts; AZNFS is NFS through the helper of Azure Files."""
 EFS_TYPE = "efs"
 """A type of files alone: mount.efs has options of its own and mounts with type nfs4."""
-AZURE_FILES, AZURE_BLOB, NETAPP, EFS = "azure-files", "azure-blob", "azure-netapp-files", "aws-efs"
+AZURE_FILES, NETAPP, EFS = "azure-files", "azure-netapp-files", "aws-efs"
 """Providers with rules of their own, and their built-in profiles."""
 GENERIC = "generic"
 """Any other provider, and its profile."""

@@ -143,8 +143,17 @@ class Provider:
     """The versions of NFS that its servers have, "3" or "4.1"; () where all may be there."""
     flavours: tuple[str, ...] = ()
     """The security flavours of its servers; () where all may be there."""
+    absent_dialects: tuple[str, ...] = ()
+    """Dialects of SMB that its servers do not have, "1.0" or "2.0.2"."""
+    export: str = ""
+    """The form of its exports, "/ACCOUNT/SHARE" with the server's own account; "" for any.
+
+    At the end "/" stands for a folder within, which may follow.
+    """
+    locks: bool = True
+    """Whether its servers have the lock service of NFS 3."""
     limits: str = ""
-    """The page with `versions` and `flavours`."""
+    """The page with the limits of its servers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,9 @@ class ProviderTable(_Table):
     title: str = ""
     versions: tuple[str, ...] = ()
     flavours: tuple[str, ...] = ()
+    absent_dialects: tuple[str, ...] = ()
+    export: str = ""
+    locks: bool = True
     limits: str = ""
 
 

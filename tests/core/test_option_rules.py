@@ -24,7 +24,7 @@ from tests.parse.test_samples import SAMPLE
 OPTIONS = select_rules(RULES, ("NFS3",), ())
 MACHINE = select_rules(RULES, ("NFS501", "NFS502", "NFS503", "NFS504", "NFS505"), ())
 POLICY = load_policy(Root("/nonexistent"))
-AZURE = "sa1.file.core.windows.net:/sa1/s /a"
+AZURE, BLOB = "sa1.file.core.windows.net:/sa1/s /a", "sa1.blob.core.windows.net:/sa1/c /a"
 GOOD = "vers=4.1,sec=sys,actimeo=30,noresvport,_netdev,nofail"
 HELPERS = frozenset({"mount.nfs", "mount.aznfs"})
 NEW = parse_release("6.12.1")
@@ -546,7 +546,11 @@ def test_a_kernel_is_known_by_its_release(release: str, wrong: list[str]) -> Non
         ("nas:/a /a nfs vers=3,nolock,lock,nofail", ["NFS318"]),
         ("nas:/a /a nfs vers=4.2,nolock,nofail", []),
         ("nas:/a /a nfs nolock,nofail", []),
-        ("sa1.blob.core.windows.net:/sa1/c /a nfs vers=3,nolock,sec=sys,nofail", []),
+        (f"{BLOB} nfs vers=3,nolock,sec=sys,nofail", []),
+        (f"{BLOB} nfs vers=3,local_lock=all,sec=sys,nofail", []),
+        (f"{BLOB} nfs vers=3,sec=sys,nofail", ["NFS319"]),
+        (f"{BLOB} nfs vers=3,nolock,lock,sec=sys,nofail", ["NFS318", "NFS319"]),
+        (f"{BLOB} aznfs vers=3,sec=sys,_netdev,nofail", []),
     ],
 )
 def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -> None:
@@ -679,6 +683,10 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
         (f"{AZURE.replace('/sa1/s', '/sa1')} nfs {GOOD}", True),
         (f"{AZURE.replace('/sa1/s', '/sa1/s/folder/')} nfs {GOOD}", False),
         (f"{AZURE.replace('sa1.file', 'sa1-secondary.file')} nfs {GOOD}", False),
+        (f"{BLOB} nfs vers=3,sec=sys,nolock,nofail", False),
+        (f"{BLOB.replace('/sa1/c', '/sa1/c/')} nfs vers=3,sec=sys,nolock,nofail", False),
+        (f"{BLOB.replace('/sa1/c', '/sa1/c/folder')} nfs vers=3,sec=sys,nolock,nofail", True),
+        (f"{BLOB.replace('/sa1/c', '/c')} nfs vers=3,sec=sys,nolock,nofail", True),
     ],
 )
 def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong: bool) -> None:

@@ -227,6 +227,13 @@ class TestRules:
     def test_a_line_is_judged_by_its_options(self, options: str, kernel: str, rule: str) -> None:
         assert found(host(request(options), kernel=kernel)) == ([f"{rule} /etc/fstab:7"] if rule else [])
 
+    @pytest.mark.parametrize(
+        ("dialect", "severity"), [("1.0", "error"), ("2.0", "error"), ("2.1", "warning"), ("3.0", "warning")]
+    )
+    def test_a_dialect_that_the_server_does_not_have_is_an_error(self, dialect: str, severity: str) -> None:
+        findings = catalogue.run_rules(host(request(f"vers={dialect},actimeo=30")), RULES).findings
+        assert [one.severity.value for one in findings] == [severity]
+
     def test_the_session_knows_the_dialect_of_vers_3(self) -> None:
         live = (mount(LIVE.replace("vers=3.1.1", "vers=3")),)
         assert found(host(live=live, smb=(SESSION,))) == []

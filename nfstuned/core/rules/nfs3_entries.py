@@ -14,7 +14,7 @@ from nfstuned.core.rules.rule import (
     INFO,
     WARNING,
     Manual,
-    names_azure_files,
+    provider_by_name,
     rule,
 )
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
@@ -77,7 +77,7 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
 
 @rule("NFS311", "source-refused", ERROR, source=Manual.MOUNTING)
 def refused_source(facts: Facts) -> Iterator[Fault]:
-    """Yield lines with a source that their type or protocol cannot mount, or that Azure Files refuses."""
+    """Yield lines with a source that their type or protocol cannot mount, or that Azure's storage refuses."""
     for target, request in asking_lines(facts.targets):
         if target.live is not None:
             continue
@@ -184,22 +184,27 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
 
 
 def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
-    """Return why Azure Files refuses the path of a line, the path that it takes, and a remedy."""
+    """Return why a storage account refuses the path of a line, the path that it takes, and a remedy."""
     host, path = split_source(request.source)
+    provider = provider_by_name(facts, host)
     if (
         request.fstype in SMB_TYPES
-        or not names_azure_files(facts, host)
+        or provider is None
+        or not provider.export
         or "&" in request.source
         or has_placeholder(request.source)
     ):
         return None
     account = plain(host).partition(".")[0].removesuffix("-secondary")
-    first, _, share = path.strip("/").partition("/")
-    if first.lower() == account and share:
+    _, _, noun = provider.export.strip("/").partition("/")
+    first, _, rest = path.strip("/").partition("/")
+    share, _, folder = rest.partition("/")
+    if first.lower() == account and share and (not folder or provider.export.endswith("/")):
         return None
-    named = first if not share and first.lower() not in {"", account} else "SHARE"
-    why = "names no share of the account: Azure Files exports each as /ACCOUNT/SHARE, and denies all else"
-    hint = ", with the share's name for SHARE," if named == "SHARE" else ""
+    named = (share if first.lower() == account else "" if share else first) or noun
+    each = f"{provider.title} exports each as /ACCOUNT/{noun}, and denies all else"
+    why = f"names no {noun.lower()} of the account: {each}"
+    hint = f", with the {noun.lower()}'s name for {noun}," if named == noun else ""
     return why, f"/{account}/{named}", f"write {host}:/{account}/{named}{hint}"
 
 

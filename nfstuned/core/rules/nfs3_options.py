@@ -16,6 +16,7 @@ from nfstuned.core.rules.rule import (
     KERNEL,
     WARNING,
     Manual,
+    known_provider,
     mount_again,
     of_conf,
     out_of_conf,
@@ -36,7 +37,7 @@ from nfstuned.model.kernel import (
     parse_options,
     version_text,
 )
-from nfstuned.model.mounts import AZURE_BLOB, AZURE_FILES, EFS
+from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS
 from nfstuned.model.policy import Provider
 
 _EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-settings.html"
@@ -104,8 +105,7 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
 
 def _provider(target: Target, facts: Facts) -> Provider | None:
     """Return the provider of a mount's server, by the administrator's policy or by the server."""
-    names = (target.profile.base, target.endpoint.provider)
-    return next((known for known in facts.policy.providers if known.name in names), None)
+    return known_provider(facts, target.profile.base, target.endpoint.provider)
 
 
 def _has_version(provider: Provider, asked: Version) -> bool:
@@ -472,8 +472,9 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
 def local_locks(facts: Facts) -> Iterator[Fault]:
     """Yield writable NFSv3 mounts with locks that the server does not know."""
     for target in facts.nfs:
+        provider = _provider(target, facts)
         # Azure Files has no version 3 (NFS301), and Blob storage no lock service.
-        if target.is_azure_files or target.endpoint.provider == AZURE_BLOB:
+        if target.is_azure_files or (provider and not provider.locks):
             continue
         nolock = target.options.last_of("lock", "nolock") == "nolock"
         if nolock and _is_writable(target) and target.is_v3:
@@ -487,6 +488,28 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
                 remedy=f"{change}{then_remount(target)}; keep it where this host alone writes, or "
                 "the server has no lock service",
             )
+
+
+@rule("NFS319", "lock-service-missing", WARNING, source=Manual.NFS)
+def no_lock_service(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts with locks of NFS 3 at a server without a lock service.
+
+    mount.aznfs adds nolock itself.
+    """
+    for target in facts.nfs:
+        provider, options = _provider(target, facts), target.options
+        local = options.last_of("lock", "nolock") == "nolock" or options.get("local_lock") == "all"
+        if provider is None or provider.locks or local or (target.fstype == AZNFS and not target.live):
+            continue
+        yield Fault(
+            target.subject,
+            f"{provider.title} has no lock service, and nolock is missing: programs that lock a file get an "
+            "error, and the mount fails where rpc.statd does not run",
+            observed="lock",
+            expected="nolock",
+            remedy=f"add nolock to the options in {place_to_change(target)}",
+            source=provider.limits,
+        )
 
 
 def _listed(values: dict[str, int]) -> str:

@@ -37,6 +37,7 @@ from nfstuned.core.rules.rule import (
     SAMPLE,
     WARNING,
     Manual,
+    known_provider,
     mount_all_again,
     place_to_change,
     rule,
@@ -153,10 +154,23 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
 
 @rule("SMB605", "dialect-old", WARNING, source=Manual.SMB_MOUNTING)
 def dialect_old(facts: Facts) -> Iterator[Fault]:
-    """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect, and all with SMB 1."""
+    """Yield mounts of Microsoft's servers, which speak 3.1.1, with a lower dialect, and all with SMB 1.
+
+    It is an error where the server does not have the dialect of a line.
+    """
     for target in facts.smb_mounts:
         dialect = old_dialect(target, sessions_of(target, facts.smb))
-        if dialect == _SMB1 and target.profile.base not in (AZURE, NETAPP):
+        provider = known_provider(facts, target.endpoint.provider)
+        if provider and dialect in provider.absent_dialects and target.live is None:
+            yield Fault(
+                target.subject,
+                f"this server has no SMB {dialect}: the mount fails",
+                observed=dialect,
+                expected="3.1.1",
+                remedy=f"set vers=3.1.1 in {place_to_change(target)}",
+                severity=ERROR,
+            )
+        elif dialect == _SMB1 and target.profile.base not in (AZURE, NETAPP):
             yield Fault(
                 target.subject,
                 "the dialect is SMB 1, which has no encryption and does not protect its negotiation: whoever "
