@@ -131,6 +131,10 @@ class Provider:
     name: str
     servers: tuple[str, ...] = ()
     """Regular expressions (re.VERBOSE) for whole names in lower case."""
+    misnamed: tuple[str, ...] = ()
+    """Regular expressions, as of `servers`, for names that people write instead and that no server has."""
+    name_form: str = ""
+    """The form of its servers' names, for people."""
     client_options: tuple[str, ...] = ()
     """Mount options of the provider's own client that no other client takes."""
     implementation: str = ""

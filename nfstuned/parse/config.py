@@ -176,6 +176,8 @@ class ProviderTable(_Table):
     model_config = ConfigDict(strict=False)
 
     servers: tuple[str, ...] = ()
+    misnamed: tuple[str, ...] = ()
+    name_form: str = ""
     client_options: tuple[str, ...] = ()
     implementation: str = ""
     azure: bool = False

@@ -683,6 +683,21 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
         (f"{AZURE.replace('/sa1/s', '/sa1')} nfs {GOOD}", True),
         (f"{AZURE.replace('/sa1/s', '/sa1/s/folder/')} nfs {GOOD}", False),
         (f"{AZURE.replace('sa1.file', 'sa1-secondary.file')} nfs {GOOD}", False),
+        *[
+            (f"{name}:/a /a nfs vers=4.1,sec=sys,noresvport,nofail", True)
+            for name in (
+                "fs-1234abcd.us-east-1.amazonaws.com",
+                "fs-1234abcd.us-gov-west-1.amazonaws.com.",
+                "FS-1234abcd.efs.amazonaws.com",
+                "sa1.files.core.windows.net",
+                "sa1.file.core.windows.com",
+                "sa1.blobs.core.windows.net",
+            )
+        ],
+        ("//sa1.files.core.windows.net/s /a cifs nofail", True),
+        ("fs-1234abcd.efs.us-east-1.amazonaws.com:/ /a nfs vers=4.1,sec=sys,noresvport,nofail", False),
+        ("fs-1234abcd.fsx.us-east-1.amazonaws.com:/fsx /a nfs vers=4.1,nofail", False),
+        ("fs-1234abcd.us-east-1.example.com:/ /a nfs vers=4.1,nofail", False),
         (f"{BLOB} nfs vers=3,sec=sys,nolock,nofail", False),
         (f"{BLOB.replace('/sa1/c', '/sa1/c/')} nfs vers=3,sec=sys,nolock,nofail", False),
         (f"{BLOB.replace('/sa1/c', '/sa1/c/folder')} nfs vers=3,sec=sys,nolock,nofail", True),

@@ -81,7 +81,7 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
     for target, request in asking_lines(facts.targets):
         if target.live is not None:
             continue
-        refusal = _mismatch(request) or _other_family(request, target.wanted) or _not_a_share(facts, request)
+        refusal = _mismatch(request) or _other_family(request, target.wanted) or _no_export(facts, request)
         if refusal is not None:
             why, expected, remedy = refusal
             yield Fault(
@@ -183,9 +183,13 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
     return why, right, f"write {right} {place} the options"
 
 
-def _not_a_share(facts: Facts, request: Request) -> tuple[str, str, str] | None:
-    """Return why a storage account refuses the path of a line, the path that it takes, and a remedy."""
+def _no_export(facts: Facts, request: Request) -> tuple[str, str, str] | None:
+    """Return why a line leads to no export of a known provider, the right text, and a remedy."""
     host, path = split_source(request.source)
+    for known in facts.policy.providers:
+        if any(re.fullmatch(pattern, plain(host), re.VERBOSE) for pattern in known.misnamed):
+            why = f"names no server that exists: such names have the form {known.name_form}"
+            return why, known.name_form, f"write the server's name in the form {known.name_form}"
     provider = provider_by_name(facts, host)
     if (
         request.fstype in SMB_TYPES
