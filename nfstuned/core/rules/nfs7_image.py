@@ -22,7 +22,7 @@ from nfstuned.core.rules.rule import (
     rule,
     source_of,
 )
-from nfstuned.core.udev.writers import in_force, reaches_all
+from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, set_by_administrator
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import is_v3
@@ -168,14 +168,16 @@ def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
             continue
         if not is_aznfs(target) or "mount.aznfs" in system.helpers:
             unset.setdefault(profile, []).append(target)
+    idle = None if any(map(is_nfsrahead, in_force(facts))) else set_by_administrator(facts.writers)
+    unread = f", and {idle.file}:{idle.line} is for nfsrahead, which no udev rule runs" if idle else ""
     for profile, (chief, *others) in unset.items():
         kb, wish = wanted_kb(chief), profile.read_ahead
         wanted = f"{wish.times_rsize} times rsize" if kb is None and wish else f"{kb} KiB"
         yield Fault(
             chief.subject,
             f"nothing in this image gives the mount its read-ahead: it starts with the kernel's {_KERNEL_KB} "
-            f"KiB, and the profile {profile.name} asks for {wanted}; sequential reads then wait for the "
-            f"server again and again{name_others(others)}",
+            f"KiB, and the profile {profile.name} asks for {wanted}{unread}; sequential reads then wait for "
+            f"the server again and again{name_others(others)}",
             observed=f"{_KERNEL_KB} KiB",
             expected=wanted,
             remedy=f"install nfstuned in the image, then {bake(facts)}; with --daemonless it "
