@@ -388,6 +388,18 @@ def test_the_place_that_asks_for_a_version_is_named(more: str, said: str) -> Non
     assert only("NFS301", seen).message.endswith(f", and {said}")
 
 
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ("vers=3", "add nolock to the options in"),
+        ("vers=3,lock", "write nolock instead of lock in the options in"),
+    ],
+)
+def test_a_server_without_locks_needs_nolock_in_the_line(options: str, remedy: str) -> None:
+    added = configured(f"{BLOB} nfs {options},sec=sys,nofail", ("Lock", "True"))
+    assert added == {"NFS319": f"{remedy} /etc/fstab:1"}
+
+
 def test_an_option_that_overrides_nfsmount_conf_is_written_into_the_mounts_own_line() -> None:
     small = configured(f"{AZURE} nfs {GOOD}", ("wsize", "64k"))
     assert small["NFS303"].endswith("into the options in /etc/fstab:1")

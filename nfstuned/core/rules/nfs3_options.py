@@ -501,13 +501,14 @@ def no_lock_service(facts: Facts) -> Iterator[Fault]:
         local = options.last_of("lock", "nolock") == "nolock" or options.get("local_lock") == "all"
         if provider is None or provider.locks or local or (target.fstype == AZNFS and not target.live):
             continue
+        change = "write nolock instead of lock in" if "lock" in _own(target) else "add nolock to"
         yield Fault(
             target.subject,
             f"{provider.title} has no lock service, and nolock is missing: programs that lock a file get an "
             "error, and the mount fails where rpc.statd does not run",
             observed="lock",
             expected="nolock",
-            remedy=f"add nolock to the options in {place_to_change(target)}",
+            remedy=f"{change} the options in {place_to_change(target)}",
             source=provider.limits,
         )
 
