@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from nfstuned.app.change import Dialog, Ended, Host, Plan, Way
-from nfstuned.core.policy.plan import forget_undo, name_targets, plan_read_aheads
+from nfstuned.core.policy.plan import forget_undo, name_targets, plan_read_aheads, plan_undo
 from nfstuned.host.observe import observe_host
 from nfstuned.host.read_ahead import State, apply_action, undo
 from nfstuned.host.root import Root
@@ -66,8 +66,9 @@ class UndoWay(Way[Snapshot]):
         self._dialog = dialog
 
     def look(self) -> Plan[Snapshot]:
-        """Return a plan without changes: undo() has records of them. The snapshot only names the mounts."""
-        return Plan((), _observe_and_tell(self._root, self._dialog), "Nothing to put back.", todo=True)
+        """Return the values to put back; undo() has records also of superblocks that are gone."""
+        snapshot = _observe_and_tell(self._root, self._dialog)
+        return Plan(_changes(plan_undo(snapshot)), snapshot, "Nothing to put back.", todo=True)
 
     def carry_out(self, plan: Plan[Snapshot]) -> Ended:
         """Put back each value that nobody else has changed since."""

@@ -144,9 +144,10 @@ def _chosen(given: set[str]) -> str:
 
 
 @click.command("undo")
+@click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @format_option()
 @click.pass_obj
-def undo_command(root: Root, form: str) -> int:
+def undo_command(root: Root, /, *, dry_run: bool, form: str) -> int:
     """Put back every value that nfstuned changed.
 
     The changes of the service are put back, too; it then leaves these mounts alone, and `nfstuned apply`
@@ -154,6 +155,7 @@ def undo_command(root: Root, form: str) -> int:
 
     \b
     Examples:
+      nfstuned undo --dry-run
       sudo nfstuned undo
 
     \b
@@ -163,4 +165,4 @@ def undo_command(root: Root, form: str) -> int:
       2  wrong usage
     """
     terminal = Terminal(form)
-    return run_way(UndoWay(root, terminal), Wish(), terminal)
+    return run_way(UndoWay(root, terminal), Wish(dry_run=dry_run), terminal)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 
 from tests.cli.conftest import CASE, GOLDEN, Golden, Host, MakeHost
@@ -65,8 +67,13 @@ def test_undo_puts_every_value_back_and_names_the_mounts_and_apply_sets_them_aga
 def test_undo_leaves_what_somebody_else_changed_since(here: Host) -> None:
     here.run("apply")
     here.set_read_ahead("0:46", 4096)
+    before = values(here)
+    plan = here.run("undo", "--dry-run", "--format", "json")
+    assert values(here) == before
     run = here.run("undo", "--format", "json")
     assert (run.status, here.read_ahead("0:46")) == (0, 4096)
+    done = [action | {"outcome": action["outcome"].replace("planned", "done")} for action in plan.actions]
+    assert sorted(done, key=itemgetter("target")) == sorted(run.actions, key=itemgetter("target"))
     (reason,) = [action["reason"] for action in run.actions if action["outcome"] == "skipped"]
     assert "4096" in reason
 

@@ -74,6 +74,23 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
     return Outcome(action, Result.PLANNED, decision.why)
 
 
+def plan_undo(snapshot: Snapshot) -> tuple[Outcome, ...]:
+    """Return the values to put back, and those that somebody else has changed since (skipped)."""
+    outcomes = []
+    for superblock in snapshot.superblocks:
+        record, current = superblock.record, superblock.read_ahead_kb
+        if record is None or record.undone:
+            continue
+        target, kbs = superblock_name(superblock), (record.written_kb, record.original_kb)
+        action = Action("read-ahead", record.device, record.bdi, target, *kbs, "undo")
+        if changed_by_another(superblock):
+            reason = f"changed to {current} by another writer since"
+            outcomes.append(Outcome(action, Result.SKIPPED, reason))
+        else:
+            outcomes.append(Outcome(action, Result.PLANNED, "the value before nfstuned"))
+    return tuple(outcomes)
+
+
 def forget_undo(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with no superblock marked as undone, for an administrator's new apply."""
     superblocks = tuple(
