@@ -313,13 +313,14 @@ def test_a_line_outside_of_a_section_is_put_below_a_section() -> None:
 
 
 def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
-    releases = ("6.8.0-1015-azure", "6.8.0-45-generic")
+    releases = ("6.8.0-1015-gcp", "6.8.0-45-generic", "6.8.0-1015-azure")
     system = kernels(*map(ImageKernel, releases), helpers=HELPER)
     found = list(module_missing.judge(facts(system=system, distribution="ubuntu")))
-    either = "linux-modules-6.8.0-1015-azure or linux-modules-extra-6.8.0-1015-azure"
+    either = "linux-modules-6.8.0-1015-gcp or linux-modules-extra-6.8.0-1015-gcp"
     assert [fault.remedy for fault in found] == [
         f"install {either}: apt-file search nfs.ko names the package",
         "install linux-modules-6.8.0-45-generic again",
+        "install linux-modules-6.8.0-1015-azure again",
     ]
     (smb,) = module_missing.judge(
         facts(

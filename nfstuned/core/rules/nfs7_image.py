@@ -51,8 +51,9 @@ _PACKAGES = {
     "sles": "install kernel-default instead of kernel-default-base",
 }
 """Which package has the modules, by os-release's ID or ID_LIKE."""
-_UBUNTU_GENERIC = "install linux-modules-{release} again"
-"""It has fs/nfs/* of generic kernels (debian.master/control.d/generic.inclusion-list); flavours differ."""
+_UBUNTU_NFS = "install linux-modules-{release} again"
+_WITH_NFS = ("-generic", "-azure", "-aws")
+"""Ubuntu's kernels with fs/nfs/* in linux-modules (debian.*/control.d/*.inclusion-list); others differ."""
 
 
 @rule("NFS701", "daemon-not-enabled", WARNING, needs=(IMAGE,), source=Manual.SYSTEMCTL)
@@ -85,10 +86,9 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
     for kernel in facts.system.kernels:
         missing = [name for name in needed if name not in kernel.modules]
         if missing:
-            generic = kernel.release.endswith("-generic") and "cifs" not in missing
             package = _PACKAGES.get(distribution, everywhere)
-            if distribution == "ubuntu" and generic:
-                package = _UBUNTU_GENERIC
+            if distribution == "ubuntu" and kernel.release.endswith(_WITH_NFS) and "cifs" not in missing:
+                package = _UBUNTU_NFS
             yield Fault(
                 f"kernel {kernel.release}",
                 f"this kernel has no {' and no '.join(missing)}, neither as a module nor built in: "
