@@ -68,7 +68,7 @@ UNMOUNTS = "sudo nfstuned apply --remount --all, which unmounts all mounts of th
 HINTS = {
     "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
     "azure-scenario-2": "below the profile's nconnect: /mnt/three: sa2.file.core.windows.net is a public ",
-    "efs-nconnect-live": "above the profile's nconnect: no mount of the server would be made with ",
+    "efs-nconnect-live": f"above the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
     "live-azure-by-hand-soft": f"below the profile's nconnect: {UNMOUNTS}",
     "live-map-lost-to-fstab": "without the nconnect that was asked for: automount(8) makes /proj/vol2 ",
     "nconnect-16": f"above the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",

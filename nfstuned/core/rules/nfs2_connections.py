@@ -302,7 +302,8 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
     """
     places = (FILE + ".d/", VENDOR_FILE + ".d/")
     for problem in facts.snapshot.problems:
-        if problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places):
+        # A file that could not be read has no line, and counts as not known.
+        if problem.line and (problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places)):
             outside = problem.message.startswith(OUTSIDE)
             remedy = f"put it below {_SECTIONS}" if outside else "see nfsmount.conf(5)"
             yield _fault(problem.file, problem.line, problem.message, remedy)
