@@ -86,11 +86,9 @@ def importers(known: tuple[Module, ...]) -> dict[str, set[str]]:
     return found
 
 
-def largest_folder(known: tuple[Module, ...]) -> tuple[str, int]:
-    """Return the folder with the most modules directly in it, those that make packages left out."""
-    count = Counter(module.path.parent for module in known if module.path.name != "__init__.py")
-    folder, number = count.most_common(1)[0]
-    return folder.name, number
+def largest_folder(known: tuple[Module, ...]) -> int:
+    """Return the most modules directly in a folder, those that make packages left out."""
+    return max(Counter(module.path.parent for module in known if module.path.name != "__init__.py").values())
 
 
 def names_of_two_meanings(known: tuple[Module, ...]) -> list[str]:
@@ -106,17 +104,15 @@ def names_of_two_meanings(known: tuple[Module, ...]) -> list[str]:
     return sorted(name for name, places in names.items() if len(places) > 1 and name != "main")
 
 
-def private_functions(known: tuple[Module, ...]) -> tuple[int, int]:
-    """Return how many private functions modules have, and how many of them have one caller."""
-    total = single = 0
+def private_functions(known: tuple[Module, ...]) -> int:
+    """Return how many private functions of modules have one caller."""
+    single = 0
     for module in known:
         uses = Counter(_names(module.tree))
         for node in module.tree.body:
-            private = isinstance(node, ast.FunctionDef) and re.match(r"_[^_]", node.name)
-            if private and isinstance(node, ast.FunctionDef):
-                total += 1
+            if isinstance(node, ast.FunctionDef) and re.match(r"_[^_]", node.name):
                 single += uses[node.name] == 1
-    return total, single
+    return single
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
@@ -161,8 +157,8 @@ def table(checkout: Path) -> dict[str, int]:
         "modules": len(known),
         "import edges": sum(map(len, by.values())),
         "modules imported by one other alone": sum(len(users) == 1 for users in by.values()),
-        "private functions with one caller": private_functions(known)[1],
-        "largest folder": largest_folder(known)[1],
+        "private functions with one caller": private_functions(known),
+        "largest folder": largest_folder(known),
         "check --fstab F --offline: modules": check,
         "check --fstab F --offline: changes of module": changes,
         "status: modules": status,

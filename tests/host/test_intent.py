@@ -49,14 +49,6 @@ def test_a_unit_that_an_automount_triggers_is_mounted_at_its_first_use(tree: Tre
     ]
 
 
-def test_a_line_of_fstab_is_a_unit_s_where_a_drop_in_has_its_options(tree: Tree) -> None:
-    tree.write("etc/fstab", "nas:/a /mnt/a nfs ro\nnas:/b /mnt/b nfs ro\n")
-    tree.write("etc/systemd/system/mnt-a.mount.d/x.conf", "[Mount]\nOptions=rw\n")
-    tree.write("etc/systemd/system/mnt-b.mount.d/x.conf", "[Mount]\nTimeoutSec=9\n")
-    found = observe_intent(tree.root, []).requests
-    assert [(r.point, r.maker) for r in found] == [("/mnt/a", Maker.UNIT), ("/mnt/b", Maker.MOUNT)]
-
-
 def test_every_type_keeps_its_name_through_drop_ins(tree: Tree) -> None:
     tree.write("etc/fstab", "//nas/a /mnt/a cifs ro\nsa1:/b /mnt/b aznfs ro\nnas:/c /mnt/c nfs4 ro\n")
     tree.write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=rw\n")
@@ -287,6 +279,7 @@ def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tree: Tree) -> No
     tree.write("run/systemd/system/mnt-a.mount.d/30.txt", "[Mount]\nOptions=nconnect=9\n")
     tree.write("etc/fstab", "nas:/100% /mnt/b nfs ro\nnas:/c /c nfs ro\n")
     tree.write("etc/systemd/system/mnt-.mount.d/x.conf", "[Mount]\nOptions=nconnect=2,addr=%H,x=%l\n")
+    tree.write("etc/systemd/system/c.mount.d/x.conf", "[Mount]\nTimeoutSec=9\n")
     tree.write("proc/sys/kernel/hostname", "here.example.org\n")
     found = observe_intent(tree.root, []).requests
     last = "/etc/systemd/system/mnt-.mount.d/x.conf"
@@ -294,7 +287,7 @@ def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tree: Tree) -> No
     assert found == [
         Request("nas:/a", "/mnt/a", asked, last, 2, maker=Maker.UNIT),
         Request("nas:/100%", "/mnt/b", asked, last, 2, maker=Maker.UNIT),
-        Request("nas:/c", "/c", "ro", "/etc/fstab", 2),
+        Request("nas:/c", "/c", "ro", "/etc/fstab", 2, maker=Maker.MOUNT),
     ]
 
 

@@ -52,7 +52,8 @@ def volume(device: str) -> str:
 
 def test_mounts_of_one_device_are_one_superblock(tree: Host) -> None:
     tree.bdi("0:43", "15360\n")
-    tree.own(mount(60, "0:43", "/mnt/a") + mount(61, "0:43", "/mnt/bind"), volume("0:43"))
+    without_bdi = volume("0:44")
+    tree.own(mount(60, "0:43", "/mnt/a") + mount(61, "0:43", "/mnt/bind"), volume("0:43") + without_bdi)
     (superblock,) = observe_superblocks(tree.root, deep=True).superblocks
     assert [m.point for m in superblock.mounts] == ["/mnt/a", "/mnt/bind"]
     assert superblock.read_ahead_kb == 15360
@@ -101,11 +102,6 @@ def test_a_bad_line_costs_only_itself(tree: Host) -> None:
         "/proc/1/mountinfo:2: mount id is not a number: 'x60'",
         "/sys/class/bdi/0:44/read_ahead_kb:1: read-ahead is not a number: 'many'",
     ]
-
-
-def test_a_volume_whose_bdi_is_gone_is_left_out(tree: Host) -> None:
-    tree.own("", volume("0:43"))
-    assert observe_superblocks(tree.root, deep=True).superblocks == ()
 
 
 @pytest.mark.parametrize("package", ["aznfs", "azfiles-nfs"])
@@ -171,6 +167,12 @@ def test_each_pair_of_namespaces_is_seen_through_one_process(tree: Host) -> None
     assert [view.folder for view in views] == ["proc/11", "proc/13", "proc/14"]
 
 
+def test_where_init_shows_nothing_no_process_is_looked_at(tree: Host) -> None:
+    (tree.folder / "proc/1/net/nfsfs").unlink()
+    tree.write("proc/21/mountinfo", "24 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    assert list(other_views(tree.root, lambda: None)) == []
+
+
 def test_namespaces_of_other_users_are_left_alone(tree: Host) -> None:
     """Whoever makes a user namespace may make any number of bind mounts in it."""
     host = "0 0 4294967295\n"
@@ -179,12 +181,6 @@ def test_namespaces_of_other_users_are_left_alone(tree: Host) -> None:
             tree.process(pid, mount_id)
         tree.write(f"proc/{pid}/uid_map", users)
     assert [view.folder for view in other_views(tree.root, lambda: None)] == ["proc/11"]
-
-
-def test_where_init_shows_nothing_no_process_is_looked_at(tree: Host) -> None:
-    (tree.folder / "proc/1/net/nfsfs").unlink()
-    tree.write("proc/21/mountinfo", "24 1 254:0 / / rw - ext4 /dev/vda rw\n")
-    assert list(other_views(tree.root, lambda: None)) == []
 
 
 def test_a_snapshot_has_the_actual_requests_first_and_the_problems_of_every_file(tree: Host) -> None:

@@ -114,22 +114,16 @@ def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root, tuned
     assert tuned.all() == {"0:45": undone}, "the administrator's own undo is kept"
 
 
-def test_undo_leaves_what_somebody_else_changed_since(root: Root) -> None:
-    state = State(root)
-    apply_action(root, state, action(root))
+def test_undo_leaves_what_somebody_else_changed_and_forgets_an_unmounted_superblock(
+    root: Root, tuned: State
+) -> None:
     put_value(root, "0:43", "4096\n")
-    (outcome,) = undo(root, state)
-    assert outcome.result is Result.SKIPPED
-    assert "4096" in outcome.reason
+    tuned.put(Record("0:44", 1, 128, 15360))
+    changed, unmounted = undo(root, tuned)
+    assert changed.result is unmounted.result is Result.SKIPPED
+    assert "4096" in changed.reason
     assert value(root, "0:43") == "4096"
-
-
-def test_undo_of_an_unmounted_superblock_forgets_it(root: Root) -> None:
-    state = State(root)
-    state.put(Record("0:43", 1, 128, 15360))
-    (outcome,) = undo(root, state)
-    assert outcome.result is Result.SKIPPED
-    assert state.get("0:43") is None
+    assert tuned.get("0:44") is None
 
 
 def test_a_record_takes_the_place_of_a_longer_one_also_where_somebody_removed_the_folder(root: Root) -> None:
