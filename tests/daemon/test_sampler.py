@@ -271,11 +271,13 @@ def ended(seconds: int) -> tuple[str, str]:
     return "STALL_ENDED", f"/mnt/0:43: answers again after {seconds} s, server 10.10.10.10:2049"
 
 
-def test_a_stall_is_reported_once_and_so_is_its_end(host: Host) -> None:
+def test_a_stall_is_reported_once_and_so_is_its_end_and_looks_are_soon_until_then(host: Host) -> None:
     for seconds in (0, 5, 10, 15, 20, 80):
         host.look(seconds, waits=True)
+        assert host.watch.due_s == seconds + 5
     for seconds in (85, 145):
         host.look(seconds, waits=False, mounted=mount(22, 22, reads=11))
+        assert host.watch.due_s == float("inf")
     stalled = "stalled: a request waits for an answer (WRITE), since 15 s, server 10.10.10.10:2049"
     assert host.told() == [("STALLED", f"/mnt/0:43: {stalled}"), ended(85)]
     begin, end = host.sent
@@ -330,15 +332,6 @@ def test_a_stall_without_an_answer_ends_as_given_up_or_unmounted(host: Host) -> 
     host.look(50, waits=False, gone=True)
     reasons = [entry["NFSTUNED_REASON"] for entry in host.sent if "NFSTUNED_REASON" in entry]
     assert reasons == ["given up", "unmounted"]
-
-
-def test_the_next_look_is_soon_only_while_a_request_waits(host: Host) -> None:
-    host.look(0, waits=False)
-    assert host.watch.due_s == float("inf")
-    host.look(60, waits=True)
-    assert host.watch.due_s == 65
-    host.look(65, waits=False)
-    assert host.watch.due_s == float("inf")
 
 
 def test_unreadable_tasks_are_reported_once_and_the_connections_are_followed(host: Host) -> None:
