@@ -1,7 +1,7 @@
-"""Draw the pictures of docs/pictures from a guest's files: python -m tests.bench.pictures FOLDER TARGET.
+"""Draw the pictures of docs/pictures from a guest's files, as `sh dev/lab newest pictures` does.
 
-FOLDER holds `top.ansi`, a screen that `nfstuned top` drew on a terminal, and `report.html`, a page that
-`nfstuned report` wrote, or one of them. `sh dev/lab newest pictures` makes both in a guest, and draws them.
+They are `top.ansi`, a screen that `nfstuned top` drew on a terminal, and `report.html`, a page that
+`nfstuned report` wrote, or one of them.
 The screen becomes an SVG; PNGs need Chromium, and a message reports its absence.
 """
 
@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -80,15 +79,3 @@ def _photographed(source: Path, target: Path, size: tuple[int, int]) -> list[Pat
     if done.returncode:
         raise SystemExit(f"pictures: {browser}: status {done.returncode}\n{done.stderr}")
     return [target]
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Draw a guest's files."""
-    if len(arguments) != len(("FOLDER", "TARGET")):
-        raise SystemExit("usage: python -m tests.bench.pictures FOLDER TARGET")
-    for picture in draw(*map(Path, arguments)):
-        print(f"{picture}: {picture.stat().st_size // 1000} kB")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -62,12 +62,6 @@ def mounts_of(guard: Guard) -> list[str]:
     return [row for row in rows if row.split(" ")[0] in {"small", "larger"}]
 
 
-def test_a_guard_puts_everything_back_and_reports_nothing(guard: Guard) -> None:
-    assert guard.end() == ()
-    assert not Path(guard.folder).exists()
-    assert not Path(guard.record).exists()
-
-
 def test_the_space_of_a_folder_needs_no_record(tmp_path: Path) -> None:
     with restoring(tmp_path) as guard:
         assert guard.space(str(tmp_path)) > 0
@@ -152,12 +146,14 @@ def test_the_read_ahead_is_back_before_any_step_that_a_dead_server_can_delay(
     assert seen == ["128"] * 3
 
 
-def test_an_answer_that_nobody_has_read_is_no_problem(guard: Guard) -> None:
+def test_a_guard_puts_everything_back_also_where_nobody_has_read_its_answer(guard: Guard) -> None:
     """^C comes between an order and its answer."""
     stdin: Any = guard._process.stdin  # noqa: SLF001 - the guard's own end
     stdin.write('["unmount"]\n')
     stdin.flush()
     assert guard.end() == ()
+    assert not Path(guard.folder).exists()
+    assert not Path(guard.record).exists()
 
 
 def test_where_the_mount_is_gone_the_next_bench_of_the_folder_is_named(tmp_path: Path) -> None:
