@@ -1,9 +1,10 @@
-"""Small real servers on the loopback: DNS over UDP, HTTP, and a TCP port that never answers."""
+"""Small real servers on the loopback: DNS over UDP, HTTP, RPC, and a TCP port that never answers."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -95,6 +96,35 @@ def http_server(status: int, body: str) -> Iterator[tuple[str, list[str]]]:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/size?format=text", seen
         server.shutdown()
+
+
+@contextmanager
+def rpc_server(
+    answer: Callable[[bytes, socket.socket], object], place: tuple[str, int] = ("127.0.0.1", 0)
+) -> Iterator[tuple[str, int]]:
+    """Give the place of a server that answers the call of each connection, and then closes it."""
+    with socket.create_server(place) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    sock, _ = listening.accept()
+                except OSError:  # it is closed
+                    return
+                with sock:
+                    answer(sock.recv(4096), sock)
+
+        thread = Thread(target=serve, daemon=True)
+        thread.start()
+        yield listening.getsockname()
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+
+
+def rpc_reply(call: bytes, *words: int) -> bytes:
+    """Return a reply to a call, in one record, with these words after the call's number."""
+    body = call[4:8] + struct.pack(f">{len(words)}I", *words)
+    return struct.pack(">I", 0x80000000 | len(body)) + body
 
 
 @contextmanager

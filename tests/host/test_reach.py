@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from nfstuned.host.network.reach import ping, reach
 from nfstuned.model.system import Reach, Reachable
-from tests.host.servers import silent_port
+from tests.host.servers import rpc_reply, rpc_server, silent_port
 
 HERE = "127.0.0.1"
 
@@ -91,39 +89,17 @@ DENIED = (1, 1, 1, 5)
 STRANGER = "another service than NFS answers there"
 
 
-@contextmanager
-def serving(answer: Callable[[bytes, socket.socket], None]) -> Iterator[tuple[str, int]]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            sock, _ = listening.accept()
-            with sock:
-                answer(sock.recv(4096), sock)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        place: tuple[str, int] = listening.getsockname()
-        yield place
-        thread.join(10)
-
-
-def reply(call: bytes, *words: int) -> bytes:
-    xid = struct.unpack_from(">I", call, 4)[0]
-    body = struct.pack(f">{1 + len(words)}I", xid, *words)
-    return struct.pack(">I", 0x80000000 | len(body)) + body
-
-
 def test_the_call_is_nfs_null_and_its_reply_an_answer() -> None:
     seen: list[bytes] = []
 
     def answer(call: bytes, sock: socket.socket) -> None:
         seen.append(call)
-        whole = reply(call, 1, 0, 0, 0, 0)
+        whole = rpc_reply(call, 1, 0, 0, 0, 0)
         sock.sendall(whole[:5])
         time.sleep(0.05)
         sock.sendall(whole[5:])
 
-    with serving(answer) as place:
+    with rpc_server(answer) as place:
         assert ping(place, 10) == ""
     mark, _, kind, rpc, program, version, procedure, *rest = struct.unpack(">11I", seen[0])
     assert (mark, kind, rpc, program, version, procedure) == (0x80000028, 0, 2, 100003, 4, 0)
@@ -133,7 +109,7 @@ def test_the_call_is_nfs_null_and_its_reply_an_answer() -> None:
 @pytest.mark.parametrize(
     ("answer", "end"),
     [
-        (lambda call, sock: sock.sendall(reply(call, *DENIED)), ""),
+        (lambda call, sock: sock.sendall(rpc_reply(call, *DENIED)), ""),
         (lambda _, sock: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n"), STRANGER),
         (lambda _, sock: sock.close(), STRANGER),
     ],
@@ -142,6 +118,6 @@ def test_the_call_is_nfs_null_and_its_reply_an_answer() -> None:
 def test_a_refusal_is_an_answer_and_another_service_is_named(
     answer: Callable[[bytes, socket.socket], None], end: str
 ) -> None:
-    with serving(answer) as place:
+    with rpc_server(answer) as place:
         said = ping(place, 10)
     assert (said.endswith(end), bool(said)) == (True, bool(end))

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from nfstuned.model.change import Connections, Part, PathUse, RemountPlan, Shell
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import UnitState
 from nfstuned.parse.proc.mounts import parse_nodes
+from tests.host.servers import rpc_reply, rpc_server
 from tests.tree import put
 from tests.users import NOBODY, ROOT, rights_of
 
@@ -32,29 +33,15 @@ ROW = "v4 7f000001  801   2 nas\n"
 NOTHING = Connections(0, "", 0, 0, ())
 
 
-def answer(listening: socket.socket) -> None:
-    """Answer each call of RPC with its own number, until the socket is closed."""
-    while True:
-        try:
-            sock, _ = listening.accept()
-        except OSError:
-            return
-        with sock:
-            call = sock.recv(4096)
-            sock.sendall(b"\x80\0\0\x08" + call[4:8] + b"\0\0\0\x01" if call else b"")
-
-
-def serve(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
-    listening = socket.create_server(place)
-    threading.Thread(target=answer, args=(listening,), daemon=True).start()
-    return listening
+def accept(call: bytes, sock: socket.socket) -> None:
+    if call:
+        sock.sendall(rpc_reply(call, 1))
 
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, int]]:
-    with serve() as listening:
-        yield listening.getsockname()
-        listening.shutdown(socket.SHUT_RDWR)
+    with rpc_server(accept) as place:
+        yield place
 
 
 @pytest.fixture
@@ -112,13 +99,11 @@ def test_a_silent_server_keeps_it_from_doing_anything(tree: Path, monkeypatch: p
 
 def test_it_waits_a_moment_for_a_server_that_comes_back(tree: Path) -> None:
     place = closed()
-    listening: list[socket.socket] = []
-    timer = threading.Timer(0.5, lambda: listening.append(serve(place)))
-    timer.start()
-    assert hands(tree, place).mount(part(tree).leave) == ""
-    timer.join()
-    listening[0].shutdown(socket.SHUT_RDWR)
-    listening[0].close()
+    with ExitStack() as later:
+        timer = threading.Timer(0.5, lambda: later.enter_context(rpc_server(accept, place)))
+        timer.start()
+        assert hands(tree, place).mount(part(tree).leave) == ""
+        timer.join()
     assert (tree / "ran").exists()
 
 
