@@ -127,7 +127,9 @@ def test_problems_of_the_configuration_are_named_as_in_the_image(tmp_path: Path)
 ID = "4a1f0c3e9b7d42d6a5c8e1f20b3d4c5e\n"
 ETC, OF_DBUS = "/etc/machine-id", "/var/lib/dbus/machine-id"
 CLOUD, PROGRAM = "/etc/cloud/cloud.cfg", "/usr/bin/cloud-init"
-THERE = {CLOUD: "preserve_hostname: false\n", PROGRAM: ""}
+KEPT, RENAMED = "preserve_hostname: true\n", "preserve_hostname: false\n"
+THERE = {CLOUD: RENAMED, PROGRAM: ""}
+DROP_INS = "/etc/cloud/cloud.cfg.d"
 
 
 def identity(folder: Path, files: dict[str, str], cmdline: str = "") -> ClientIdentity:
@@ -169,18 +171,10 @@ def test_links_of_dbus_are_not_followed_and_those_of_programs_are(tmp_path: Path
         ({PROGRAM: ""}, "", False),
         ({CLOUD: ""}, "", False),
         ({**THERE, "/etc/cloud/cloud-init.disabled": ""}, "", False),
-        ({**THERE, CLOUD: "preserve_hostname: true\n"}, "", False),
-        ({**THERE, "/etc/cloud/cloud.cfg.d/10.yaml": "preserve_hostname: true\n"}, "", True),
-        (
-            {
-                **THERE,
-                "/etc/cloud/cloud.cfg.d/10.cfg": "preserve_hostname: true\n",
-                "/etc/cloud/cloud.cfg.d/20.cfg": "preserve_hostname: false\n",
-                "/etc/cloud/cloud.cfg.d/30.cfg": "mounts: []\n",
-            },
-            "",
-            True,
-        ),
+        ({**THERE, CLOUD: KEPT}, "", False),
+        ({**THERE, f"{DROP_INS}/10.yaml": KEPT}, "", True),
+        ({**THERE, f"{DROP_INS}/10.cfg": KEPT, f"{DROP_INS}/20.cfg": "mounts: []\n"}, "", False),
+        ({**THERE, f"{DROP_INS}/10.cfg": KEPT, f"{DROP_INS}/20.cfg": RENAMED}, "", True),
         ({"/etc/waagent.conf": ""}, "cloud-init=disabled", True),
         ({PROGRAM.replace("cloud-init", "ignition"): ""}, "", True),
     ],

@@ -74,6 +74,10 @@ def unread(tree: Tree) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
+BOTH = ["/home/kim", "/abs/kim"]
+INCLUDED = ("", "sss", "auto.master", "auto.master:3", "")
+
+
 @pytest.mark.parametrize(
     ("sources", "asked", "named"),
     [
@@ -84,20 +88,9 @@ def unread(tree: Tree) -> list[tuple[str, str, str, str, str]]:
         ("ldap [!SUCCESS=return] files", [], [("", "ldap", "auto.master", "nsswitch.conf:1", "")]),
         ("nis files sss", [], [("", "nis, sss", "auto.master", "nsswitch.conf:1", "/etc/auto.master")]),
         # files first: a master map there is the last; what it includes of its own name is SSSD's
-        (
-            "files sss",
-            ["/home/kim", "/abs/kim"],
-            [
-                ("", "sss", "auto.master", "auto.master:3", ""),
-                ("/home", "sss", "auto.home", "auto.master:1", ""),
-            ],
-        ),
-        (
-            "files [NOTFOUND=return] sss",
-            ["/home/kim", "/abs/kim"],
-            [("", "sss", "auto.master", "auto.master:3", "")],
-        ),
-        ("files", ["/home/kim", "/abs/kim"], []),
+        ("files sss", BOTH, [INCLUDED, ("/home", "sss", "auto.home", "auto.master:1", "")]),
+        ("files [NOTFOUND=return] sss", BOTH, [INCLUDED]),
+        ("files", BOTH, []),
     ],
 )
 def test_nsswitch_names_map_sources(tree: Tree, sources: str, asked: list[str], named: list[object]) -> None:

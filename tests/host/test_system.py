@@ -53,36 +53,26 @@ def test_an_image_has_nothing_of_a_running_kernel(tree: Tree) -> None:
     assert seen(tree, image=True) == System(cmdline=CommandLine("", "/etc/default/grub"))
 
 
+GRUB, KERNELS, BOOT = "etc/default/grub", "etc/kernel/cmdline", "boot/grub/grub.cfg"
+DROP_IN = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a=1"\n'
+
+
 @pytest.mark.parametrize(
     ("files", "line"),
     [
-        ({"etc/default/grub": "GRUB_CMDLINE_LINUX=a=1\n"}, ("a=1", "/etc/default/grub")),
-        (
-            {
-                "etc/default/grub": 'GRUB_CMDLINE_LINUX="quiet"\n',
-                "etc/default/grub.d/50-x.cfg": 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX a=1"\n',
-            },
-            ("quiet a=1", "/etc/default/grub"),
-        ),
-        (
-            {"etc/default/grub": "GRUB_CMDLINE_LINUX_DEFAULT=a=2\nGRUB_CMDLINE_LINUX=a=1\n"},
-            ("a=1 a=2", "/etc/default/grub"),
-        ),
-        (
-            {"etc/default/grub": "GRUB_CMDLINE_LINUX=a=1\n", "etc/kernel/cmdline": "b=2\n"},
-            ("b=2", "/etc/kernel/cmdline"),
-        ),
-        (
-            {"etc/kernel/cmdline": "b=2\n", "boot/grub/grub.cfg": "\tlinux /vmlinuz-6.1.0-40-amd64 c=3\n"},
-            ("c=3", "/boot/grub/grub.cfg"),
-        ),
+        ({GRUB: "GRUB_CMDLINE_LINUX=a=1\n"}, ("a=1", GRUB)),
+        ({GRUB: 'GRUB_CMDLINE_LINUX="quiet"\n', f"{GRUB}.d/50-x.cfg": DROP_IN}, ("quiet a=1", GRUB)),
+        ({GRUB: "GRUB_CMDLINE_LINUX_DEFAULT=a=2\nGRUB_CMDLINE_LINUX=a=1\n"}, ("a=1 a=2", GRUB)),
+        ({GRUB: "GRUB_CMDLINE_LINUX=a=1\n", KERNELS: "b=2\n"}, ("b=2", KERNELS)),
+        ({KERNELS: "b=2\n", BOOT: "\tlinux /vmlinuz-6.1.0-40-amd64 c=3\n"}, ("c=3", BOOT)),
     ],
 )
 def test_the_boot_loaders_file_counts_first(tree: Tree, files: dict[str, str], line: tuple[str, str]) -> None:
     tree.write("usr/lib/modules/6.1.0-40-amd64/modules.builtin", "")
     for name, text in files.items():
         tree.write(name, text)
-    assert seen(tree, image=True).cmdline == CommandLine(*line)
+    text, file = line
+    assert seen(tree, image=True).cmdline == CommandLine(text, f"/{file}")
 
 
 def test_a_helper_is_a_program_that_can_be_run(tree: Tree) -> None:
