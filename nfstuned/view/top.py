@@ -325,7 +325,9 @@ def _saved_operations(entry: TopEntry, columns: int) -> Iterator[str]:
     if sample is None or not (sample.ops or entry.all_operations):
         return
     yield ""
-    yield shorten(f"{name_of(entry)}  {printable(entry.counted.source)}", columns)
+    # Not cut: the paths of a kubelet's volumes differ in their middles.
+    heading = f"{name_of(entry)}  {printable(entry.counted.source)}"
+    yield from wrap(heading, columns, break_long_words=False, break_on_hyphens=False)
     yield from (f"{'':{MARGIN}}{line}" for line in _operations(sample, columns - MARGIN))
     failed = [
         (round(op.errors_per_s * sample.interval_s), round(op.per_s * sample.interval_s), name)

@@ -72,6 +72,14 @@ def test_the_plain_text_is_the_golden_one(columns: int | None, golden: Golden) -
     golden(GOLDEN / f"plain-{columns or 'piped'}.txt", "".join(f"{line}\n" for line in lines))
 
 
+def test_the_heading_of_a_volume_s_operations_is_never_cut() -> None:
+    volume = "/var/lib/kubelet/plugins/kubernetes.io/csi/nfs.csi.k8s.io/0a1b2c3d4e5f/globalmount"
+    chief, *others = FRAME.entries
+    named = replace(chief, counted=replace(chief.counted, mount_points=(volume, "/mnt/bind")))
+    saved = replace(FRAME, entries=(named, *others), copies=("before", "after"))
+    assert volume in plain(saved, TopState(), 80)
+
+
 def test_the_keys_fit_80_columns() -> None:
     assert len(KEYS) <= 80
 
