@@ -45,7 +45,7 @@ def find_files(root: Root) -> tuple[str, ...]:
 _DATA = os.path.join(os.path.dirname(nfstuned.__file__), "data")
 PROFILES, WORKLOADS = os.path.join(_DATA, "profiles"), os.path.join(_DATA, "workloads")
 FILE = os.path.join(_DATA, "builtin.json")
-"""Made of data/profiles; tests/host/test_builtin.py holds both together."""
+"""Made of data/profiles; tests/host/test_config.py holds both together."""
 
 
 def builtin_policy() -> Policy:

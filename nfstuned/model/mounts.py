@@ -311,7 +311,14 @@ class Request:
     named: str | None = None
     """The type as the file has it where mount(8) makes `fstype` of it: "", "auto", or a list of types.
 
-    systemd takes none of these for a network's."""
+    systemd takes none of these for a network's. Of a type that nothing can mount `fstype` is the right one.
+    """
+
+    @property
+    def is_mistyped(self) -> bool:
+        """Whether nothing mounts the type as the file has it, such as nfs3."""
+        types = {"", "auto", *NFS_TYPES, *SMB_TYPES, EFS_TYPE}
+        return self.named is not None and types.isdisjoint(self.named.split(","))
 
     @property
     def at_first_use(self) -> bool:

@@ -94,6 +94,18 @@ def has_placeholder(text: str) -> bool:
     return any(mark in text for mark in _MARKS) and re.search(PLACEHOLDER, text) is not None
 
 
+def right_spelling(table: str, text: str) -> tuple[str, str] | None:
+    """Return the text to write instead of a misspelt one, and the reason; None for any other text.
+
+    `table` is of data/misspelt.toml: "types", "nfs-sources" or "smb-sources".
+    """
+    for row in data.read_table("misspelt.toml")[table]:
+        match = re.fullmatch(row["pattern"], text, re.IGNORECASE)
+        if match:
+            return match.expand(row["right"]), row["why"]
+    return None
+
+
 def clean_path(path: str) -> str:
     """Return an absolute path without repeated slashes, `.` and `..`: it cannot leave the root."""
     return "/" + posixpath.normpath("/" + path).lstrip("/")

@@ -318,7 +318,10 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
         ("nconnect8", "take 'nconnect8' out"),
         ("nohard", "take 'nohard' out"),
         ("zzz", "take 'zzz' out"),
-        ('"rw,hard"', "take the quotes out of the options in /etc/fstab:1"),
+        ('"rw,hard"', "write the options without quotes in /etc/fstab:1"),
+        ('"vers=4.2,hard"', "write the options without quotes in /etc/fstab:1"),
+        ("soft\u200breval", "spell 'soft\\u200breval' as softreval in"),
+        ("hard\u00a0", "spell 'hard\\xa0' as hard in"),
     ],
 )
 def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
@@ -701,6 +704,7 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
                 "fs-1234abcd.us-east-1.amazonaws.com",
                 "fs-1234abcd.us-gov-west-1.amazonaws.com.",
                 "FS-1234abcd.efs.amazonaws.com",
+                "fs-1234abcd.efs.us-east-1b.amazonaws.com",
                 "sa1.files.core.windows.net",
                 "sa1.file.core.windows.com",
                 "sa1.blobs.core.windows.net",
@@ -719,6 +723,29 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
 def test_a_source_has_the_form_of_its_type_and_of_its_server(line: str, *, wrong: bool) -> None:
     system = System(helpers=HELPERS | {"mount.cifs"})
     assert found(facts(line, system=system)) == (["NFS311 /etc/fstab:1"] if wrong else [])
+
+
+FILES = "sa1.file.core.windows.net"
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("nas:/a /a nfs3 hard", "write the type nfs and the option vers=3 in"),
+        ("nas:/a /a NFSv4.1 hard", "write the type nfs and the option vers=4.1 in"),
+        ("nas:/a /a nfs4.2 vers=4.1", "write the type nfs in"),
+        ("nas:/a /a NFS4 hard", "write the type nfs4 in"),
+        ("nas:/a /a xfs hard", "write the type nfs in"),
+        ("//nas/a /a smb2 vers=3.1.1", "write the type cifs in"),
+        ("//nas/a /a SMB3 vers=3.1.1", "write the type smb3 in"),
+        ("https://sa1.file.core.windows.net/sa1/a /a nfs vers=4.1", f"write {FILES}:/sa1/a as"),
+        ("https://sa1.file.core.windows.net/a /a nfs vers=4.1", f"write {FILES}:/sa1/a in"),
+        ("https://sa1.file.core.windows.net/a /a cifs vers=3.1.1", f"write //{FILES}/a as"),
+        ("smb://me@nas/a /a cifs vers=3.1.1", "write //nas/a as"),
+    ],
+)
+def test_a_misspelt_type_or_source_has_the_right_text(line: str, remedy: str) -> None:
+    assert only("NFS311", facts(f"{line},_netdev,nofail")).remedy.startswith(remedy)
 
 
 def test_the_protocol_of_an_address_is_corrected_in_its_own_place() -> None:

@@ -250,6 +250,7 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
     [
         ("/k", "nas:/a", "not a key of an indirect map: '/k'"),
         ("k", "nas", "a location without a server: 'nas', in the entry of 'k'"),
+        ("k", "nas:app", "a location without a slash after its colon: 'nas:app', in the entry of 'k'"),
         ("k", "a,,b:/x", "a location without a server: 'a,,b:/x', in the entry of 'k'"),
         ("k", "-ro", "no location, in the entry of 'k'"),
         ("k", "/a /b nas:/b", "no location, in the entry of 'k'"),

@@ -44,9 +44,15 @@ def test_an_escape_of_a_byte_that_is_0_ends_the_field_as_mount_reads_it() -> Non
 
 @pytest.mark.parametrize(
     ("named", "fstype"),
-    [("nfs4,nfs", "nfs4"), ("ext4,nfs", "nfs"), ("smb3,cifs", "smb3"), ("ext4,xfs", None), (",", None)],
+    [
+        *(("nfs4,nfs", "nfs4"), ("ext4,nfs", "nfs"), ("smb3,cifs", "smb3"), ("ext4,xfs", None), (",", None)),
+        *(("NFS", "nfs"), ('"cifs"', "cifs"), ("Nfs4.1", "nfs"), ("nfsv3", "nfs"), ("nf", "nfs")),
+        *(("smbfs", "cifs"), ("smb2", "cifs"), ("SMB3", "smb3"), ("xfs", "nfs"), ("glusterfs", None)),
+    ],
 )
-def test_of_a_list_of_types_the_first_of_a_network_counts(named: str, fstype: str | None) -> None:
+def test_the_type_is_the_first_of_a_network_or_the_one_that_a_misspelt_name_means(
+    named: str, fstype: str | None
+) -> None:
     found = (replace(entry("nas:/a", "/m", "rw", fstype=fstype), named=named),) if fstype else ()
     assert parse_fstab(f"nas:/a /m {named} rw 0 0\n") == found
 
@@ -68,7 +74,8 @@ def test_a_line_with_options_in_the_place_of_the_type_is_an_error(line: str, opt
     "line",
     [
         *("mon1:6789:/ /m ceph name=admin 0 0", "/dev/sda1 /m defaults 0 0", "host:/v /m glusterfs rw 0 0"),
-        *("/dev/vda / ext4 rw x y", "proc /proc proc", "/dev/vdb /b # why"),
+        *("/dev/vda / ext4 rw x y", "proc /proc proc", "/dev/vdb /b # why", "- /tmp tmpfs rw 0 0"),
+        *("/dev/disk/by-path/pci-0000:00:1f.2 /m ext4", "/dev/vda //b ext4", "nas /m ext4 rw 0 0"),
     ],
 )
 def test_lines_of_other_types_stay_foreign_whatever_is_wrong_with_them(line: str) -> None:
@@ -144,6 +151,14 @@ def test_what_findmnt_takes_is_an_entry(line: str, options: str) -> None:
         ("26 27 0:46 / /mnt rw,relatime shared:1 - nfs4 nas:/x rw,vers=4.1", "mountinfo"),
         ("/mnt nas:/x nfs4 rw,relatime,vers=4.1", "output of findmnt or df"),
         ("nas:/x 1.0T 5.1G 1T 1% /mnt", "output of findmnt or df"),
+        ("/mnt //nas/x cifs rw,vers=3.1.1", "output of findmnt or df"),
+        ("1 # /etc/fstab\n2 UUID=1 / ext4 rw 0 1\n3 nas:/x /mnt nfs rw 0 0", "output of cat -n or grep"),
+        ("12:nas:/x /mnt nfs rw 0 0\n/etc/fstab:12:nas:/y /mnt nfs rw 0 0", "output of cat -n or grep"),
+        ("> nas:/x /mnt nfs rw 0 0\n>nas:/x /mnt nfs rw 0 0", "a quotation, a table or a diff"),
+        ("| nas:/x | /mnt | nfs |\n|---|---|---|", "a quotation, a table or a diff"),
+        ("--- a/etc/fstab\n+nas:/x /mnt nfs rw 0 0", "a quotation, a table or a diff"),
+        ('echo "nas:/x /mnt nfs rw 0 0" >> /etc/fstab', "a command"),
+        ("$ cat /etc/fstab\n[root@vm ~]# cat /etc/fstab\nroot@vm:~# sudo nano /etc/fstab", "a command"),
         ("device nas:/x mounted on /mnt with fstype nfs4 statvers=1.1", "mountstats"),
         ("sudo mount -t nfs -o vers=4.1 nas:/x /mnt", "a command"),
         ("pcs resource create share Filesystem device=nas:/x directory=/mnt fstype=nfs", "a command"),
@@ -173,8 +188,11 @@ def test_text_that_is_no_fstab_is_named_once_with_its_command(text: str, kind: s
         ),
         ('"nas:/my data" /m nfs4 rw 0 0', "the mount point is no path: 'data\"': fstab knows no quotes"),
         ("nas:/x /mnt/my data nfs4 rw 0 0", "the type is 'data': fstab knows no quotes, and a blank in"),
-        ("nas:/x /m NFS rw 0 0", "the type is 'NFS': write nfs"),
-        ('//nas/x /m "cifs" rw 0 0', "the type is '\"cifs\"': write cifs"),
+        ("nas:/x\u00a0/m nfs rw 0 0", "fields with the blank U+00A0 between them: write a space or a tab"),
+        ("nas:/x /m nfs\u3000rw 0 0", "fields with the blank U+3000 between them"),
+        ("\u00a0nas:/x /m nfs rw 0 0", "fields with the blank U+00A0 between them"),
+        ("/m nas:/x nfs rw,nofail 0 0", "the source and the mount point are exchanged: write 'nas:/x' first"),
+        ("/m //nas/x cifs vers=3.1.1", "the source and the mount point are exchanged: write '//nas/x' first"),
         ("[ 'nas:/d', '/m', 'nfs', 'rw' ]", "YAML or JSON, not an entry"),
         ("${NAS}:/x /mnt ${TYPE} rw 0 0", "the type is a placeholder, '${TYPE}'"),
         ("${NAS}:/x /mnt nfs hard,{{ opts }} 0 0", "the options have the placeholder '{{ opts }}'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from ipaddress import IPv6Address
 
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
@@ -19,9 +20,9 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
-from nfstuned.model.kernel import Options, option_text, parse_options
+from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
 from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
-from nfstuned.parse.fields import has_placeholder, quoted
+from nfstuned.parse.fields import has_placeholder, quoted, right_spelling
 
 _BACKGROUND = ("nfs", "nfs4")
 """The types for which systemd reads bg as nofail."""
@@ -38,10 +39,13 @@ _ROOT_OVER_NFS = "/dev/nfs"
 def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
     for target, request in asking_lines(facts.targets, efs=True):
-        options = parse_options(request.options)
+        # Options in quotes are NFS309's: here they count as they are meant.
+        text = request.options
+        options = parse_options(text.strip("\"'") if text.startswith(("'", '"')) else text)
         if not _is_automatic(request) or request.at_first_use or request.point in _EARLY:
             continue
-        named = request.fstype if request.named is None else request.named or "auto"
+        own = request.named is None or request.is_mistyped
+        named = request.fstype if own else request.named or "auto"
         if named not in _KNOWN_NETWORK and "_netdev" not in options:
             why = (
                 f"systemd does not know that {named} needs a network: without _netdev it is mounted "
@@ -78,16 +82,20 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
 @rule("NFS311", "source-refused", ERROR, source=Manual.MOUNTING)
 def refused_source(facts: Facts) -> Iterator[Fault]:
     """Yield lines with a source that their type or protocol cannot mount, or that Azure's storage refuses."""
-    for target, request in asking_lines(facts.targets):
-        if target.live is not None:
+    for target, request in asking_lines(facts.targets, efs=True):
+        if target.live is not None and not request.is_mistyped:
             continue
-        refusal = _mismatch(request) or _other_family(request, target.wanted) or _no_export(facts, request)
+        refusal = _misspelt(facts, request)
+        if refusal is None and request.fstype != EFS_TYPE:
+            refusal = _mismatch(request) or _other_family(request, target.wanted)
+        refusal = refusal or _no_export(facts, request)
         if refusal is not None:
             why, expected, remedy = refusal
+            noun, text = ("type", request.named or "") if request.is_mistyped else ("source", request.source)
             yield Fault(
                 f"{request.file}:{request.line}",
-                f"the source {quoted(request.source)} {why}",
-                observed=request.source,
+                f"the {noun} {quoted(text)} {why}",
+                observed=text,
                 expected=expected,
                 remedy=f"{remedy} in {request.file}:{request.line}",
             )
@@ -114,6 +122,23 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
             expected=refused.name,
             remedy=remedy + then_sudo(RELOAD_UNITS, image=facts.image),
         )
+
+
+def _misspelt(facts: Facts, request: Request) -> tuple[str, str, str] | None:
+    """Return why nothing mounts a type or a URL, the right text, and a remedy."""
+    source, fstype = request.source, request.fstype
+    if request.is_mistyped:
+        named = (request.named or "").strip("\"',")
+        right, why = right_spelling("types", named) or (fstype, "is unknown to mount(8)")
+        known = fstype == "nfs4" or nfs_version(fstype, parse_options(request.options))
+        option = "" if known else right.partition(" ")[2]
+        return why, fstype, f"write the type {fstype}{f' and the option {option}' if option else ''}"
+    found = right_spelling("smb-sources" if fstype in SMB_TYPES else "nfs-sources", source)
+    if found is None:
+        return None
+    right, why = found
+    refused = _no_export(facts, replace(request, source=right))
+    return why, right, refused[2] if refused else f"write {right} as the source"
 
 
 def _mismatch(request: Request) -> tuple[str, str, str] | None:

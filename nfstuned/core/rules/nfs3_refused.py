@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -42,6 +42,7 @@ from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
 
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
+_QUOTES = ('"', "'")
 _ONE_VERSION_SINCE = (2, 5, 3)
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
@@ -199,7 +200,11 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
     why += [f"the kernel is older than {', '.join(later)}"] if newer else []
     out = (*strange, *stale)
-    near = {name: close for name in unknown if (close := _near(name, own | known.common))}
+    near = {
+        name: close
+        for name in unknown
+        if not {*name} & {*_QUOTES} and (close := _near(name, own | known.common))
+    }
     gone = [name for name in out if name not in {*renamed, *near}]
     steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
     steps += [_removal(gone, request.options, place)] if gone else []
@@ -220,13 +225,16 @@ def _removal(gone: list[str], options: str, place: str) -> str:
     """Return the remedy for unknown options: numbers instead of the field, quotes, or names."""
     if options.isdecimal():
         return f"write the missing options, such as defaults, before the numbers in {place}"
-    if all(name.startswith(('"', "'")) or name.endswith("'") for name in gone):
-        return f"take the quotes out of the options in {place}"
+    if all(name.startswith(_QUOTES) or name.endswith(_QUOTES) for name in gone):
+        return f"write the options without quotes in {place}"
     return f"take {_listed(gone)} out of the options in {place}"
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def _near(name: str, known: Collection[str]) -> str:
     """Return the option that a misspelt name means; "" where it lacks only a `=`, or negates that option."""
+    visible = "".join(char for char in name if " " < char <= "~")
+    if visible != name and visible in known:
+        return visible
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
     return next((one for one in close if not name.startswith(one) and f"no{one}" != name), "")
 

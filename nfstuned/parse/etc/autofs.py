@@ -14,8 +14,8 @@ from itertools import takewhile
 
 from nfstuned.errors import MapError, ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import SMB_TYPES, AutoMap, Maker, MapEntry, MapInclude, Request
-from nfstuned.parse.etc.requests import TYPES
+from nfstuned.model.mounts import AutoMap, Maker, MapEntry, MapInclude, Request
+from nfstuned.parse.etc.requests import TYPES, mounted_type
 from nfstuned.parse.fields import quoted
 
 MASTER = "auto.master"
@@ -220,13 +220,11 @@ class _Part:
         kept = ",".join(word for word in words if not re.match(_OWN, word))
         return pairs.get("fstype") or "nfs", kept
 
-    def sources(self, fstype: str) -> Iterator[str]:
-        """Yield the sources of network mounts."""
-        if fstype not in TYPES:
-            return
+    def sources(self) -> Iterator[str]:
+        """Yield the sources that may be of network mounts."""
         for location in self.locations:
             hosts, _, path = unquote(location).partition(":/")
-            if not hosts and path.startswith("/") and fstype in SMB_TYPES:
+            if not hosts and path.startswith("/"):
                 yield f"/{path}"
             for host in hosts.split(",") if hosts else ():
                 yield f"{re.sub(_WEIGHT, '', host)}:/{path}"
@@ -264,19 +262,22 @@ def mount_requests(
             continue
         bad = part.without_server
         if bad is not None or not part.locations:
-            problem = (
-                "no location" if bad is None else f"a location without a server: {quoted(bad, entry.text)}"
-            )
+            problem = "no location"
+            if bad is not None:
+                noun = "a server" if ":/" in bad or ":" not in bad else "a slash after its colon"
+                problem = f"a location without {noun}: {quoted(bad, entry.text)}"
             return (MapError(entry.file, entry.line, f"{problem}, in the entry of {quoted(entry.key)}"),)
         if any(location.count(",") >= MOST_REPLICAS for location in part.locations):
             message = (
                 f"more than {MOST_REPLICAS} servers for a location of {quoted(entry.key)}: take some out"
             )
             return (MapError(entry.file, entry.line, message),)
-        requests += [
-            Request(source, point, options, entry.file, entry.line, wildcard, fstype, Maker.AUTOFS)
-            for source in part.sources(fstype)
-        ]
+        for source in part.sources():
+            meant = mounted_type(fstype, source)
+            if meant in TYPES:
+                named = None if meant == fstype else fstype
+                request = Request(source, point, options, entry.file, entry.line, wildcard, meant)
+                requests.append(replace(request, maker=Maker.AUTOFS, named=named))
     return tuple(requests)
 
 

@@ -24,7 +24,7 @@ from nfstuned.model.mounts import (
     Setting,
     UnreadMap,
 )
-from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, unmangle
+from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, right_spelling, unmangle
 
 TYPES = frozenset((*NFS_TYPES, *SMB_TYPES, EFS_TYPE))
 _LEAST, _NUMBERS = 3, 4
@@ -39,12 +39,24 @@ _BLANK = "fstab knows no quotes, and a blank in a name is \\040"
 _POINTS = ("none", "swap", "-")
 _LIVE = "nfstuned check judges the live mounts of a host itself"
 _AS_LINE = "write SOURCE POINT TYPE OPTIONS 0 0 as a line of fstab"
+_MARK = r"[>|+`]|-\S"
+_NUMBERED = r"(?:[0-9]+|/[^\s:]*fstab[^\s:]*)(?::[0-9]+)?:[^\s:]+:/"
+"""Marks before a source: lines with them have all the fields of an entry."""
 _FOREIGN = {
     f"output of mount(8), not an entry: {_LIVE}": r"\S.* on /.* type \S+ \(",
     f"mountinfo, not an entry: {_LIVE}": r"[0-9]+ [0-9]+ [0-9]+:[0-9]+ /",
-    f"output of findmnt or df, not an entry: {_LIVE}": r"/\S* \S+:/\S* nfs4? |\S+:/\S* [0-9.]+[KMGTP]? ",
+    f"output of findmnt or df, not an entry: {_LIVE}": (
+        r"/\S* (?:\S+:/|//)\S* (?:nfs4?|cifs|smb3) r[ow](?:,\S*)?$|\S+:/\S* [0-9.]+[KMGTP]? "
+    ),
     "mountstats, not an entry: nfstuned top --file FILE shows it": r"device \S.* (?:mounted on|with fstype) ",
-    f"a command, not an entry: {_AS_LINE}": r"(?:[$>] )?(?:sudo )?(?:mount(?:\.\w+)?|pcs|crm|docker) ",
+    f"a command, not an entry: {_AS_LINE}": (
+        r"(?:\S*(?: \S+)?[$#%>] )?(?:sudo )?"
+        r"(?:u?mount(?:\.\w+)?|pcs|crm|docker|echo|printf|cat|tee|sh|bash|sed|grep|nano|vim?) "
+    ),
+    "output of cat -n or grep, not an entry: take the numbers or the names before the lines out": (
+        rf"[0-9]+:? (?:#|\S+ (?:/|none |swap ))|{_NUMBERED}"
+    ),
+    "a quotation, a table or a diff, not an entry: begin each line with its source": _MARK,
     "a unit of systemd, not an entry: nfstuned check judges the units of a host, with --root an image's": (
         r"\[(?:Unit|Mount|Automount|Install)\]$|(?:What|Where|Type|Options|Description|After|WantedBy)="
     ),
@@ -107,13 +119,21 @@ def mounted_type(named: str, source: str) -> str:
 
     So does mnt_context_guess_srcpath_fstype of libmount, where no such file exists: any colon means NFS, also
     in the name of an absent device. A source that may be a device has the type "" here. It tries the types of
-    a list in turn (mnt_context_do_mount): the first that is NFS or SMB counts.
+    a list in turn (mnt_context_do_mount): the first that is NFS or SMB counts. For a misspelt type, or a
+    disk's with a server for its source, it is the right type.
     """
-    if named not in {"", "auto"}:
-        return next((name for name in named.split(",") if name in TYPES), named)
     if source.startswith("//"):
-        return "" if ":" in source else "cifs"
-    return "nfs" if ":/" in source and "://" not in source and not source.startswith("/") else ""
+        guess = "" if ":" in source else "cifs"
+    else:
+        guess = "nfs" if ":/" in source and "://" not in source and not source.startswith("/") else ""
+    if named in {"", "auto"}:
+        return guess
+    bare = named.strip("\"',").lower()
+    known = next((name for name in (*named.split(","), bare) if name in TYPES), "")
+    if known or not guess:
+        return known or named
+    right = right_spelling("types", bare)
+    return named if right is None else right[0].partition(" ")[0] or guess
 
 
 def _problem(fields: list[str]) -> str | None:
@@ -122,6 +142,9 @@ def _problem(fields: list[str]) -> str | None:
     if "\0" in line:
         return "a byte that is 0, which mount(8) takes for the line's end"
     foreign = _foreign(fields, line)
+    unseen, seen = re.search(r"[^\S \t\r]", line), line.split()[:_LEAST]
+    if unseen and TYPES.intersection(seen[2:]) and fields[:_LEAST] != seen:
+        foreign = f"fields with the blank U+{ord(unseen[0]):04X} between them: write a space or a tab"
     if line.startswith("\ufeff"):
         foreign = f"a byte order mark before {quoted(fields[0][1:])}: save the file without it"
     if foreign:
@@ -132,9 +155,6 @@ def _problem(fields: list[str]) -> str | None:
     options = _OPTIONS.fullmatch(named)
     if has_placeholder(named):
         return f"the type is a placeholder, {quoted(named)}: {_RENDER}"
-    bare = named.strip("\"',").lower()
-    if named not in TYPES and bare in TYPES:
-        return f"the type is {quoted(named)}: write {bare}"
     if mounted_type(named, source) not in TYPES and not (options and mounted_type("", source)):
         shifted = mounted_type("", source) and TYPES.intersection(fields[_LEAST:_NUMBERS])
         return f"the type is {quoted(named)}: {_BLANK}" if shifted else None
@@ -164,15 +184,20 @@ def _foreign(fields: list[str], line: str) -> str:
 
     The mount point of an entry is a path, or the word of one that is not mounted at any.
     """
-    point = fields[1] if len(fields) > 1 else ""
-    if point.startswith("/") or point in _POINTS or (point and has_placeholder(point)):
+    source, point = [*fields, ""][:2]
+    exchanged = re.match(r"/(?!/)", source) and mounted_type("", point)
+    of_entry = point.startswith("/") or point in _POINTS or (point and has_placeholder(point))
+    if of_entry and not exchanged and not re.match(f"{_MARK}|{_NUMBERED}", source):
         return ""
     kind = next((kind for kind, pattern in _FOREIGN.items() if re.match(pattern, line[:_LOOKED_AT])), "")
     if kind:
         return kind
     # A blank in a name shifts the type by a field.
-    types = TYPES.intersection(fields[2:4] if mounted_type("", fields[0]) else fields[2:3])
-    hint = f": {_BLANK}" if {*fields[0], *point} & {'"', "'"} or types.isdisjoint(fields[2:3]) else ""
+    types = TYPES.intersection(fields[2:4] if mounted_type("", source) else fields[2:3])
+    if exchanged:
+        message = f"the source and the mount point are exchanged: write {quoted(point, line)} first"
+        return message if types else ""
+    hint = f": {_BLANK}" if {*source, *point} & {'"', "'"} or types.isdisjoint(fields[2:3]) else ""
     return f"the mount point is no path: {quoted(point, line)}{hint}" if types else ""
 
 
