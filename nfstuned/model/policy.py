@@ -132,7 +132,10 @@ class Provider:
     servers: tuple[str, ...] = ()
     """Regular expressions (re.VERBOSE) for whole names in lower case."""
     misnamed: tuple[str, ...] = ()
-    """Regular expressions, as of `servers`, for names that people write instead and that no server has."""
+    """Regular expressions, as of `servers`, for names that people write instead and that no server has.
+
+    A group has the name of the part of `name_form` that it stands for.
+    """
     name_form: str = ""
     """The form of its servers' names, for people."""
     client_options: tuple[str, ...] = ()

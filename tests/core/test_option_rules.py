@@ -741,6 +741,10 @@ FILES = "sa1.file.core.windows.net"
         ("https://sa1.file.core.windows.net/sa1/a /a nfs vers=4.1", f"write {FILES}:/sa1/a as"),
         ("https://sa1.file.core.windows.net/a /a nfs vers=4.1", f"write {FILES}:/sa1/a in"),
         ("https://sa1.file.core.windows.net/a /a cifs vers=3.1.1", f"write //{FILES}/a as"),
+        ("sa1.files.core.windows.net:/sa1/a /a nfs vers=4.1", f"write {FILES} as"),
+        ("fs-0a.eu-west-1.amazonaws.com:/ /a nfs4 hard", "write fs-0a.efs.eu-west-1.amazonaws.com as"),
+        ("fs-0a.efs.eu-west-1b.amazonaws.com:/ /a efs tls", "write fs-0a.efs.eu-west-1.amazonaws.com as"),
+        ("fs-0a.efs.amazonaws.com.cn:/ /a efs tls", "write fs-0a.efs.REGION.amazonaws.com.cn, with the"),
         ("smb://me@nas/a /a cifs vers=3.1.1", "write //nas/a as"),
     ],
 )

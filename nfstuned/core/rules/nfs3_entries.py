@@ -212,9 +212,15 @@ def _no_export(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     """Return why a line leads to no export of a known provider, the right text, and a remedy."""
     host, path = split_source(request.source)
     for known in facts.policy.providers:
-        if any(re.fullmatch(pattern, plain(host), re.VERBOSE) for pattern in known.misnamed):
-            why = f"names no server that exists: such names have the form {known.name_form}"
-            return why, known.name_form, f"write the server's name in the form {known.name_form}"
+        for pattern in known.misnamed:
+            match = re.fullmatch(pattern, plain(host), re.VERBOSE)
+            if match:
+                right = known.name_form
+                for part, text in match.groupdict().items():
+                    right = right.replace(part, text or part)
+                why = f"names no server that exists: such names have the form {known.name_form}"
+                hint = ", with the file system's region for REGION," if "REGION" in right else ""
+                return why, right, f"write {right}{hint} as the server's name"
     provider = provider_by_name(facts, host)
     if (
         request.fstype in SMB_TYPES
