@@ -708,6 +708,7 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
                 "sa1.files.core.windows.net",
                 "sa1.file.core.windows.com",
                 "sa1.blobs.core.windows.net",
+                "sa1.file.windows.net",
             )
         ],
         ("//sa1.files.core.windows.net/s /a cifs nofail", True),

@@ -39,7 +39,7 @@ _BLANK = "fstab knows no quotes, and a blank in a name is \\040"
 _POINTS = ("none", "swap", "-")
 _LIVE = "nfstuned check judges the live mounts of a host itself"
 _AS_LINE = "write SOURCE POINT TYPE OPTIONS 0 0 as a line of fstab"
-_MARK = r"[>|+`]|-\S"
+_MARK = r"[>|+`*\u2022\u2013]|-\S"
 _NUMBERED = r"(?:[0-9]+|/[^\s:]*fstab[^\s:]*)(?::[0-9]+)?:[^\s:]+:/"
 """Marks before a source: lines with them have all the fields of an entry."""
 _FOREIGN = {
@@ -53,8 +53,8 @@ _FOREIGN = {
         r"(?:\S*(?: \S+)?[$#%>] )?(?:sudo )?"
         r"(?:u?mount(?:\.\w+)?|pcs|crm|docker|echo|printf|cat|tee|sh|bash|sed|grep|nano|vim?) "
     ),
-    "output of cat -n or grep, not an entry: take the numbers or the names before the lines out": (
-        rf"[0-9]+:? (?:#|\S+ (?:/|none |swap ))|{_NUMBERED}"
+    "a numbered list, or output of cat -n or grep: take the numbers or the names before the lines out": (
+        rf"[0-9]+[.:)]? (?:#|\S+ (?:/|none |swap ))|{_NUMBERED}"
     ),
     "a quotation, a table or a diff, not an entry: begin each line with its source": _MARK,
     "a unit of systemd, not an entry: nfstuned check judges the units of a host, with --root an image's": (
@@ -142,9 +142,10 @@ def _problem(fields: list[str]) -> str | None:
     if "\0" in line:
         return "a byte that is 0, which mount(8) takes for the line's end"
     foreign = _foreign(fields, line)
-    unseen, seen = re.search(r"[^\S \t\r]", line), line.split()[:_LEAST]
+    unseen, seen = re.search(r"[^\S \t\r]|\\t", line), line.replace("\\t", " ").split()[:_LEAST]
     if unseen and TYPES.intersection(seen[2:]) and fields[:_LEAST] != seen:
-        foreign = f"fields with the blank U+{ord(unseen[0]):04X} between them: write a space or a tab"
+        blank = "\\t" if unseen[0] == "\\t" else f"the blank U+{ord(unseen[0]):04X}"
+        foreign = f"fields with {blank} between them: write a space or a tab"
     if line.startswith("\ufeff"):
         foreign = f"a byte order mark before {quoted(fields[0][1:])}: save the file without it"
     if foreign:
