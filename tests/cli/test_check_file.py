@@ -216,7 +216,7 @@ def test_the_kernel_and_nfs_utils_are_those_that_are_given(
     ("text", "rules", "needed"),
     [
         (PERFECT, "NFS501,NFS309,NFS502", {"NFS501": ["kernel"], "NFS502": ["host"]}),
-        (PERFECT.replace("nfs vers", "ext4 vers"), "NFS501", {}),
+        ("/dev/sda1 /a ext4 rw 0 1\n", "NFS501", {}),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), "NFS309", {"NFS309": ["nfs_utils"]}),
         (PERFECT.replace("nconnect=4,", ""), "NFS203,NFS305", {}),
         (PERFECT.replace("noresvport,", ""), "NFS203,NFS305", {"NFS203": ["kernel"], "NFS305": ["kernel"]}),
