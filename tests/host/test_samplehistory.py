@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,7 +28,7 @@ from nfstuned.model.samples import Sample, SampleFile
 from tests.host.journald import Told, record, why_not
 from tests.parse.test_samples import SAMPLE
 from tests.tree import put
-from tests.users import ROOT, rights_of
+from tests.users import NOBODY, rights_of
 
 DATA = Path(__file__).parents[1] / "parse/data"
 LATIN = replace(SAMPLE, mount_points=(os.fsdecode(b"/srv/\xff a"),), time=SAMPLE.time + 60)
@@ -215,23 +214,18 @@ class TestJournal:
             assert list(from_journal(Root(str(journal)), since_s)) == [SAMPLE, LATIN]
         assert list(from_journal(Root(str(journal)), time.time() + 3600)) == []
 
-    @pytest.mark.usefixtures("as_user")
     @pytest.mark.parametrize("closed", ["folder", "file"])
-    def test_a_journal_that_a_user_may_not_read_is_not_an_empty_one(self, closed: str) -> None:
-        with rights_of(ROOT):
-            tree = Path(tempfile.mkdtemp(prefix="nfstuned-journal-"))
-            file = tree / "var/log/journal/3d1219c7/system.journal"
-            file.parent.mkdir(parents=True)
-            file.touch()
-            tree.chmod(0o755)
-            (file.parent if closed == "folder" else file).chmod(0)
-        try:
-            with pytest.raises(OSError, match=r"sudo, or add the user to the group systemd-journal"):
-                from_journal(Root(str(tree)), None)
-        finally:
-            with rights_of(ROOT):
-                file.parent.chmod(0o700)
-                shutil.rmtree(tree)
+    def test_a_journal_that_a_user_may_not_read_is_not_an_empty_one(
+        self, readable: Path, closed: str
+    ) -> None:
+        file = put(readable / "var/log/journal/3d1219c7/system.journal")
+        (file.parent if closed == "folder" else file).chmod(0)
+        with (
+            rights_of(NOBODY),
+            pytest.raises(OSError, match=r"sudo, or add the user to the group systemd-journal"),
+        ):
+            from_journal(Root(str(readable)), None)
+        file.parent.chmod(0o700)
 
     def test_a_host_without_a_journal_says_what_else_there_is(self, tmp_path: Path) -> None:
         reason = why_not()

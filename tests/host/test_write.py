@@ -4,7 +4,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from nfstuned.host.files.write import demand_place, write_file
 from tests.users import NOBODY
 
+REFUSALS: tuple[Callable[[str], object], ...] = (demand_place, lambda place: write_file(place, ["new"]))
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 
 
@@ -97,9 +98,9 @@ def test_a_pipe_is_written_to(file: Path) -> None:
 def test_a_place_without_a_folder_is_refused_before_the_work(file: Path, name: str) -> None:
     demand_place(str(file))
     assert names(file.parent) == []
-    for refusal in (demand_place, lambda place: write_file(place, ["line"])):
+    for refuse in REFUSALS:
         with pytest.raises(OSError, match="directory"):
-            refusal(str(file.parent / name))
+            refuse(str(file.parent / name))
     assert names(file.parent) == []
 
 
@@ -129,10 +130,9 @@ def test_a_link_of_another_user_is_not_followed(file: Path, mode: int) -> None:
         (shared / name).symlink_to(target)
         os.lchown(shared / name, NOBODY, NOBODY)
     for path in ("page.html", "folder/victim", "null"):
-        with pytest.raises(OSError, match="symbolic link of another user"):
-            write_file(str(shared / path), ["new"])
-        with pytest.raises(OSError, match="symbolic link of another user"):
-            demand_place(str(shared / path))
+        for refuse in REFUSALS:
+            with pytest.raises(OSError, match="symbolic link of another user"):
+                refuse(str(shared / path))
     assert victim.read_text() == "precious\n"
     assert names(shared) == ["folder", "null", "page.html"]
 
@@ -147,10 +147,9 @@ def test_another_users_file_in_a_shared_folder_is_refused(tmp_path: Path, make: 
     assert callable(make)
     make(shared / "page.html")
     os.chown(shared / "page.html", NOBODY, NOBODY)
-    with pytest.raises(PermissionError, match="another user's"):
-        demand_place(str(shared / "page.html"))
-    with pytest.raises(PermissionError, match="another user's"):
-        write_file(str(shared / "page.html"), ["new"])
+    for refuse in REFUSALS:
+        with pytest.raises(PermissionError, match="another user's"):
+            refuse(str(shared / "page.html"))
 
 
 def test_a_descriptor_is_written_to(file: Path) -> None:
