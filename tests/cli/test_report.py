@@ -18,7 +18,7 @@ from nfstuned.core.samples.sample import to_line
 from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.cli.conftest import REPOSITORY, MakeHost
-from tests.host.journald import Told, record, why_not
+from tests.host.journald import Told, record
 from tests.parse.test_samples import SAMPLE
 from tests.tree import put
 
@@ -138,9 +138,6 @@ class TestCommand:
 
 class TestJournal:
     def test_samples_and_what_the_service_did_come_from_the_journal(self, tree: Path) -> None:
-        reason = why_not()
-        if reason:
-            pytest.skip(reason)
         fields: dict[str, object] = {"device": "0:43", "mount_point": "/mnt/share", "old_kb": 128}
         told: list[Told] = [
             ("STARTED", "nfstuned 1", {"version": "1"}),

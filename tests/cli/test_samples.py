@@ -18,7 +18,7 @@ from nfstuned.core.samples.sample import sample_to_json, to_line
 from nfstuned.model.samples import Sample
 from nfstuned.view.history import CSV_HEADER
 from tests.cli.conftest import REPOSITORY, Host, MakeHost, Run
-from tests.host.journald import record, why_not
+from tests.host.journald import demand_journald, record
 from tests.parse.test_samples import SAMPLE
 
 NOW = time.time()
@@ -162,9 +162,7 @@ def test_what_cannot_be_done_is_2(run: Callable[..., Run], args: tuple[str, str]
 class TestJournal:
     @pytest.fixture
     def here(self, host: MakeHost) -> Host:
-        reason = why_not()
-        if reason:
-            pytest.skip(reason)
+        demand_journald()
         return host("no-nfs")
 
     def test_the_journal_is_read_where_no_file_is_named(self, here: Host) -> None:

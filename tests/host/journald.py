@@ -17,6 +17,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, send_by_socket
 from nfstuned.model.samples import Sample
@@ -40,13 +42,14 @@ SETTLE_S = 30.0
 Told = tuple[str, str, Mapping[str, object]]
 
 
-def why_not() -> str:
-    """Return why there can be no journal here; "" where there can."""
+def demand_journald() -> None:
+    """Skip the test where there can be no journal."""
     if not JOURNALD.exists():
-        return "systemd-journald is not installed"
+        pytest.skip("systemd-journald is not installed")
     if os.geteuid() != 0 or not _works("unshare", "-m", "true"):
-        return "a mount namespace needs root"
-    return "" if _works(sys.executable, "-c", "import systemd.journal") else "systemd-python is not installed"
+        pytest.skip("a mount namespace needs root")
+    if not _works(sys.executable, "-c", "import systemd.journal"):
+        pytest.skip("systemd-python is not installed")
 
 
 def _works(*command: str) -> bool:
@@ -59,7 +62,9 @@ def record(
     """Write a journal with the samples below `folder`, those that a user without rights `forged`, and events.
 
     What the service `told` are names of messages, their texts and their fields; they come before the samples.
+    The test is skipped where there can be no journal.
     """
+    demand_journald()
     command = ["unshare", "-m", sys.executable, "-m", "tests.host.journald", str(folder)]
     events = b"".join(json.dumps(event).encode() + b"\n" for event in told)
     text = events + b"".join(map(to_line, samples)) + b"\n" + b"".join(map(to_line, forged))

@@ -25,7 +25,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.history import LONGEST, changes, from_files, from_journal
 from nfstuned.host.telemetry.sinks import append
 from nfstuned.model.samples import Sample, SampleFile
-from tests.host.journald import Told, record, why_not
+from tests.host.journald import Told, demand_journald, record
 from tests.parse.test_samples import SAMPLE
 from tests.tree import put
 from tests.users import NOBODY, rights_of
@@ -200,9 +200,6 @@ def times_of(file: Path) -> list[float]:
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tree with a real journal: two samples of root's, and one that a user without rights sent."""
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
     tree = tmp_path_factory.mktemp("journal")
     record(tree / "var/log/journal", [SAMPLE, LATIN], forged=[replace(SAMPLE, source="forged:/x")])
     return tree
@@ -228,9 +225,7 @@ class TestJournal:
         file.parent.chmod(0o700)
 
     def test_a_host_without_a_journal_says_what_else_there_is(self, tmp_path: Path) -> None:
-        reason = why_not()
-        if reason:
-            pytest.skip(reason)
+        demand_journald()
         with pytest.raises(OSError, match=r"no journal in /var/log/journal .* --file FILE"):
             from_journal(Root(str(tmp_path)), None)
 
@@ -242,9 +237,6 @@ def test_without_the_library_its_packages_are_named(tmp_path: Path, monkeypatch:
 
 
 def test_changes_are_told_with_what_they_are_about(tmp_path: Path) -> None:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
     told: list[Told] = [
         ("STARTED", "nfstuned 1", {"version": "1"}),
         ("READ_AHEAD_SET", "changed", {"device": "0:43", "mount_point": "/srv/a b"}),
