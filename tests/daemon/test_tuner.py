@@ -232,16 +232,6 @@ def test_without_a_policy_nothing_is_written(host: Host) -> None:
     assert [s.device for s in host.tuner.snapshot.superblocks] == ["0:43"]
 
 
-def test_an_undecided_superblock_waits_for_its_mount(host: Host) -> None:
-    host.assign("generic", export=("/b*",))
-    host.appear("0:43")
-    assert host.value("0:43") == 128
-    assert host.tuner.must_look
-    host.mount("0:43", f"{AZURE}:/b1")
-    host.look()
-    assert host.value("0:43") == 1024
-
-
 def test_where_vasts_client_is_installed_every_superblock_waits_for_its_options(host: Host) -> None:
     put(host.folder / "usr/bin/vastnfs-ctl", "#!/bin/sh\n", 0o755)
     host.tuner.policy = builtin_policy()
