@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parents[2]
 SCENARIOS = PROJECT / "tests/lab/scenarios"
 # Scenarios and people in the guest's shell read the first; the second are the parts of tests that run there.
 _DATA = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
-_TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden", "tests/bench")
+_TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden")
 MARKERS = {
     "kernel": "only a kernel can show it: runs on every kernel",
     "system": "about systemd, udev, packages or other programs: runs on the newest kernel",

@@ -6,24 +6,67 @@ import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.bench.bench_time_to_tuned import measure, table
 from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.mounts import Mounts, reads_at
 from tests.lab.kit.server import AZURE, SHARES, Server
 from tests.lab.kit.shell import run
-from tests.lab.kit.watch import busy, mount_and_watch, race
+from tests.lab.kit.watch import Race, busy, mount_and_watch, race
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1800)]
 
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 AZURE_KB = 15360
 MOUNTS = 30
+VENDORS_RULE = """SUBSYSTEM=="bdi" \\
+, ACTION=="add" \\
+, PROGRAM="/usr/bin/awk -v bdi=$kernel \
+'BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}' /proc/fs/nfsfs/volumes" \\
+, ATTR{read_ahead_kb}="15360"
+"""
+"""As Microsoft's page about NFS performance of Azure Files has it; its name hides nfs-utils' rule."""
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Run the installed service, with no other writer."""
+    rivals.mask_nfsrahead()
+    daemon = Daemon()
+    daemon.start()
+    try:
+        yield
+    finally:
+        daemon.clean()
+        rivals.unmask_nfsrahead()
+
+
+CONTENDERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "the vendor's awk rule": lambda: rivals.rule("99-nfs.rules", VENDORS_RULE),
+    "nfstuned": alone,
+}
+
+
+def shares() -> Iterator[str]:
+    """Return a share for each mount."""
+    return itertools.islice(itertools.cycle(SHARES), MOUNTS)
+
+
+def table(found: dict[str, Race]) -> str:
+    """Return the figures for people."""
+    head = f"{'ms after mount(8) returned':26}{'median':>8}{'worst':>8}{'at 1st look':>13}{'1st look':>10}"
+    rows = [
+        f"{name:26}{seen.median_ms:8.1f}{seen.worst_ms:8.1f}{seen.first_looks:8} of {len(seen.tries)}"
+        f"{seen.look_ms:10.1f}"
+        for name, seen in found.items()
+    ]
+    note = "0.0: right at the first look, that is, by the time in the last column or before."
+    return "\n".join([head, *rows, note])
 
 
 @pytest.mark.release
@@ -32,7 +75,7 @@ MOUNTS = 30
 def test_27_of_30_mounts_are_right_at_the_first_look_and_all_within_50_ms(
     mount: Mounts, options: str, say: Callable[[object], None]
 ) -> None:
-    seen = race(mount, options, AZURE_KB, itertools.islice(itertools.cycle(SHARES), MOUNTS))
+    seen = race(mount, options, AZURE_KB, shares())
     say(seen)
     assert seen.first_looks >= 27, str(seen)
     assert seen.worst_ms <= 50, str(seen)
@@ -42,8 +85,13 @@ def test_27_of_30_mounts_are_right_at_the_first_look_and_all_within_50_ms(
 def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules(
     mount: Mounts, stopped_daemon: Daemon, say: Callable[[object], None]
 ) -> None:
+    """With the version whose mount(8) returns soonest after the kernel's event: the closest race."""
     assert not stopped_daemon.active
-    found = measure(mount)
+    found = {}
+    for name, contender in CONTENDERS.items():
+        with contender():
+            found[name] = race(mount, VERSIONS[0], AZURE_KB, shares())
+            rivals.settle()
     say(table(found))
     assert found["nfstuned"].median_ms <= found["the vendor's awk rule"].median_ms / 4, table(found)
 
