@@ -11,7 +11,7 @@ from nfstuned.core.mounts.targets import targets
 from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Finding, Measured, Severity
+from nfstuned.model.facts import Facts, Finding, Measured, Need, Severity
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
 from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match, Policy
@@ -446,6 +446,8 @@ def test_renamed_and_foreign_options_have_remedies_of_their_own() -> None:
         *[(option, True) for option in ("cache=strct", "Cache=strict", "NoPerm", "directio", "strictcache")],
         *[(f"max_channels={number}", False) for number in ("1", "4", "16", "0x10")],
         *[(f"max_channels{value}", True) for value in ("=0", "=17", "=x", "=", "")],
+        *[(f"seal,vers={vers}", False) for vers in ("3", "3.0", "default")],
+        *[(f"seal,vers={vers}", True) for vers in ("1.0", "2.0", "2.1")],
     ],
 )
 def test_smb_options_that_the_kernel_refuses(option: str, *, wrong: bool) -> None:
@@ -467,6 +469,19 @@ def test_mount_nfs_takes_one_version_only(options: str, *, wrong: bool) -> None:
     for utils in (None, NfsUtils(), NfsUtils((2, 5, 3))):
         assert refused(facts(line, system=System(helpers=HELPERS, nfs_utils=utils))) is wrong
     assert not refused(facts(line, system=System(helpers=HELPERS, nfs_utils=NfsUtils((2, 3, 3)))))
+
+
+@pytest.mark.parametrize("option", ["vers=2", "nfsvers=2", "v2"])
+def test_mount_nfs_of_today_has_no_version_2(option: str) -> None:
+    def with_utils(utils: NfsUtils | None) -> Facts:
+        return facts(f"nas:/a /a nfs {option},nofail", system=System(helpers=HELPERS, nfs_utils=utils))
+
+    assert only("NFS309", with_utils(NfsUtils((2, 6, 1)))).remedy == (
+        f"write vers=3 instead of {option} in /etc/fstab:1"
+    )
+    assert not refused(with_utils(NfsUtils((2, 5, 4))))
+    known = with_utils(None)
+    assert not refused(replace(known, has=known.has | {Need.NFS_UTILS}))
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ class TestRules:
         assert found(host(live=live, smb=(replace(SESSION, dialect=0x300),))) == ["SMB605 /mnt/smb"]
 
     def test_another_server_only_has_the_kernels_own_rules(self) -> None:
-        options = "vers=2.1,actimeo=1,max_channels=8,cache=none,noserverino,seal"
+        options = "vers=3.0,actimeo=1,max_channels=8,cache=none,noserverino,seal"
         facts = host(request(options, NAS), kernel="6.14.0-1016-azure")
         assert found(facts) == ["SMB607 /etc/fstab:7", "SMB607 /etc/fstab:7", "SMB609 /etc/fstab:7"]
 

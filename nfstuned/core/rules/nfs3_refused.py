@@ -37,13 +37,15 @@ from nfstuned.model.kernel import (
 )
 from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, Maker, Request
 from nfstuned.model.policy import Policy
-from nfstuned.model.system import NfsUtils
 from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
 
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
 _QUOTES = ('"', "'")
-_ONE_VERSION_SINCE = (2, 5, 3)
+_SECOND = re.compile("v2|(?:nfs)?vers=2")
+_CLEAR_SMB = ("1.0", "2.0", "2.1")
+"""Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
+_ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
 
@@ -64,7 +66,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
         refused = _Refused(*_wrong(request, facts))
         if request.fstype not in SMB_TYPES:
             options = parse_options(request.options)
-            versions = _versions(options, facts.system.nfs_utils)
+            versions = _versions(options, facts)
             if versions and NFS_UTILS not in facts.has:
                 yield NFS_UTILS
                 versions = ()
@@ -145,20 +147,24 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
             for name, value in options.pairs
             if name == "sec" and value in DROPPED_FLAVOURS
         ]
+    if request.fstype in SMB_TYPES and "seal" in options and options.get("vers") in _CLEAR_SMB:
+        misused.append(_Misused("seal", None, "vers=3.0 or later"))
     return strange, tuple(dict.fromkeys(misused))
 
 
-def _versions(options: Options, utils: NfsUtils | None) -> tuple[str, ...]:
-    """Return the options that name a version where there are several; () where an old mount.nfs takes them.
+def _versions(options: Options, facts: Facts) -> tuple[str, ...]:
+    """Return several options that name a version, or one that names version 2; () where mount.nfs takes them.
 
-    It refuses them since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
-    utils/mount/network.c).
+    It refuses several since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
+    utils/mount/network.c), and version 2 since 2.6.1 (nfsmount_start in stropts.c).
     """
-    if utils is not None and utils.version is not None and utils.version < _ONE_VERSION_SINCE:
-        return ()
-    pairs = [pair for pair in options.pairs if _VERSION.match(pair[0])]
-    texts = tuple(option_text(*pair) for pair in pairs)
-    return texts if len(texts) > 1 else ()
+    release = facts.system.nfs_utils.version if facts.system.nfs_utils else None
+    texts = tuple(option_text(*pair) for pair in options.pairs if _VERSION.match(pair[0]))
+    if len(texts) > 1:
+        return texts if release is None or release >= _ONE_VERSION_SINCE else ()
+    # Of a file alone the version can be asked for.
+    refused = release >= _NO_VERSION_2_SINCE if release else NFS_UTILS not in facts.has
+    return texts if refused and _SECOND.fullmatch("".join(texts)) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,7 @@ class _Refused:
     """Unknown names, and names of another file system."""
     misused: tuple[_Misused, ...]
     versions: tuple[str, ...] = ()
-    """Several options that name a version."""
+    """Several options that name a version, or one that names version 2."""
     version: int = 0
     stale: tuple[str, ...] = ()
     """Options that `version` does not have."""
@@ -195,7 +201,10 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
     ]
-    why += [f"mount.nfs takes one option that names a version, not {_listed(versions)}"] if versions else []
+    if len(versions) > 1:
+        why.append(f"mount.nfs takes one option that names a version, not {_listed(versions)}")
+    elif versions:
+        why.append("mount.nfs has no version 2 since nfs-utils 2.6.1")
     why += [f"version {refused.version} of NFS has no {_listed(stale)}"] if stale else []
     later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
     why += [f"the kernel is older than {', '.join(later)}"] if newer else []
@@ -209,7 +218,10 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
     steps += [_removal(gone, request.options, place)] if gone else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
-    steps += [f"keep one of {_listed(versions)} in {place}"] if versions else []
+    if len(versions) > 1:
+        steps.append(f"keep one of {_listed(versions)} in {place}")
+    elif versions:
+        steps.append(f"write vers=3 instead of {versions[0]} in {place}")
     steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
     return Fault(
