@@ -638,7 +638,10 @@ def test_a_live_option_that_the_line_does_not_have_goes_by_mounting_again() -> N
     ],
 )
 def test_a_cache_that_is_off_names_the_options_to_take_out(options: str, remedy: str) -> None:
-    assert only("NFS306", facts(f"nas:/a /a nfs {options},nofail")).remedy.startswith(remedy)
+    fault = only("NFS306", facts(f"nas:/a /a nfs {options},nofail"))
+    assert fault.remedy.startswith(remedy)
+    assert ("each write waits" in fault.message) is ("noac" in options)
+    assert "each write" not in only("NFS306", facts(f"nas:/a /a nfs {options},ro,nofail")).message
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,8 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             )
         if off:
             shown = ",".join(dict.fromkeys(off.values()))
-            slow = ", and each write waits for the server's disk" if "noac" in off else ""
+            writes = "noac" in off and _is_writable(target)
+            slow = ", and each write waits for the server's disk" if writes else ""
             yield Fault(
                 target.subject,
                 f"{shown}: nothing is cached of names or attributes, so that the server is asked whenever a "
