@@ -62,6 +62,13 @@ def observe_system(root: Root, *, image: bool) -> System:
             *_parsed(root, "sysctl.d", parse_sysctl),
             *parse_sysctl(last, "/" + _SYSCTL_CONF),
         ),
+        unread_settings=tuple(
+            setting
+            for folder, parse in (("etc/modprobe.d", parse_modprobe), ("etc/sysctl.d", parse_sysctl))
+            for name in root.names(folder)
+            if "." not in name and not root.exists(f"{folder}/{name}.conf")
+            for setting in parse(_script(root, f"{folder}/{name}"), f"/{folder}/{name}")
+        ),
         refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
         helpers=frozenset(helpers),
         daemon=read_unit(root, "nfstuned.service", image=image),

@@ -26,6 +26,7 @@ class KernelSetting:
     """A parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
 
     name: str
+    """"" of a line that modprobe passes over; its value is the line."""
     value: str
     file: str
     line: int
@@ -259,6 +260,8 @@ class System:
     """The parameters of the running kernel: "nfs.max_session_slots" -> "64"."""
     settings: tuple[KernelSetting, ...] = ()
     """The settings of modprobe.d and sysctl.d, in the order in which they count: the last wins."""
+    unread_settings: tuple[KernelSetting, ...] = ()
+    """Those of files in both folders that are not read, because their names have no ending."""
     refused_modules: tuple[RefusedModule, ...] = ()
     cmdline: CommandLine = CommandLine()
     """The running kernel's; of an image its newest kernel's."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from nfstuned.core.rules.catalogue import RULES
-from nfstuned.core.rules.nfs5_host import egress, has_old_chipset
+from nfstuned.core.rules.nfs5_host import egress, has_old_chipset, refused_number, setting_mistake
 from nfstuned.model.facts import Facts, Fault, Measured, Need, Target, Traffic
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Endpoint, Snapshot
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.system import Answer, Interface, Network, Route, System
+from nfstuned.model.system import Answer, Interface, KernelSetting, Network, Route, System
 from tests.parse.test_samples import SAMPLE
 
 ADDRESS = "10.10.10.10"
@@ -244,3 +244,57 @@ class TestSizes:
         limit = egress(size)
         assert limit is not None
         assert limit.mbit_per_s == mbit_per_s
+
+
+SLOTS, NUMBERS = "tcp_max_slot_table_entries", "write a number from 2 to 65536 for"
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "value", "remedy"),
+    [
+        ("modprobe", "", '"options nfs a=1"', "write options nfs a=1"),
+        ("modprobe", "", "nfs a=1", "write options before the name of the module"),
+        ("modprobe", "nfs.max_session_slot", "1", "write options nfs max_session_slots instead of {}"),
+        ("modprobe", "nfs.ko.max_session_slots", "1", "write options nfs max_session_slots instead of {}"),
+        ("modprobe", "nfsv4.max_session_slots", "1", "write options nfs max_session_slots instead of {}"),
+        (
+            "modprobe",
+            "sunrpc.udp_max_slot_table_entries",
+            "9",
+            f"write options sunrpc udp{SLOTS[7:]} instead of {{}}",
+        ),
+        ("sysctl", "sunrpc.max_tcp_slot_table_entries", "9", f"write sunrpc.{SLOTS} instead of {{}}"),
+        (
+            "sysctl",
+            "nfs.max_session_slots",
+            "9",
+            "write options nfs max_session_slots=9 into a file of /etc/modprobe.d instead of max_session_slots",
+        ),
+        (
+            "modprobe",
+            "sunrpc.tcp_fin_timeout",
+            "9",
+            "write sunrpc.tcp_fin_timeout=9 into a file of /etc/sysctl.d instead of tcp_fin_timeout",
+        ),
+        ("modprobe", "nfs.hard", "", "write options of mounts into the lines of mounts, not"),
+        ("modprobe", "nfs.turbo", "1", "take turbo out, which stands"),
+        ("modprobe", f"sunrpc.{SLOTS}", "65537", f"{NUMBERS} {SLOTS}"),
+        ("modprobe", f"sunrpc.{SLOTS}", "many", f"{NUMBERS} {SLOTS}"),
+        ("sysctl", f"sunrpc.{SLOTS}", "1", f"{NUMBERS} {SLOTS}"),
+        ("modprobe", f"sunrpc.{SLOTS}", '"65536"', ""),
+        ("modprobe", f"sunrpc.{SLOTS}", "0x80", ""),
+        ("modprobe", "nfs.nfs4_unique_id", "host", ""),
+        ("modprobe", "iwlwifi.power_save", "0", ""),
+        ("sysctl", "fs.nfs.nlm_tcpport", "4045", ""),
+        ("sysctl", "sunrpc.svc_rdma.max_requests", "64", ""),
+    ],
+)
+def test_a_setting_without_effect_leads_to_the_right_one(
+    folder: str, name: str, value: str, remedy: str
+) -> None:
+    setting = KernelSetting(name, value, f"/etc/{folder}.d/a.conf", 1)
+    mistake = setting_mistake(setting) or refused_number(setting)
+    group, _, last = name.rpartition(".")
+    shown = name if folder == "sysctl" else f"options {group} {last}"
+    expected = remedy.format(shown)
+    assert (mistake[1] if mistake else "") == expected

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from nfstuned import data
-from nfstuned.core.mounts.options import el8_build
+from nfstuned.core.mounts.options import el8_build, option_names
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules.rule import (
     ERROR,
@@ -20,16 +21,17 @@ from nfstuned.core.rules.rule import (
     WARNING,
     Manual,
     ParameterWish,
+    by_sysctl,
     mount_all_again,
     parameter,
     permanent_setting,
     rule,
 )
-from nfstuned.model.change import quote
+from nfstuned.model.change import quote, sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.mounts import AZURE_FILES
-from nfstuned.model.system import Interface, Route
-from nfstuned.parse.fields import some
+from nfstuned.model.system import Interface, KernelSetting, Route
+from nfstuned.parse.fields import quoted, some
 
 _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)
@@ -53,6 +55,12 @@ _NFS_PACKAGES = {
 """The package with mount.nfs, by os-release's ID or ID_LIKE."""
 _IDMAPPING_FILE = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
+_SETTINGS = "kernel-settings.toml"
+_QUOTES = "\"'\u201c\u201d"
+_NEAR = 0.85
+"""How alike a misspelt name of a parameter is to the right one, at least: as difflib measures it."""
+_NOT_LOADED = "does not load with it, and no NFS can be mounted, unless the kernel has it built in"
+_TRANSPORTS = {"tcp", "udp", "rdma"}
 
 
 @rule("NFS501", "kernel-readdir-hang", ERROR, source=Manual.TROUBLE)
@@ -127,6 +135,120 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
 
 def _maps_nothing(value: str) -> bool:
     return value.lower() not in _FALSE
+
+
+@rule("NFS512", "kernel-setting-ineffective", WARNING, needs=(HOST,), source="modprobe.d(5), sysctl.d(5)")
+def ineffective_settings(facts: Facts) -> Iterator[Fault]:
+    """Yield lines of modprobe.d and sysctl.d that set nothing of the NFS client, or keep a module away."""
+    unread = {each.file: each for each in facts.system.unread_settings if _known_names(each) is not None}
+    for file, setting in unread.items():
+        name, program = file.rpartition("/")[2], "sysctl" if by_sysctl(setting) else "modprobe"
+        yield Fault(
+            file,
+            f"{program} reads only files whose names end in .conf, and so never {setting.name}="
+            f"{setting.value} in {name}",
+            observed=name,
+            expected=f"{name}.conf",
+            remedy=sudo("mv -n", file, f"{file}.conf", folder=facts.folder),
+        )
+    mistakes: dict[str, list[tuple[str, str]]] = {}
+    for setting in facts.system.settings:
+        mistake = setting_mistake(setting) if setting.name not in facts.system.parameters else None
+        if mistake or (mistake := refused_number(setting)):
+            mistakes.setdefault(f"{setting.file}:{setting.line}", []).append(mistake)
+    for place, pairs in mistakes.items():
+        whys, remedies = (tuple(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
+        yield Fault(
+            place,
+            "; ".join(whys),
+            observed="no effect",
+            expected="parameters of the kernel",
+            remedy=f"{', and '.join(remedies)} in {place}",
+            severity=ERROR if any(_NOT_LOADED in why for why in whys) else None,
+        )
+
+
+def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
+    """Return why a line sets nothing, whatever its value is, and a remedy; None where it may."""
+    if not setting.name:
+        bare = setting.value.strip(_QUOTES)
+        why = f"modprobe knows no command {quoted(setting.value.split()[0])}, and passes the line over"
+        return (
+            why,
+            f"write {bare if bare.startswith('options ') else 'options before the name of the module'}",
+        )
+    names, (group, _, name) = _known_names(setting), setting.name.rpartition(".")
+    if names is None or name in names:
+        return None
+    sysctl = by_sysctl(setting)
+    why = (
+        f"the kernel has no sysctl {setting.name}"
+        if sysctl
+        else f"the module {group} has no parameter {name}"
+    )
+    if name in option_names().nfs | option_names().common:
+        return (
+            f"{why}, which is an option of mounts",
+            "write options of mounts into the lines of mounts, not",
+        )
+    near = _near_setting(setting.name, sysctl=sysctl)
+    if near:
+        wrong, right = (_in_file(each, sysctl=sysctl) for each in (setting.name, near))
+        return why, f"write {right} instead of {wrong}"
+    other = _near_setting(setting.name, sysctl=not sysctl)
+    if other:
+        line, folder = _in_file(other, sysctl=not sysctl), "modprobe.d" if sysctl else "sysctl.d"
+        return why, f"write {line}={setting.value} into a file of /etc/{folder} instead of {name}"
+    return why, f"take {name} out, which stands"
+
+
+def refused_number(setting: KernelSetting) -> tuple[str, str] | None:
+    """Return why the kernel refuses a number, and a remedy; None where it may take it."""
+    group, _, name = setting.name.rpartition(".")
+    least, most = data.read_table(_SETTINGS)["bounds"].get(name, (0, 0))
+    value = setting.value.strip(_QUOTES)
+    if not most or _known_names(setting) is None or re.fullmatch("0[0-9a-fA-FxX]+", value):
+        return None
+    if re.fullmatch("[0-9]{1,9}", value) and least <= int(value) <= most:
+        return None
+    effect = "it keeps its value" if by_sysctl(setting) else f"{group} {_NOT_LOADED}"
+    why = f"{name} takes a number from {least} to {most}, not {quoted(value)}: {effect}"
+    return why, f"write a number from {least} to {most} for {name}"
+
+
+def _known_names(setting: KernelSetting) -> list[str] | None:
+    """Return the names that a setting may have in its place; None where it is not about the NFS client."""
+    tables, group = data.read_table(_SETTINGS), setting.name.rpartition(".")[0]
+    if group.removesuffix(".ko") not in {*tables["modules"], *tables["sysctls"]}:
+        return None
+    names: str = tables["sysctls" if by_sysctl(setting) else "modules"].get(group, "")
+    return names.split()
+
+
+def _near_setting(wrong: str, *, sysctl: bool) -> str:
+    """Return the parameter of modules, or the sysctl, that a name means: its words may be in another order.
+
+    Another transport's is not meant.
+    """
+    words = _words(wrong)
+    table: dict[str, str] = data.read_table(_SETTINGS)["sysctls" if sysctl else "modules"]
+    names = [f"{group}.{name}" for group, text in table.items() for name in text.split()]
+    known = {
+        " ".join(_words(name)): name
+        for name in names
+        if _TRANSPORTS & {*words} == _TRANSPORTS & {*_words(name)}
+    }
+    return next((known[each] for each in get_close_matches(" ".join(words), known, 1, _NEAR)), "")
+
+
+def _words(name: str) -> list[str]:
+    return sorted(re.split("[._]", name))
+
+
+def _in_file(name: str, *, sysctl: bool) -> str:
+    """Return a parameter as a file has it: in sysctl.d its name, in modprobe.d after its module's."""
+    group, _, parameter_name = name.rpartition(".")
+    return name if sysctl else f"options {group} {parameter_name}"
 
 
 @rule(

@@ -245,7 +245,7 @@ def permanent_setting(facts: Facts, wish: ParameterWish) -> str:
         place = _booted_with(facts.system.cmdline)
         return f"write {wish.name}={wish.value} instead of {word} on {place}"
     if setting is not None and setting.file.startswith("/etc/"):
-        name = wish.name if _by_sysctl(setting) else wish.name.partition(".")[2]
+        name = wish.name if by_sysctl(setting) else wish.name.partition(".")[2]
         return f"write {name}={wish.value} instead of {name}={old} in {setting.file}:{setting.line}"
     file, line = _new_file(wish, setting)
     return f"write {line} into {file}"
@@ -258,7 +258,7 @@ def out_of_files(facts: Facts, name: str) -> str:
         return f"take {word} off {_booted_with(facts.system.cmdline)}"
     if setting is None:
         return ""
-    key = name if _by_sysctl(setting) else name.partition(".")[2]
+    key = name if by_sysctl(setting) else name.partition(".")[2]
     return f"take {key}={setting.value} out of {setting.file}:{setting.line}"
 
 
@@ -277,7 +277,7 @@ def _new_file(wish: ParameterWish, setting: KernelSetting | None) -> tuple[str, 
     """Return the file and the line, after a package's own setting where there is one."""
     module, _, key = wish.name.partition(".")
     folder, line = "modprobe.d", f"options {module} {key}={wish.value}"
-    if setting is not None and _by_sysctl(setting):
+    if setting is not None and by_sysctl(setting):
         folder, line = "sysctl.d", f"{wish.name}={wish.value}"
     file = name_after(wish.file, posixpath.basename(setting.file) if setting else "")
     return f"/etc/{folder}/{file}", line
@@ -290,10 +290,10 @@ def _decider(system: System, name: str) -> tuple[str, KernelSetting | None]:
     know nfs.
     """
     known = (line for line in reversed(system.settings) if line.name == name)
-    setting = next((line for line in known if name.startswith("sunrpc.") or not _by_sysctl(line)), None)
+    setting = next((line for line in known if name.startswith("sunrpc.") or not by_sysctl(line)), None)
     words = (word for word in reversed(system.cmdline.words) if "=" in word)
     word = next((word for word in words if word.partition("=")[0].replace("-", "_") == name), "")
-    if setting is not None and _by_sysctl(setting):
+    if setting is not None and by_sysctl(setting):
         word = ""
     return word, None if word else setting
 
@@ -306,5 +306,6 @@ def _booted_with(cmdline: CommandLine) -> str:
     return "the kernel's command line" + ("" if file == RUNNING else f" ({shown})")
 
 
-def _by_sysctl(setting: KernelSetting) -> bool:
+def by_sysctl(setting: KernelSetting) -> bool:
+    """Whether a file of sysctl.d has a setting, not of modprobe.d."""
     return "/modprobe.d/" not in setting.file

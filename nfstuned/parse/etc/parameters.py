@@ -12,17 +12,24 @@ from nfstuned.parse.tree import FileTree
 _NOTHING = ("true", "false")
 """Programs that load no module."""
 _PARAMETER = r"""(?:[^\s"]|"[^"]*"?)+"""
+_COMMANDS = (
+    *("alias", "blacklist", "config", "include", "install", "options", "remove", "softdep", "weakdep"),
+)
+_OF_NFS = re.compile(r"\b(?:sunrpc|lockd|nfs(?:v[34])?)\b")
 
 
 def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
     """Return the settings of `options` lines in their order; a parameter without a value has "".
 
     modprobe adds the parameters of all lines up, and of a parameter the kernel takes the last value. A
-    module's name is the same with hyphens and with underscores.
+    module's name is the same with hyphens and with underscores. A line about NFS that begins with no command
+    of modprobe's is a setting without a name (libkmod-config.c: "ignoring bad line").
     """
     settings: list[KernelSetting] = []
     for number, line in _joined_lines(text):
         words = line.split(maxsplit=2)
+        if words and words[0] not in _COMMANDS and _OF_NFS.search(line):
+            settings.append(KernelSetting("", line.strip(), file, number))
         if len(words) != 3 or words[0] != "options":  # noqa: PLR2004 - the word, a module, its parameters
             continue
         module = words[1].replace("-", "_")
