@@ -37,7 +37,7 @@ _PROGRAMS = (
     # mount(8) of NixOS looks there; an image of it has no /run yet.
     *("run/wrappers/bin", "run/current-system/sw/bin", "nix/var/nix/profiles/system/sw/bin"),
 )
-_HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.cifs", "tlshd")
+_HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.efs", "mount.cifs", "cachefilesd", "tlshd")
 _PARAMETERS = {"nfs": "sys/module/nfs/parameters", "sunrpc": "sys/module/sunrpc/parameters"}
 _SYSCTLS = "proc/sys/sunrpc"
 _SYSCTL_CONF = "etc/sysctl.conf"

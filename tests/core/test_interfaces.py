@@ -268,7 +268,10 @@ SLOTS, NUMBERS = "tcp_max_slot_table_entries", "write a number from 2 to 65536 f
             "sysctl",
             "nfs.max_session_slots",
             "9",
-            "write options nfs max_session_slots=9 into a file of /etc/modprobe.d instead of max_session_slots",
+            (
+                "write options nfs max_session_slots=9 into a file of /etc/modprobe.d "
+                "instead of max_session_slots"
+            ),
         ),
         (
             "modprobe",

@@ -29,7 +29,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.change import quote, sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
-from nfstuned.model.mounts import AZURE_FILES
+from nfstuned.model.mounts import AZURE_FILES, EFS_TYPE
 from nfstuned.model.system import Interface, KernelSetting, Route
 from nfstuned.parse.fields import quoted, some
 
@@ -44,6 +44,8 @@ _MANY_INODES = 1_000_000
 _PACKAGES = {
     "mount.nfs": "nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE)",
     "mount.aznfs": "aznfs from packages.microsoft.com",
+    "mount.efs": "amazon-efs-utils",
+    "cachefilesd": "cachefilesd, and enable its service",
     "tlshd": "ktls-utils, and enable tlshd.service",
 }
 _NFS_PACKAGES = {
@@ -87,28 +89,36 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
     The kernel hands the TLS handshakes of xprtsec to tlshd, and the mount fails without it. Mounts of other
-    namespaces may have been made with helpers of their own.
+    namespaces may have been made with helpers of their own. The cache of fsc may be a container's on a host.
     """
     needed: dict[str, str] = {}
     system = facts.snapshot.distribution
     names = (system.id, *system.like) if system else ()
     of_nfs = next((_NFS_PACKAGES[name] for name in names if name in _NFS_PACKAGES), _PACKAGES["mount.nfs"])
     packages = {**_PACKAGES, "mount.nfs": of_nfs}
-    for target in facts.nfs:
-        if target.elsewhere:
+    for target in facts.targets:
+        if target.elsewhere or not (target.is_nfs or target.fstype == EFS_TYPE):
             continue
-        helper = "mount.aznfs" if target.request and target.request.fstype == "aznfs" else "mount.nfs"
-        tls = ("tlshd",) if target.options.get("xprtsec") in {"tls", "mtls"} else ()
-        for name in dict.fromkeys((helper, "mount.nfs", *tls)):
+        helper = f"mount.{target.request.fstype}" if target.request else ""
+        wanted = {
+            helper if helper in packages else "mount.nfs": True,
+            "mount.nfs": True,
+            "tlshd": target.options.get("xprtsec") in {"tls", "mtls"},
+            "cachefilesd": facts.image and target.wanted.last_of("fsc", "nofsc") == "fsc",
+        }
+        for name in (name for name, is_wanted in wanted.items() if is_wanted):
             needed.setdefault(name, target.subject if target.live else target.origin)
     for helper, place in needed.items():
         if helper not in facts.system.helpers:
+            caches = helper == "cachefilesd"
+            effect = f"fsc of {place} caches nothing" if caches else f"{place} cannot be mounted"
             yield Fault(
                 helper,
-                f"there is no {helper}, and {place} cannot be mounted without it",
+                f"there is no {helper}, and {effect} without it",
                 observed="missing",
-                expected=f"{'/usr' if helper == 'tlshd' else ''}/sbin/{helper}",
+                expected=f"{'' if helper.startswith('mount.') else '/usr'}/sbin/{helper}",
                 remedy=f"install the package {packages[helper]}",
+                severity=WARNING if caches else None,
             )
 
 
