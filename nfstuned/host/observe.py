@@ -99,6 +99,7 @@ def observe_host(root: Root) -> Snapshot:
         faults=decisive,
         requests=(*actual, *collected.requests),
         misnamed=tuple(collected.misnamed),
+        unloaded=tuple(collected.unloaded),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
@@ -391,5 +392,6 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.read_fstab()
     units.read(WEAK_UNIT_FOLDERS)
     units.add_misnamed_automounts()
+    units.add_unloaded()
     AutoMaps(root, mounted, collected).read()
     return collected

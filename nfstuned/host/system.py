@@ -158,6 +158,7 @@ def observe_image(root: Root) -> Snapshot:
     return Snapshot(
         requests=tuple(collected.requests),
         misnamed=tuple(collected.misnamed),
+        unloaded=tuple(collected.unloaded),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),

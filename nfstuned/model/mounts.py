@@ -347,6 +347,19 @@ class Misnamed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unloaded:
+    """An enabled unit that systemd does not start, because a mount unit is not there or masked."""
+
+    file: str
+    """The .automount unit, or the link to a unit that is not there."""
+    point: str
+    name: str
+    """The unit that is not there."""
+    mask: str = ""
+    """The file that masks it; "" where no file has its name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A host at one moment.
 
@@ -363,6 +376,7 @@ class Snapshot:
     settings: tuple[Setting, ...] = ()
     """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
     misnamed: tuple[Misnamed, ...] = ()
+    unloaded: tuple[Unloaded, ...] = ()
     maps: tuple[UnreadMap, ...] = ()
     """The automounter's maps that were not read, such as programs and those that a server keeps."""
     kernel: KernelRelease | None = None

@@ -69,7 +69,7 @@ COMMANDS = {
     "pvesm": rf"set {WORD} --(?:disable [01]|options \.\.\.)",
     "rm": PATH,
     "sysctl": r"[\w.]+=\d+",
-    "systemctl": rf"(?:--root={PATH} )?(?:enable(?: --now)?|reload|restart|start|unmask) {WORD}"
+    "systemctl": rf"(?:--root={PATH} )?(?:disable|enable(?: --now)?|reload|restart|start|unmask) {WORD}"
     r"|daemon-reload|daemon-reexec",
     "tee": f"(?:-a )?{PATH}",
     "truncate": f"--size=0 {PATH}",

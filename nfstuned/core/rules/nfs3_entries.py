@@ -1,4 +1,4 @@
-"""Rules NFS308, NFS310, NFS311, NFS313 and NFS315: the lines of files that ask for mounts."""
+"""Rules NFS308, NFS310, NFS311, NFS313, NFS315 and NFS320: the lines and units that ask for mounts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from nfstuned.core.rules.rule import (
     Manual,
     provider_by_name,
     rule,
+    systemctl,
 )
-from nfstuned.model.change import RELOAD_UNITS, sudo, then_sudo
+from nfstuned.model.change import RELOAD_UNITS, quote, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
 from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
@@ -33,6 +34,7 @@ _EARLY = ("/", "/usr")
 """The mount points of the initrd, for which nofail means nothing."""
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _ROOT_OVER_NFS = "/dev/nfs"
+_ADMINISTRATORS = "/etc/systemd/system/"
 
 
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
@@ -121,6 +123,30 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
             observed=own,
             expected=refused.name,
             remedy=remedy + then_sudo(RELOAD_UNITS, image=facts.image),
+        )
+
+
+@rule("NFS320", "unit-not-loaded", ERROR, needs=(HOST,), source="systemd.automount(5)")
+def unloaded_unit(facts: Facts) -> Iterator[Fault]:
+    """Yield enabled units that systemd does not start, because their mount unit is not there or masked."""
+    points = {request.point for request in facts.snapshot.requests}
+    for unit in facts.snapshot.unloaded:
+        if unit.point in points and not unit.mask:  # by cloud-init, which writes a line of fstab at boot
+            continue
+        folder, _, own = unit.file.rpartition("/")
+        refused = not folder.endswith((".wants", ".requires"))
+        why = f"masked by {unit.mask}" if unit.mask else "not there, neither as a file nor by a line of fstab"
+        effect = f"systemd refuses {quoted(own)}, and" if refused else "although it is enabled,"
+        unmasked = f"{systemctl(facts)} unmask {quote(unit.name)}"
+        written = f"install {unit.name}, or write a line of fstab for {quote(unit.point)}"
+        yield Fault(
+            unit.file,
+            f"the unit {quoted(unit.name)} is {why}: {effect} nothing is mounted at {quoted(unit.point)}",
+            observed="masked" if unit.mask else "missing",
+            expected=unit.name,
+            remedy=(unmasked if unit.mask else written)
+            + f"; or {systemctl(facts)} disable {quote(own)}{then_sudo(RELOAD_UNITS, image=facts.image)}",
+            severity=None if refused else WARNING,
         )
 
 
@@ -252,13 +278,25 @@ def _no_export(facts: Facts, request: Request) -> tuple[str, str, str] | None:
 def point_twice(facts: Facts) -> Iterator[Fault]:
     """Yield lines of an fstab for a mount point of an earlier line, and entries of a map for an earlier key.
 
-    noauto leaves the choice to people.
+    noauto leaves the choice to people. An administrator's unit precedes a line of fstab (systemd.mount(5)).
     """
     first: dict[tuple[str, str], Request] = {}
+    units = {each.point: each for each in facts.snapshot.requests if each.file.startswith(_ADMINISTRATORS)}
     for request in facts.snapshot.requests:
         if not _is_automatic(request) or request.file == UTAB:
             continue
         place = request.file, posixpath.normpath(request.point)
+        unit = units.get(place[1])
+        if unit is not None and (unit.source, unit.options) != (request.source, request.options):
+            yield Fault(
+                f"{request.file}:{request.line}",
+                f"{request.point} has a unit already ({unit.file}): systemd mounts that, and options here "
+                "count for mount(8) alone",
+                observed=f"{request.source} {request.options}",
+                expected="a unit or a line a mount point",
+                remedy=f"take {request.file}:{request.line} out, or {unit.file}"
+                f"{then_sudo(RELOAD_UNITS, image=not facts.running)}",
+            )
         known = first.setdefault(place, request)
         if known is not request:
             yield Fault(

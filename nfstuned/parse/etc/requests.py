@@ -22,6 +22,7 @@ from nfstuned.model.mounts import (
     Misnamed,
     Request,
     Setting,
+    Unloaded,
     UnreadMap,
 )
 from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, right_spelling, unmangle
@@ -288,6 +289,7 @@ class Intent:
 
     requests: list[Request] = field(default_factory=list)
     misnamed: list[Misnamed] = field(default_factory=list)
+    unloaded: list[Unloaded] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)

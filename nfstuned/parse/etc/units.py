@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting, UnitState
+from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting, UnitState, Unloaded
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, mounted_type, parse_fstab
-from nfstuned.parse.fields import clean_path, quoted, unit_name
+from nfstuned.parse.fields import clean_path, quoted, unit_name, unmangle
 from nfstuned.parse.tree import FSTAB, FileTree
 
 SUFFIX = ".mount"
@@ -172,6 +172,8 @@ def _strongest_files(root: FileTree, folders: Iterable[str], suffix: str) -> lis
 
 
 AUTOMOUNT = ".automount"
+_ENABLED = "etc/systemd/system"
+_GENERATED = ("run/systemd/generator", "run/systemd/generator.early", "run/systemd/generator.late")
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
 
@@ -267,6 +269,37 @@ class MountUnits:
                 )
                 partner = "" if unit.value in points else own
                 self.collected.add([Misnamed(request_of_unit, right, partner)])
+
+    def add_unloaded(self) -> None:
+        """Add the enabled units that are not there, and .automount units without a mount unit that counts.
+
+        Any line of fstab makes a unit, as systemd's generators do on a running host. systemd refuses such an
+        .automount unit: unit_test_trigger_loaded() in src/core/unit.c.
+        """
+        lines = (line.split() for line in self.root.read_or_empty(FSTAB).split("\n"))
+        made = {unit_name(unmangle(words[1])) for words in lines if len(words) > 1}
+        made.update(name for folder in _GENERATED for name in self.root.names(folder))
+        misnamed = {unit.request.file for unit in self.collected.misnamed}
+        groups = (group for group in self.root.names(_ENABLED) if group.endswith((".wants", ".requires")))
+        links = [
+            f"{_ENABLED}/{group}/{name}"
+            for group in groups
+            for name in self.root.names(f"{_ENABLED}/{group}")
+        ]
+        for link in links:
+            name = link.rpartition("/")[2]
+            mount = name.removesuffix(AUTOMOUNT) + SUFFIX if name.endswith(AUTOMOUNT) else name
+            unit = self.automounts.get(name)
+            if not mount.endswith(SUFFIX) or (unit and unit.file in misnamed):
+                continue
+            files = self._files(mount if unit else name)
+            mask = f"/{files[0]}" if unit and files and _is_mask(self.root, files[0]) else ""
+            if mask or not (files or mount in made):
+                file, lacking = (unit.file, mount) if unit else (f"/{link}", name)
+                self.collected.unloaded.append(Unloaded(file, unit_path(mount), lacking, mask))
+
+    def _files(self, name: str) -> list[str]:
+        return [f"{folder}/{name}" for folder in UNIT_FOLDERS if name in self.root.names(folder)]
 
     def _automounts(self, folders: Mapping[str, Iterable[str]]) -> dict[str, UnitSetting]:
         """Return the Where= of each .automount unit by the unit's name, which gives it where none is known.
