@@ -6,16 +6,14 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nfstuned.cli.app import main
-from nfstuned.core.nconnect.persist import sections
 from nfstuned.host.root import Root
 from tests.check.hosts import load
 from tests.cli.conftest import CONFIG, MOUNT_NFS, REPOSITORY, Run
-from tests.tree import link, put
+from tests.tree import put
 
 ANF = (
     "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev 0 0\n"
@@ -48,31 +46,9 @@ class Image:
         """Write a file."""
         put(self.tree / name, text)
 
-    def link(self, name: str, target: str) -> None:
-        """Make a symbolic link, and its folder."""
-        link(self.tree / name, target)
-
-    def sections(self) -> dict[str, int] | None:
-        """Return the sections of nfstuned's drop-in."""
-        return sections((self.tree / DROP_IN).read_text())
-
     def has(self, name: str) -> bool:
         """Return whether there is a file or a link, also to nowhere."""
         return os.path.lexists(self.tree / name)
-
-    def program(self, name: str) -> None:
-        """Write a program."""
-        put(self.tree / name, "#!", 0o755)
-
-    def actions(self, *words: str) -> tuple[int, list[dict[str, Any]]]:
-        """Bake; return the exit status and the actions of the JSON document."""
-        run = self.run("bake", *words, "--format", "json")
-        return run.status, run.document["actions"]
-
-    def bake(self, *words: str) -> tuple[int, list[tuple[str, str, str]]]:
-        """Bake; return the exit status, and kind, target and outcome of each action."""
-        status, actions = self.actions(*words)
-        return status, [(one["kind"], one["target"], one["outcome"]) for one in actions]
 
     def findings(self, *families: str) -> list[str]:
         """Return the rules that `nfstuned check --root` finds broken, of these families."""

@@ -27,6 +27,8 @@ GOLDEN = REPOSITORY / "tests/cli/golden"
 CASE = "debian-13-6.12"
 CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
 ENTRY = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard 0 0\n"
+COMMAND = "opt/nfstuned/bin/nfstuned"
+"""An installation by pip, in a virtual environment."""
 MOUNT_NFS = b"\x7fELF\0%%s: (linux nfs-utils %s)\n\0conf_init_dir: scandir %%s: %%s\0"
 PROGRAM = (
     "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "

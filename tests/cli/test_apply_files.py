@@ -1,8 +1,7 @@
-"""The promises that `apply --fstab` and `apply --persist` have in common: nothing is changed by mistake."""
+"""`apply --fstab` and `apply --persist`: the endpoint decides, the document of both, a user, and status."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,23 +17,30 @@ from nfstuned.host.root import Root
 from nfstuned.model.mounts import PERSISTED
 from nfstuned.model.system import Answer, Network
 from tests.check.hosts import World
-from tests.cli.conftest import ENTRY, Host, MakeHost, Run, furnish
+from tests.cli.conftest import CASE, ENTRY, Host, MakeHost, Run, furnish
 
 AZURE = "sa1.file.core.windows.net"
+JSON = ("--format", "json")
 
 
 @dataclass(frozen=True)
 class Command:
-    """One of the two commands: its options, the file that it writes, and its Way."""
+    """One of the two commands: its options, its Way, and the target in its document."""
 
     words: tuple[str, ...]
-    file: str
     way: Callable[[ChangedHost], Way[Any]]
+    target: dict[str, str]
 
 
-FSTAB = Command(("--fstab", "--yes"), "/etc/fstab", lambda host: FstabWay(host, follow=False))
-PERSIST = Command(("--persist",), PERSISTED, lambda host: PersistWay(host, prune=False))
-pytestmark = pytest.mark.parametrize("command", [FSTAB, PERSIST], ids=["fstab", "persist"])
+FSTAB = Command(
+    ("--fstab", "--yes"),
+    lambda host: FstabWay(host, follow=False),
+    {"kind": "fstab", "target": "/etc/fstab:2", "mount_point": "/mnt/vol1"},
+)
+PERSIST = Command(
+    ("--persist",), lambda host: PersistWay(host, prune=False), {"kind": "persist", "target": "10.1.2.4"}
+)
+of_both = pytest.mark.parametrize("command", [FSTAB, PERSIST], ids=["fstab", "persist"])
 
 
 @pytest.fixture
@@ -51,6 +57,7 @@ def here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Host:
         (Answer(AZURE, error="no answer within 3 s", final=False), "failed", "no answer within 3 s"),
     ],
 )
+@of_both
 def test_the_name_servers_decide_about_azure_files(
     here: Host, command: Command, answer: Answer, outcome: str, words: str
 ) -> None:
@@ -62,41 +69,36 @@ def test_the_name_servers_decide_about_azure_files(
     assert words in action["reason"]
 
 
-def test_a_file_that_could_not_be_read_does_not_count_as_absent(here: Host, command: Command) -> None:
-    (here.tree / "etc/nfsmount.conf").symlink_to("nfsmount.conf")
-    before = sorted(path.name for path in (here.tree / "etc").iterdir())
-    for more in ((), ("--dry-run",)):
-        run = here.run("apply", *command.words, *more, "--format", "json")
-        assert (run.status, run.action["outcome"]) == (2, "failed")
-        assert run.action["reason"] == "it may depend on /etc/nfsmount.conf, which could not be read"
-        assert "/etc/nfsmount.conf: Too many levels of symbolic links\n" in run.err
-    assert (here.tree / "etc/fstab").read_text() == ENTRY
-    assert sorted(path.name for path in (here.tree / "etc").iterdir()) == before
-
-
-def test_anything_but_a_file_cannot_be_tried(here: Host, command: Command) -> None:
-    file = here.tree / command.file[1:]
-    file.unlink(missing_ok=True)
-    file.parent.mkdir(exist_ok=True)
-    os.mkfifo(file)
-    run = here.run("apply", *command.words)
-    assert (run.status, run.out) == (2, "")
-    assert run.err == f"{command.file}: a fifo where a file should be: not read\n"
-
-
-def test_an_invalid_configuration_is_no_try(here: Host, command: Command) -> None:
-    here.configure("[")
-    run = here.run("apply", *command.words)
-    assert (run.status, run.out, (here.tree / "etc/fstab").read_text()) == (2, "", ENTRY)
-    assert not (here.tree / PERSISTED[1:]).exists()
+@of_both
+def test_json_is_one_document_and_the_difference_is_on_stderr(here: Host, command: Command) -> None:
+    difference = here.run("apply", *command.words, "--dry-run").out.rpartition(" 0 0\n")
+    run = here.run("apply", *command.words, *JSON)
+    assert (run.status, run.err) == (0, "".join(difference[:2]))
+    reason = "azure-netapp-files asks for nconnect=8"
+    assert run.action == command.target | {"old": None, "new": 8, "outcome": "done", "reason": reason}
+    assert here.run("apply", *command.words, *JSON).actions == []
 
 
 @pytest.mark.usefixtures("as_user")
+@of_both
 def test_a_user_may_look_and_learns_that_root_may_write(host: MakeHost, command: Command) -> None:
     here = furnish(host("no-nfs"))
     (here.tree / "etc").chmod(0o555)
     assert here.run("apply", *command.words, "--dry-run").status == 0
-    run = here.run("apply", *command.words, "--format", "json")
+    run = here.run("apply", *command.words, *JSON)
     assert (run.status, run.action["outcome"]) == (1, "failed")
     assert run.action["reason"].endswith("Permission denied, so that it is as it was; run it as root")
     assert (here.tree / "etc/fstab").read_text() == ENTRY
+
+
+def test_status_names_the_drop_in_as_who_asks(host: MakeHost) -> None:
+    here = host(CASE)
+    here.install(b"2.8.3")
+    actions = here.run("apply", "--persist", *JSON).actions
+    done = [(one["target"], one["new"], one["outcome"]) for one in actions]
+    assert done == [("10.10.10.10", 4, "done"), (AZURE, 4, "done")]
+    rows = {row["mount_point"]: row for row in here.run("status", *JSON).document["mounts"]}
+    asked = {point: (row["nconnect_requested"], row["nconnect"]) for point, row in rows.items()}
+    assert (asked["/mnt/2"], asked["/mnt/3"]) == ((4, 4), (None, 1))
+    line = (here.tree / PERSISTED[1:]).read_text().splitlines().index(f'[ Server "{AZURE}" ]') + 2
+    assert rows["/mnt/2"]["nconnect_requested_by"] == f"{PERSISTED}:{line}"

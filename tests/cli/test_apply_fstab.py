@@ -7,13 +7,11 @@ import os
 import pty
 import re
 import shutil
-import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from nfstuned.host.files.replace import BACKUP
 from tests.cli.conftest import ENTRY, REPOSITORY, Host, MakeHost, furnish
 from tests.cli.terminal import on_a_terminal
 from tests.tree import put
@@ -43,51 +41,6 @@ def fstab(here: Host) -> Path:
 
 def etc(here: Host) -> set[str]:
     return {path.name for path in (here.tree / "etc").iterdir()} - {"nfstuned"}
-
-
-def test_a_dry_run_shows_the_difference_and_changes_nothing(here: Host) -> None:
-    before = fstab(here).stat().st_ino
-    run = here.run("apply", "--fstab", "--dry-run")
-    assert (run.status, run.err) == (0, "")
-    assert run.out == DIFF + (
-        "/etc/fstab:2  /mnt/vol1 nconnect none -> 8  planned  (azure-netapp-files asks for nconnect=8)\n"
-        "1 planned\n"
-    )
-    assert (fstab(here).stat().st_ino, fstab(here).read_text(), etc(here)) == (before, ENTRY, {"fstab"})
-
-
-def test_with_yes_it_is_done_once_and_the_old_file_is_kept(here: Host) -> None:
-    fstab(here).chmod(0o600)
-    run = here.run("apply", "--fstab", "--yes")
-    assert run.status == 0
-    assert run.out.startswith(DIFF)
-    assert "1 done\n" in run.out
-    assert f"The old file is {fstab(here)}{BACKUP}.\n" in run.out
-    assert (fstab(here).read_text(), stat.S_IMODE(fstab(here).stat().st_mode)) == (NEW, 0o600)
-    assert (here.tree / f"etc/fstab{BACKUP}").read_text() == ENTRY
-    run = here.run("apply", "--fstab")
-    assert (run.status, run.out, run.err) == (0, NOTHING, "")
-    assert etc(here) == {"fstab", f"fstab{BACKUP}"}
-
-
-def test_json_is_one_document_and_the_difference_is_talk(here: Host) -> None:
-    run = here.run("apply", "--fstab", "--yes", *JSON)
-    assert (run.status, run.err) == (0, DIFF)
-    assert run.action == {
-        "kind": "fstab",
-        "target": "/etc/fstab:2",
-        "mount_point": "/mnt/vol1",
-        "old": None,
-        "new": 8,
-        "outcome": "done",
-        "reason": "azure-netapp-files asks for nconnect=8",
-    }
-
-
-def test_without_a_terminal_nothing_is_changed_unasked(here: Host) -> None:
-    run = here.run("apply", "--fstab", *JSON)
-    assert (run.status, run.action["outcome"], "--yes" in run.err) == (2, "planned", True)
-    assert fstab(here).read_text() == ENTRY
 
 
 def test_it_does_not_ask_where_nobody_sees_the_difference(here: Host) -> None:
@@ -133,62 +86,11 @@ def test_only_the_replacement_writes_anything(here: Host, tmp_path_factory: pyte
     assert [re.sub("at2?$", "", name) for name in writing] == lock + replacement
 
 
-def test_a_link_is_refused_with_what_to_do(here: Host) -> None:
-    fstab(here).rename(here.tree / "real")
-    fstab(here).symlink_to("../real")
-    for way in ("--yes", "--dry-run"):
-        run = here.run("apply", "--fstab", way, *JSON)
-        assert (run.status, run.action["outcome"]) == (1, "failed")
-        assert run.action["reason"].startswith("/etc/fstab is a symbolic link to ../real: --follow-symlink")
-    assert (here.tree / "real").read_text() == ENTRY
-    assert here.run("apply", "--fstab", "--yes", "--follow-symlink").status == 0
-    assert fstab(here).is_symlink()
-    assert (here.tree / "real").read_text() == NEW
-    assert (here.tree / f"real{BACKUP}").read_text() == ENTRY
-
-
-def test_a_file_that_a_program_calls_its_own_is_refused(here: Host) -> None:
-    fstab(here).write_text("# Ansible managed\n" + ENTRY)
-    run = here.run("apply", "--fstab", "--yes", *JSON)
-    reason = "its comments say that ansible writes this file: change it there"
-    assert (run.status, run.action["reason"]) == (1, reason)
-    assert fstab(here).read_text() == "# Ansible managed\n" + ENTRY
-
-
 def test_without_findmnt_nothing_is_changed(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(here.tree))
     run = here.run("apply", "--fstab", "--yes", *JSON)
     assert (run.status, "findmnt" in run.action["reason"]) == (1, True)
     assert (fstab(here).read_text(), etc(here)) == (ENTRY, {"fstab"})
-
-
-def test_a_host_without_fstab_has_nothing_to_do(here: Host) -> None:
-    fstab(here).unlink()
-    run = here.run("apply", "--fstab", "--yes")
-    assert (run.status, run.err, run.out, etc(here)) == (0, "", NOTHING, set())
-
-
-def test_a_broken_line_is_named_and_the_rest_is_done(here: Host) -> None:
-    broken = "10.1.2.4:/x /x nfs rw 0 x\n"
-    fstab(here).write_text(broken + ENTRY)
-    run = here.run("apply", "--fstab", "--yes")
-    assert (run.status, run.err) == (0, "/etc/fstab:1: fsck pass is not a number: 'x'\n")
-    assert fstab(here).read_text() == broken + NEW
-
-
-def test_numbers_of_nfsmount_conf_and_of_drop_ins_count(here: Host) -> None:
-    def planned(name: str, text: str) -> list[dict[str, object]]:
-        put(here.tree / "etc" / name, text)
-        return here.run("apply", "--fstab", "--dry-run", *JSON).actions
-
-    folder = "systemd/system/mnt-vol1.mount.d"
-    assert planned("nfsmount.conf", '[ Server "10.1.2.4" ]\nnconnect=8\n') == []
-    assert planned("nfsmount.conf", '[ Server "10.1.2.4" ]\nnconnect=2\n')[0]["old"] == 2
-    assert planned(f"{folder}/order.conf", "[Unit]\nAfter=x.service\n")[0]["outcome"] == "planned"
-    (action,) = planned(f"{folder}/x.conf", "[Mount]\nOptions=vers=4.1,hard\n")
-    reason = f"/etc/{folder}/x.conf:2 decides the options of this mount: change it there"
-    assert (action["outcome"], action["reason"]) == ("skipped", reason)
-    assert planned(f"{folder}/x.conf", "[Mount]\nOptions=vers=4.1,hard,nconnect=8\n") == []
 
 
 @pytest.mark.usefixtures("as_user")

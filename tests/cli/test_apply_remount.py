@@ -15,7 +15,7 @@ from nfstuned.host.remount import REMOUNT_LOCK
 from nfstuned.model.change import BusyUse
 from nfstuned.model.system import Network, Reach, Reachable
 from tests.cli import remounting
-from tests.cli.conftest import MakeHost, Run
+from tests.cli.conftest import Run
 from tests.cli.remounting import Remounting, prepare
 from tests.cli.terminal import on_a_terminal
 
@@ -217,25 +217,3 @@ def test_after_a_file_that_could_not_be_read_nothing_is_done(here: Remounting, r
     reason = "it may depend on /etc/nfsmount.conf, which could not be read"
     assert (done.status, ends(done)) == (1, {("failed", reason)})
     assert here.ground.kernel.calls == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("--remount", "requires an argument"),
-        ("--remount relative", "takes a mount point, which begins with a slash"),
-        ("--remount --yes", "takes a mount point, which begins with a slash"),
-        ("--remount /mnt/a --fstab", "one after the other"),
-        ("--fstab --persist", "one after the other"),
-        ("--remount /mnt/a --follow-symlink", "--follow-symlink goes with --fstab"),
-        ("--follow-symlink", "--follow-symlink goes with --fstab"),
-        ("--yes", "--yes goes with --fstab or --remount"),
-        ("--persist --yes", "--yes goes with --fstab or --remount"),
-        ("--prune", "--prune goes with --persist"),
-        ("--fstab --prune", "--prune goes with --persist"),
-        ("--all", "--all"),
-    ],
-)
-def test_options_that_do_not_go_together_are_wrong_usage(host: MakeHost, arguments: str, words: str) -> None:
-    run = host("no-nfs").run("apply", *arguments.split())
-    assert (run.status, run.out, words in run.err) == (2, "", True)

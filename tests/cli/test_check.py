@@ -138,64 +138,6 @@ def test_a_rule_that_raises_is_nfs000_and_2(form: str, host: MakeHost, rules: Ru
     assert "NFS198" in run.out
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        ("--select NFS10x", "no rule is called 'NFS10x'; did you mean NFS1"),
-        ("--ignore NFS1,read-ahead-below-polcy", "read-ahead-below-policy"),
-        ("--select zzz", "nfstuned rules lists them"),
-        ("--select ", "--select: no rule is named"),
-        ("--select ,", "--select: no rule is named"),
-        ("--root /does/not/exist", "/does/not/exist: No such file or directory"),
-        ("--root /dev/null", "Not a directory"),
-        ("--root /proc/self/fdinfo", "has no /etc and no os-release, and so is no image: mount the"),
-        ("--fstab /does/not/exist", "/does/not/exist: No such file or directory"),
-        ("--fstab /", "/: Is a directory"),
-        ("--fstab /dev/zero", "/dev/zero: more than 4 MB"),
-        ("--sample -1", "--sample"),
-        ("--sample nan", "--sample"),
-        ("--root / --sample 5", "an image"),
-        ("--fail-on fatal", "--fail-on"),
-        ("--format yaml", "--format"),
-    ],
-)
-def test_wrong_usage_is_2_and_named(args: str, says: str, host: MakeHost) -> None:
-    run = host("clean").run("check", "--offline", *args.split(" "))
-    assert (run.status, run.out) == (2, "")
-    assert "Usage: nfstuned check" in run.err
-    assert says in run.err
-
-
-def test_an_invalid_configuration_is_2_and_named(low: Host) -> None:
-    low.configure("[daemon]\nsample_interval = 5\n")
-    run = check(low)
-    assert (run.status, run.out) == (2, "")
-    assert "nfstuned.toml:2: daemon.sample_interval" in run.err
-
-
-def test_an_image_s_invalid_configuration_is_no_reason_to_stop(low: Host) -> None:
-    low.configure("[")
-    run = low.run("check", "--root", str(low.tree), "--format", "json", "--fail-on", "error")
-    assert run.document["root"] == str(low.tree)
-    assert run.document["kernel"]["release"] is None
-    assert run.status in {0, 1}
-
-
-def test_the_text_names_the_images_folder(host: MakeHost) -> None:
-    here = host("dup-slash")
-    said = f"The files of the image are below {here.tree}"
-    assert said in here.run("check", "--root", str(here.tree)).out.splitlines()
-    assert "image" not in here.run("check", "--offline").out
-
-
-def test_rules_are_chosen_by_ids_names_and_families(low: Host) -> None:
-    def status(*args: str) -> int:
-        return low.run("check", "--offline", "--select", *args).status
-
-    assert [status(one) for one in ("nfs1", "SMB,read-ahead-below-policy", "NFS101")] == [1] * 3
-    assert status("NFS101", "--ignore", "NFS1") == 0
-
-
 def test_json_names_the_mount_and_the_skipped_rules(low: Host, rules: Rules) -> None:
     rules.are(*[rule for rule in catalogue.RULES if rule.id == "NFS101"], SKIPPED)
     document = check(low, "--format", "json").document
@@ -275,15 +217,6 @@ def test_a_closed_standard_input_is_reported(host: MakeHost, monkeypatch: pytest
     assert (run.status, run.out, "standard input is closed" in run.err) == (2, "", True)
 
 
-def test_a_line_of_a_map_that_is_no_entry_is_2_but_not_for_a_proposal(host: MakeHost, tmp_path: Path) -> None:
-    here = host("autofs-direct")
-    (here.tree / "etc/auto.direct").write_text("nas:/share /local nfs4 nfsvers=4.1,_netdev 0 0\n")
-    run = check(here)
-    assert (run.status, "/etc/auto.direct:1: not a key of a direct map: 'nas:/share'" in run.err) == (2, True)
-    (tmp_path / "fstab.new").write_text("nas:/x /mnt/x nfs vers=4.1,nofail,_netdev 0 0\n")
-    assert check(here, "--root", str(here.tree), "--fstab", str(tmp_path / "fstab.new")).status != 2
-
-
 BAD_LINE = "fstab.new:2: no type after '/mnt/b'"
 
 
@@ -312,22 +245,6 @@ def junit(run: Run) -> Element:
     """Return the suite of a document, which must keep its schema."""
     xmlschema.XMLSchema(SCHEMAS / "junit-10.xsd").validate(run.out)
     return fromstring(run.out)[0]  # noqa: S314 - it was written here
-
-
-def test_a_line_of_the_host_s_own_fstab_that_is_none_is_2(host: MakeHost, rules: Rules) -> None:
-    rules.are(ADVICE)
-    here = host("no-nfs")
-    fstab = put(here.tree / "etc/fstab", "srv:/a /mnt/a nfs rw, soft 0 0\n")
-    for run in (check(here), check(here, "--root", str(here.tree))):
-        assert (run.status, run.err) == (
-            2,
-            "/etc/fstab:1: dump frequency is not a number: 'soft': is there a blank within the options?\n",
-        )
-    fstab.unlink()
-    assert check(here, "--fail-on", "error").status == 0
-    fstab.mkdir()
-    run = check(here)
-    assert (run.status, run.err) == (2, "/etc/fstab: a directory where a file should be: not read\n")
 
 
 def strange(host: MakeHost) -> Host:

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-import click
 import pytest
 import xmlschema
 
@@ -285,39 +284,3 @@ def test_the_guide_shows_real_runs(
 def _end(text: str, start: int) -> int:
     """Return where a command's output ends: at the next command, or with the block."""
     return min(place for mark in ("$ printf", "```") if (place := text.find(mark, start)) >= 0)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--kernel", "6.1.0"), "--kernel: this host is judged with its own; --fstab"),
-        (("--nfs-utils", "2.6.4"), "--nfs-utils: this host is judged with its own; --fstab"),
-        (("--root", "TREE", "--fstab", "FILE", "--kernel", "6.1.0"), "--kernel: the image has its own"),
-        (
-            ("--fstab", "TREE/etc/fstab", "--kernel", "6.1.0"),
-            "is this host's own fstab, which is judged with",
-        ),
-        (("--fstab", "FILE", "--sample", "3"), "--sample: FILE is judged alone"),
-        (("--fstab", "FILE", "--kernel", ""), "'' is no release of a kernel, such as 5.14.0-427.el9"),
-        (
-            ("--fstab", "FILE", "--kernel", "rhel9"),
-            "'rhel9' is no release of a kernel, such as 5.14.0-427.el9",
-        ),
-        (("--fstab", "FILE", "--kernel", "6"), "'6' is no release of a kernel"),
-        (("--fstab", "FILE", "--kernel", "6.1\n"), r"'6.1\n' is no release of a kernel"),
-        (("--fstab", "FILE", "--nfs-utils", "v2"), "'v2' is no version of nfs-utils, such as 2.6.4"),
-        (("--fstab", "FILE", "--nfs-utils", "nfs-utils-2.5.4"), "is no version of nfs-utils, such as 2.6.4"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused_with_the_reason(
-    words: tuple[str, ...], message: str, host: MakeHost, tmp_path: Path
-) -> None:
-    here = host("clean")
-    (tmp_path / "fstab").write_text(PERFECT)
-    places = {"TREE": str(here.tree), "FILE": str(tmp_path / "fstab")}
-    for name, place in places.items():
-        words = tuple(word.replace(name, place) for word in words)
-        message = message.replace(name, place)
-    run = here.run("check", *words)
-    assert (run.status, run.out) == (click.UsageError.exit_code, "")
-    assert message in " ".join(run.err.split())

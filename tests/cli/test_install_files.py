@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import sys
 import sysconfig
 from pathlib import Path
@@ -16,13 +15,12 @@ from nfstuned.cli.install_files import LIST
 from nfstuned.host import installed
 from nfstuned.host.installed import contents
 from nfstuned.model.change import FILES
-from tests.cli.conftest import REPOSITORY, Host, MakeHost, full_at
-from tests.tree import everything, put
+from tests.cli.conftest import COMMAND, REPOSITORY, Host, MakeHost, full_at
+from tests.tree import put
 from tests.users import NOBODY, rights_of
 
 UNIT = "usr/local/lib/systemd/system/nfstuned.service"
 MANUAL = "usr/local/share/man/man8/nfstuned.8"
-COMMAND = "opt/nfstuned/bin/nfstuned"
 
 
 @pytest.fixture
@@ -49,62 +47,6 @@ def test_every_file_is_put_where_the_system_looks_and_the_unit_starts_this_comma
     assert f"\nExecStart=/{COMMAND} daemon\n" in (venv.tree / UNIT).read_text()
     assert f"'/{COMMAND} check " in (venv.tree / UNIT).with_name("nfstuned-check.service").read_text()
     assert "systemctl enable --now nfstuned" in run.out
-
-
-@pytest.mark.usefixtures("umask_077")
-def test_everyone_may_read_the_files_under_any_umask(venv: Host) -> None:
-    assert venv.run("install-files").status == 0
-    for path in (venv.tree / "usr/local").rglob("*"):
-        assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644), path
-
-
-def test_a_second_run_changes_nothing_and_a_dry_run_says_what_the_first_does(venv: Host) -> None:
-    before = everything(venv.tree)
-    dry = venv.run("install-files", "--dry-run")
-    assert (dry.status, everything(venv.tree)) == (0, before)
-    assert venv.run("install-files").out.startswith(dry.out)
-    before, times = everything(venv.tree), (venv.tree / LIST).stat().st_mtime_ns
-    run = venv.run("install-files")
-    assert (run.status, words(run.out), "systemctl" in run.out) == (0, {"unchanged"}, False)
-    assert (everything(venv.tree), (venv.tree / LIST).stat().st_mtime_ns) == (before, times)
-
-
-def test_removal_leaves_the_tree_as_it_was(venv: Host) -> None:
-    before = everything(venv.tree)
-    venv.run("install-files")
-    assert venv.run("install-files", "--remove", "--dry-run").status == 0
-    assert (venv.tree / UNIT).exists()
-    run = venv.run("install-files", "--remove")
-    assert (run.status, words(run.out)) == (0, {"remove"})
-    assert everything(venv.tree) == before
-    again = venv.run("install-files", "--remove")
-    assert (again.status, again.out) == (0, "Nothing to do: no file of install-files is here.\n")
-
-
-@pytest.mark.parametrize("kind", ["text", "link", "folder"])
-def test_with_a_file_of_somebody_else_nothing_is_written(kind: str, venv: Host) -> None:
-    manual = put(venv.tree / MANUAL, "somebody else's\n")
-    if kind != "text":
-        manual.unlink()
-        manual.mkdir() if kind == "folder" else manual.symlink_to("/dev/null")
-    before = everything(venv.tree)
-    run = venv.run("install-files")
-    assert (run.status, run.err) == (1, "nothing was changed\n")
-    assert re.search(rf"^refused +/{MANUAL}  \(it was not written by install-files", run.out, re.MULTILINE)
-    assert everything(venv.tree) == before
-
-
-def test_a_file_that_the_administrator_changed_is_kept_by_both(venv: Host) -> None:
-    venv.run("install-files")
-    venv.edit(UNIT, "Nice=-10", "Nice=-5")
-    before = everything(venv.tree)
-    refused = venv.run("install-files")
-    assert (refused.status, everything(venv.tree)) == (1, before)
-    assert "changed after install-files had written it" in refused.out
-    removed = venv.run("install-files", "--remove")
-    assert (removed.status, words(removed.out)) == (1, {"kept", "remove"})
-    assert "Nice=-5" in (venv.tree / UNIT).read_text()
-    assert not (venv.tree / MANUAL).exists()
 
 
 @pytest.fixture

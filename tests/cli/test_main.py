@@ -45,45 +45,6 @@ def test_the_help_names_every_command(host: MakeHost) -> None:
     assert "..." not in text.partition("Commands:")[2]
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        *(
-            "",
-            "nonsense",
-            "status --nonsense",
-            "status --format yaml",
-            "apply /mnt/a",
-            "config",
-            "completion",
-        ),
-        *("explain", "check /mnt/a", "daemon x"),
-    ],
-)
-def test_wrong_usage_is_2_and_says_so_on_stderr(args: str, host: MakeHost) -> None:
-    run = host("no-nfs").run(*args.split())
-    assert (run.status, run.out) == (2, "")
-    assert "Usage: nfstuned" in run.err
-
-
-@pytest.mark.parametrize(
-    ("args", "hint"),
-    [
-        ("chekc", "did you mean check?"),
-        ("config chek", "did you mean check, schema?"),
-        ("udev masc", "did you mean mask, unmask?"),
-        ("xyzzy", "nfstuned --help lists them"),
-        ("check --ofline", "'--offline'"),
-        ("status --json", "Write --format json."),
-        ("check --sarif", "Write --format sarif."),
-    ],
-)
-def test_an_unknown_word_leads_to_the_nearest_ones(args: str, hint: str, host: MakeHost) -> None:
-    run = host("no-nfs").run(*args.split())
-    assert (run.status, run.out) == (2, "")
-    assert hint in run.err.splitlines()[-1]
-
-
 def test_python_m_is_the_same_command() -> None:
     run = python("-m", "nfstuned", "--version")
     assert (run.returncode, run.stdout) == (0, f"nfstuned {__version__}\n")

@@ -114,21 +114,6 @@ class TestCommand:
         assert "There are no samples of this time" in words(run.out)
         assert run.err == "no samples: nothing was in use, or the service did not run\n"
 
-    @pytest.mark.parametrize(
-        ("args", "said"),
-        [
-            ("--since soon", "--since: not a time: 'soon'; allowed: "),
-            ("--mount data", "Usage: nfstuned report "),
-            ("--file /nonexistent/x.jsonl", "/nonexistent: No such file or directory\n"),
-            ("--file /dev/null --output /nowhere/x.html", "/nowhere/x.html: No such file or directory\n"),
-            ("--file /dev/null --output /", "/: Is a directory\n"),
-        ],
-    )
-    def test_what_cannot_be_done_is_2(self, host: MakeHost, args: str, said: str) -> None:
-        run = host("no-nfs").run("report", "--samples-only", *args.split())
-        assert (run.status, run.out) == (2, "")
-        assert run.err.startswith(said)
-
     def test_a_terminal_gets_no_page(self, host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
         here = host("no-nfs")
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)

@@ -144,21 +144,6 @@ def test_a_time_that_is_yet_to_come_is_said_to_be(run: Callable[..., Run]) -> No
     assert done.err == "no samples since 2999-01-01 00:00:00: that time is yet to come\n"
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--since", "soon"), "--since: not a time: 'soon'; allowed: \"1h ago\", "),
-        (("--mount", "data"), "Usage: nfstuned samples "),
-        (("--file", "/nonexistent/x.jsonl"), "/nonexistent: No such file or directory\n"),
-        (("--file", MOUNTSTATS), f"{MOUNTSTATS}: is a saved mountstats, not samples: nfstuned top --file /"),
-    ],
-)
-def test_what_cannot_be_done_is_2(run: Callable[..., Run], args: tuple[str, str], said: str) -> None:
-    done = run(*args)
-    assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(said)
-
-
 class TestJournal:
     @pytest.fixture
     def here(self, host: MakeHost) -> Host:

@@ -38,32 +38,6 @@ def test_the_output_is_golden_and_json_keeps_its_schema(case: str, host: MakeHos
     assert (text.status, text.err, json.status, json.err) == (0, "", 0, "")
 
 
-def test_an_unreadable_line_is_named_and_the_other_mounts_are_shown(here: Host) -> None:
-    here.edit("proc/1/mountinfo", "59 27 0:45 ", "59 27 0-45 ")
-    run = here.run("status", "--format", "json")
-    assert run.status == 0
-    assert re.fullmatch(r"/proc/1/mountinfo:\d+: .*0-45.*\n", run.err)
-    assert (len(mounts(run)), "/mnt/1" in mounts(run)) == (8, False)
-
-
-def test_an_invalid_configuration_costs_only_the_targets(here: Host) -> None:
-    here.configure("[nconnect]\nmode = 7\n[deamon]\n")
-    run = here.run("status", "--format", "json")
-    assert run.status == 2
-    assert len([line for line in run.err.splitlines() if "nfstuned.toml" in line]) == 2
-    assert "invalid" in run.err
-    row = mounts(run)["/mnt/2"]
-    assert (row["provider"], row["read_ahead_kb"], row["nconnect"]) == ("azure-files", 128, 4)
-    assert (row["profile"], row["read_ahead_target_kb"], row["nconnect_target"]) == (None, None, None)
-
-
-def test_a_request_that_the_kernel_ignored_is_shown(here: Host) -> None:
-    here.edit("run/mount/utab", "vers=3,nolock", "vers=3,nolock,nconnect=8")
-    row = mounts(here.run("status", "--format", "json"))["/mnt/1"]
-    assert (row["nconnect_requested"], row["nconnect"], row["connections"]) == (8, 1, 1)
-    assert "8/1/- ignored" in here.run("status").out
-
-
 UNMOUNTS = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
 HINTS = {
     "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
@@ -138,33 +112,6 @@ def test_names_keep_their_bytes_and_cannot_play_with_the_terminal(here: Host) ->
     assert "\x1b" not in run.out
     points = [os.fsencode(point) for point in mounts(here.run("status", "--format", "json"))]
     assert b"/mnt/\x1b[31m\nx\xff[bold]" in points
-
-
-def test_a_lazily_unmounted_file_system_is_noted_and_is_no_mount(here: Host) -> None:
-    mountinfo = here.tree / "proc/1/mountinfo"
-    lines = mountinfo.read_text().splitlines(keepends=True)
-    mountinfo.write_text("".join(line for line in lines if " 0:45 " not in line))
-    run = here.run("status")
-    assert "/mnt/1" not in run.out
-    assert "1 file system without a visible mount: 0:45" in run.out
-
-
-def test_a_mount_of_another_mount_namespace_is_shown(here: Host) -> None:
-    lines = (here.tree / "proc/1/mountinfo").read_text().splitlines()
-    (line,) = [line for line in lines if " /mnt/1 " in line]
-    (here.tree / "proc/4711").mkdir()
-    elsewhere = line.replace("59 27", "900 890").replace("/mnt/1", "/private")
-    (here.tree / "proc/4711/mountinfo").write_text(elsewhere + "\n")
-    row = mounts(here.run("status", "--format", "json"))["/private"]
-    assert (row["device"], row["read_ahead_kb"], row["connections"]) == ("0:45", 128, 1)
-
-
-def test_after_undo_it_says_undone(here: Host) -> None:
-    here.run("apply")
-    here.run("undo")
-    run = here.run("status")
-    assert "128/15360 undone" in run.out
-    assert "9 mounts undone by the administrator" in run.out
 
 
 @pytest.mark.usefixtures("as_user")

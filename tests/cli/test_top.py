@@ -74,19 +74,6 @@ class TestCommand:
         # How long the interval really was depends on the machine's load.
         assert f", {mounts} NFS superblocks, 0 in use, mean of " in run.out
 
-    @pytest.mark.parametrize(
-        "args",
-        [
-            *(("--interval", "0"), ("--count", "0"), ("--sort", "speed"), ("--interval", "nan")),
-            ("--format", "json"),
-            *(("--file", "-", "--file", "-"), ("--file", "a", "--count", "1"), ("--file", "a") * 3),
-        ],
-    )
-    def test_what_makes_no_sense_is_2(self, host: MakeHost, args: tuple[str, ...]) -> None:
-        run = host("no-nfs").run("top", *args)
-        assert (run.status, run.out) == (2, "")
-        assert "Usage: nfstuned top" in run.err
-
     def test_an_interrupt_ends_it_without_a_word(self, host: MakeHost) -> None:
         # A test run in the background hands down that SIGINT is ignored.
         script = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {PROGRAM}"
@@ -112,28 +99,6 @@ class TestSaved:
         after.write_text(new.replace(bytes_of.findall(old)[0], bytes_of.findall(new)[0]))
         return here, before, after
 
-    def test_two_show_what_was_between_them(self, copies: tuple[Host, Path, Path]) -> None:
-        here, before, after = copies
-        run = here.run("top", "--file", str(before), "--file", str(after))
-        assert (run.status, run.err) == (0, "")
-        title, sums, _, used, *_ = run.out.splitlines()
-        assert title == f"{before} to {after}, 6 NFS superblocks, 1 in use, mean of 10 s, by total"
-        assert sums == "read 8.0 MB/s (server 8.8 MB/s), write 0"
-        assert used.split()[:6] == ["/mnt/2", "and", "1", "more", "8.0", "MB/s"]
-
-    def test_one_shows_the_means_since_each_was_mounted(self, copies: tuple[Host, Path, Path]) -> None:
-        here, before, _ = copies
-        marked = before.with_name("marked")
-        marked.write_bytes(b"\xef\xbb\xbf" + before.read_bytes())
-        run = here.run("top", "--sort", "name", "--file", str(marked))
-        assert (run.status, run.err) == (0, "")
-        title, _, _, *used = run.out.splitlines()
-        assert title.startswith(
-            f"{marked}, 6 NFS superblocks, 3 in use, means since each was mounted, by name"
-        )
-        assert [line.split()[0] for line in used[:4] if line] == ["/mnt/1", "/mnt/2", "/mnt/3"]
-        assert used[1].split()[1:6] == ["and", "1", "more", "8.4", "MB/s"]
-
     @pytest.mark.parametrize(
         ("old", "new"),
         [("\n", "\r\n"), ("\n", " \t\n"), ("\n\n", "\n"), ("\t", ""), ("\n\ndevice ", "\n--\ndevice ")],
@@ -145,43 +110,6 @@ class TestSaved:
         before.write_bytes(before.read_text().replace(old, new).encode())
         pasted = here.run("top", "--file", str(before))
         assert (pasted.status, pasted.out, pasted.err) == (0, real.out, "")
-
-    def test_what_is_damaged_is_named_and_makes_the_status_1(self, copies: tuple[Host, Path, Path]) -> None:
-        here, before, _ = copies
-        text = before.read_text()
-        before.write_text(text[: text.rindex("XATTRS")].replace("\tage:\t1\n", "\tage:\t-\n", 1))
-        run = here.run("top", "--file", str(before))
-        assert run.status == 1
-        first, *others = run.err.splitlines()
-        assert re.fullmatch(rf"{before}:\d+: .*age.*", first)
-        assert others == [
-            f"{before}:{before.read_text().count(chr(10)) + 1}: the last line is cut off and left out"
-        ]
-        assert run.out.startswith(f"{before}, 7 NFS superblocks, ")
-
-    def test_each_operation_has_its_own_times_and_errors_in_80_columns(
-        self, copies: tuple[Host, Path, Path]
-    ) -> None:
-        """A mean over all operations hides that of a WRITE; a mount's lines of bytes were cut."""
-        here, before, _ = copies
-        before.write_text(
-            "device nas:/a mounted on /a with fstype nfs statvers=1.1\n\topts:\trw,vers=3\n\tage:\t512666\n"
-            "\tper-op statistics\n"
-            "\tREAD: 1463225 1463225 0 181975024 276267015060 45129 56967244 57073305 6\n"
-            "\tWRITE: 10927 10927 0 5572009288 1471656 2295784 486328 3985929 106\n\n"
-        )
-        run = here.run("top", "--file", str(before))
-        assert (run.status, run.err) == (0, "")
-        _, sums, _, mount, _, name, *operations = run.out.splitlines()
-        assert sums == "read -, write -; 1 of unknown throughput"
-        assert mount.split()[:8] == ["/a", "-", "-", "-", "2.9", "38.9", "44.5", "-"]
-        assert name == "/a  nas:/a"
-        assert operations == [
-            "  OPERATION                 /s  RTT ms    Q ms  EXE ms  RETR/s   ERR/s TIMEO/s",
-            "  READ                     2.9    38.9    0.03    39.0       0   1e-05       0",
-            "  WRITE                   0.02    44.5     210     365       0  0.0002       0",
-            "    replies with an error: 106 of 10,927 WRITE, 6 of 1,463,225 READ",
-        ]
 
     def test_programs_get_the_keys_of_samples_and_null_for_the_unknown(
         self, copies: tuple[Host, Path, Path]
@@ -200,44 +128,6 @@ class TestSaved:
             assert used.keys() - {"note"} == sample_to_json(SAMPLE).keys() - {"schema"}
             text = here.run("top", *words)
             assert (text.status, text.err, bool(text.out)) == (0, "", True)
-
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            (
-                '{"schema": "nfstuned.sample/1"}\n',
-                "has lines of JSON, no mountstats: nfstuned samples --file ",
-            ),
-            (
-                "22 1 8:1 / / rw - ext4 /dev/a rw\n",
-                "is no mountstats; to save one: cat /proc/self/mountstats",
-            ),
-            ("", "is no mountstats; to save one: cat /proc/self/mountstats > FILE"),
-        ],
-    )
-    def test_another_file_is_2_and_named(self, copies: tuple[Host, Path, Path], text: str, said: str) -> None:
-        here, before, after = copies
-        before.write_text(text)
-        run = here.run("top", "--file", str(before), "--file", str(after))
-        assert (run.status, run.out) == (2, "")
-        assert run.err.startswith(f"{before}: {said}")
-
-    def test_copies_in_disorder_or_of_one_moment_or_host_are_2(self, copies: tuple[Host, Path, Path]) -> None:
-        here, before, after = copies
-        other = before.with_name("other")
-        other.write_text("device s:/x mounted on /x with fstype nfs4 statvers=1.1\n\tage:\t5\n\n")
-        younger = (
-            "either the later copy was named first, or all was mounted again in between (a restart, a "
-            "remount); then name the later alone"
-        )
-        for first, second, said in (
-            (after, before, f"mounts of {before} are younger than in {after}: {younger}"),
-            (after, after, f"no second passed between {after} and {after}: name two copies"),
-            (other, after, f"{other} and {after} have no mount in common: name copies of one host"),
-            (before.with_name("none"), after, f"{before.with_name('none')}: No such file or directory"),
-        ):
-            run = here.run("top", "--file", str(first), "--file", str(second))
-            assert (run.status, run.out, run.err) == (2, "", f"{said}\n")
 
 
 @dataclass

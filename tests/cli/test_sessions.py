@@ -1,0 +1,138 @@
+r"""tests/cli/sessions/*.session: commands over a tree, each with its output, its status and its changes.
+
+    # The promise, in a sentence or two.
+    host: clean
+    $ nfstuned apply --fstab --yes | tail -n 1
+    ! /etc/fstab:1: a line of the standard error
+    a line of the standard output
+    status 1
+    changed etc/fstab
+
+The tree is of tests/hosts; `image NAME` has nfstuned's unit, `netapp NAME` also two volumes of Azure NetApp
+Files; `furnished` and `installed` are those of `build`. Each command runs in the tree's folder: nfstuned in
+this process, under an umask that gives others nothing, everything else by sh, which may also filter an
+output. After a command of nfstuned come the names that it made (but for folders of mode 755 that are not
+empty), changed, removed (but for those below a removed folder), or wrote again with equal content.
+`differences` lists the same since the start. TREE is the folder's path. pytest --update-golden writes the
+outputs: review the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.check.hosts import load
+from tests.cli.baked import make, with_netapp
+from tests.cli.conftest import COMMAND, Golden, Host, Run, furnish
+from tests.tree import everything, put
+
+FOLDER = Path(__file__).parent / "sessions"
+State = dict[str, tuple[str, bytes, tuple[int, int]]]
+
+
+def state(tree: Path) -> State:
+    """Return all that is below a folder, and what a second writing of a file changes."""
+    found = {}
+    for name, (mode, content) in everything(tree).items():
+        status = (tree / name).lstat()
+        written = (0, 0) if mode.startswith("d") else (status.st_ino, status.st_mtime_ns)
+        found[name] = mode, content, written
+    return found
+
+
+def differences(before: State, after: State) -> Iterator[str]:
+    """Yield a line for each name that is not as before."""
+    gone, new = before.keys() - after.keys(), after.keys() - before.keys()
+    filled = {str(Path(name).parent) for name in new}
+    for name in sorted({*before, *after}):
+        if name in new:
+            usual = after[name][0] == "drwxr-xr-x" and name in filled
+            yield from [] if usual else [f"made {after[name][0]} {name}"]
+        elif name in gone:
+            yield from [] if str(Path(name).parent) in gone else [f"removed {name}"]
+        elif before[name][:2] != after[name][:2]:
+            yield f"changed {name}"
+        elif before[name] != after[name]:
+            yield f"written again {name}"
+
+
+def build(words: str, folder: Path, capture: pytest.CaptureFixture[str]) -> Host:
+    """Make the tree of a session."""
+    kind, _, name = words.rpartition(" ")
+    here = Host(folder, capture)
+    if name == "furnished":
+        furnish(here)
+    elif name == "installed":
+        put(load("no-nfs").build(folder) / COMMAND, "#!/opt/nfstuned/bin/python\n", 0o755)
+    elif kind:
+        image = make(name, folder, capture)
+        if kind == "netapp":
+            with_netapp(image)
+    else:
+        load(name).build(folder)
+    return here
+
+
+def run(here: Host, command: str) -> Run:
+    """Run a command of nfstuned."""
+    words, _, pipe = command.partition(" | ")
+    before = os.umask(0o077)
+    try:
+        done = here.run(*shlex.split(words)[1:])
+    finally:
+        os.umask(before)
+    return replace(done, out=by_shell(here, pipe, done.out).out) if pipe else done
+
+
+def by_shell(here: Host, command: str, given: str = "") -> Run:
+    """Run a command of the system."""
+    argv = ["sh", "-c", command]
+    done = subprocess.run(argv, cwd=here.tree, input=given, capture_output=True, text=True, check=False)
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def lines(here: Host, command: str, start: State) -> Iterator[str]:
+    """Run a command; yield its lines."""
+    before = state(here.tree)
+    if command == "differences":
+        yield from differences(start, before)
+        return
+    own = command.startswith("nfstuned ")
+    done = run(here, command) if own else by_shell(here, command)
+    assert own or not done.err, done.err
+    shown = [*(f"! {line}".rstrip() for line in done.err.splitlines()), *done.out.splitlines()]
+    yield from (line.replace(str(here.tree), "TREE") for line in shown)
+    if done.status:
+        yield f"status {done.status}"
+    if own:
+        yield from differences(before, state(here.tree))
+
+
+@pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.session")), ids=lambda file: file.stem)
+def test_a_session_is_as_its_file_shows(
+    file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
+) -> None:
+    head, *commands = re.split(r"^\$ ", file.read_text(), flags=re.MULTILINE)
+    here = build(re.findall(r"^host: (.*)$", head, re.MULTILINE)[-1], tmp_path / "tree", capsys)
+    monkeypatch.chdir(here.tree)
+    monkeypatch.setattr(sys, "argv", [str(here.tree / COMMAND)])
+    start = state(here.tree)
+    text = head
+    for command in (one.split("\n")[0] for one in commands):
+        text += "".join(f"{line}\n" for line in (f"$ {command}", *lines(here, command, start)))
+    golden(file, text)
