@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from nfstuned.host.root import Root
@@ -34,6 +37,32 @@ def everything(tree: Path) -> dict[str, tuple[str, bytes]]:
             data = str(path.readlink()).encode()
         found[str(path.relative_to(tree))] = (stat.filemode(status.st_mode), data)
     return found
+
+
+def fingerprints(root: Path) -> dict[str, str]:
+    """Return of each name below a folder its kind, mode, owner and content; but for folders also its time."""
+    found = {}
+    for parent, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            status = path.lstat()
+            mode = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
+            found[str(path.relative_to(root))] = f"{mode} {_content(path, status)}"
+    return found
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the names that are not the same in both."""
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def _content(path: Path, status: os.stat_result) -> str:
+    if stat.S_ISLNK(status.st_mode):
+        return f"-> {path.readlink()}"
+    if stat.S_ISREG(status.st_mode):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        return f"{digest} {status.st_mtime_ns} {status.st_nlink}"
+    return str(status.st_rdev)
 
 
 class Tree:

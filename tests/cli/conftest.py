@@ -23,7 +23,6 @@ from tests.check import hosts
 from tests.tree import put
 
 REPOSITORY = Path(__file__).parents[2]
-GOLDEN = REPOSITORY / "tests/cli/golden"
 CASE = "debian-13-6.12"
 CONFIG = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
 ENTRY = "# mine\n10.1.2.4:/vol1 /mnt/vol1\tnfs vers=4.1,hard 0 0\n"

@@ -1,12 +1,10 @@
-"""`nfstuned apply` and `nfstuned undo` over trees of real kernel files."""
+"""`nfstuned apply` and `nfstuned undo` under a user's rights; sessions show the rest."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import CASE, GOLDEN, Golden, Host, MakeHost
-
-TUNED = {"0:45": 1024, "0:46": 15360, "0:47": 15360, "0:48": 15360, "0:49": 15360, "0:50": 15360}
+from tests.cli.conftest import CASE, Host, MakeHost
 
 
 @pytest.fixture
@@ -19,14 +17,6 @@ def values(here: Host) -> dict[str, int]:
     return {file.name: here.read_ahead(file.name) for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("case", ["debian-13-5.10", CASE, "no-nfs"])
-def test_the_output_is_the_golden_one(case: str, form: str, host: MakeHost, golden: Golden) -> None:
-    run = host(case).run("apply", "--format", form)
-    golden(GOLDEN / case / f"apply.{form.replace('text', 'txt')}", run.out)
-    assert (run.status, run.err) == (0, "")
-
-
 @pytest.mark.usefixtures("as_user")
 def test_a_dry_run_changes_nothing_and_a_user_may_try_it(here: Host) -> None:
     before = values(here)
@@ -35,16 +25,6 @@ def test_a_dry_run_changes_nothing_and_a_user_may_try_it(here: Host) -> None:
     assert {action["outcome"] for action in run.actions} == {"planned"}
     assert values(here) == before
     assert not (here.tree / "run/nfstuned").exists()
-
-
-def test_every_superblock_is_set_once_and_nothing_else_is_touched(here: Host) -> None:
-    before = values(here)
-    run = here.run("apply", "--format", "json")
-    assert (run.status, [action["outcome"] for action in run.actions]) == (0, ["done"] * 6)
-    assert values(here) == before | TUNED
-    again = here.run("apply", "--format", "json")
-    assert (again.status, again.actions) == (0, [])
-    assert here.run("apply").out == "Nothing to do: 9 mounts as the profiles ask.\n"
 
 
 @pytest.mark.usefixtures("as_user")

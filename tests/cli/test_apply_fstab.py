@@ -25,7 +25,6 @@ DIFF = """\
 -10.1.2.4:/vol1 /mnt/vol1	nfs vers=4.1,hard 0 0
 +10.1.2.4:/vol1 /mnt/vol1	nfs vers=4.1,hard,nconnect=8 0 0
 """
-NOTHING = "Nothing to do: no NFS entry of /etc/fstab asks for another nconnect than its profile.\n"
 JSON = ("--format", "json")
 pytestmark = pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
 

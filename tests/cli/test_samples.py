@@ -24,7 +24,6 @@ from tests.parse.test_samples import SAMPLE
 NOW = time.time()
 OLD, NEW = (replace(SAMPLE, time=NOW - ago) for ago in (90_000, 600))
 OTHER = replace(NEW, mount_points=(os.fsdecode(b"/srv/\xff,x"),), source="other:/x")
-MOUNTSTATS = str(REPOSITORY / "tests/parse/data/6.12/mountstats")
 HOUR_AGO = ("--since", "1h ago")
 
 

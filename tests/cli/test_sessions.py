@@ -11,10 +11,10 @@ r"""tests/cli/sessions/*.session: commands over a tree, each with its output, it
 The tree is of tests/hosts; `image NAME` has nfstuned's unit, `netapp NAME` also two volumes of Azure NetApp
 Files; `furnished` and `installed` are those of `build`. Each command runs in the tree's folder: nfstuned in
 this process, under an umask that gives others nothing, everything else by sh, which may also filter an
-output. After a command of nfstuned come the names that it made (but for folders of mode 755 that are not
-empty), changed, removed (but for those below a removed folder), or wrote again with equal content.
-`differences` lists the same since the start. TREE is the folder's path. pytest --update-golden writes the
-outputs: review the difference.
+output. A document of JSON keeps its schema. After a command of nfstuned come the names that it made (but for
+folders of mode 755 that are not empty), changed or wrote again, and removed (but for those below a removed
+folder). `changes` lists the same since the start. TREE is the folder's path. pytest --update-golden writes
+the outputs: review the difference.
 """
 
 from __future__ import annotations
@@ -34,36 +34,23 @@ import pytest
 from tests.check.hosts import load
 from tests.cli.baked import make, with_netapp
 from tests.cli.conftest import COMMAND, Golden, Host, Run, furnish
-from tests.tree import everything, put
+from tests.tree import differences, fingerprints, put
 
 FOLDER = Path(__file__).parent / "sessions"
-State = dict[str, tuple[str, bytes, tuple[int, int]]]
+State = dict[str, str]
 
 
-def state(tree: Path) -> State:
-    """Return all that is below a folder, and what a second writing of a file changes."""
-    found = {}
-    for name, (mode, content) in everything(tree).items():
-        status = (tree / name).lstat()
-        written = (0, 0) if mode.startswith("d") else (status.st_ino, status.st_mtime_ns)
-        found[name] = mode, content, written
-    return found
-
-
-def differences(before: State, after: State) -> Iterator[str]:
+def changes(before: State, after: State) -> Iterator[str]:
     """Yield a line for each name that is not as before."""
-    gone, new = before.keys() - after.keys(), after.keys() - before.keys()
-    filled = {str(Path(name).parent) for name in new}
-    for name in sorted({*before, *after}):
-        if name in new:
-            usual = after[name][0] == "drwxr-xr-x" and name in filled
-            yield from [] if usual else [f"made {after[name][0]} {name}"]
-        elif name in gone:
-            yield from [] if str(Path(name).parent) in gone else [f"removed {name}"]
-        elif before[name][:2] != after[name][:2]:
+    filled = {str(Path(name).parent) for name in after.keys() - before.keys()}
+    for name in differences(before, after):
+        above, mode = str(Path(name).parent), after.get(name, "").split(" ")[0]
+        if name in before and name in after:
             yield f"changed {name}"
-        elif before[name] != after[name]:
-            yield f"written again {name}"
+        elif name in after and not (mode == "drwxr-xr-x" and name in filled):
+            yield f"made {mode} {name}"
+        elif name in before and (above in after or above not in before):
+            yield f"removed {name}"
 
 
 def build(words: str, folder: Path, capture: pytest.CaptureFixture[str]) -> Host:
@@ -91,6 +78,8 @@ def run(here: Host, command: str) -> Run:
         done = here.run(*shlex.split(words)[1:])
     finally:
         os.umask(before)
+    if done.out and words.endswith("--format json"):
+        assert done.document
     return replace(done, out=by_shell(here, pipe, done.out).out) if pipe else done
 
 
@@ -103,9 +92,9 @@ def by_shell(here: Host, command: str, given: str = "") -> Run:
 
 def lines(here: Host, command: str, start: State) -> Iterator[str]:
     """Run a command; yield its lines."""
-    before = state(here.tree)
-    if command == "differences":
-        yield from differences(start, before)
+    before = fingerprints(here.tree)
+    if command == "changes":
+        yield from changes(start, before)
         return
     own = command.startswith("nfstuned ")
     done = run(here, command) if own else by_shell(here, command)
@@ -115,7 +104,7 @@ def lines(here: Host, command: str, start: State) -> Iterator[str]:
     if done.status:
         yield f"status {done.status}"
     if own:
-        yield from differences(before, state(here.tree))
+        yield from changes(before, fingerprints(here.tree))
 
 
 @pytest.mark.skipif(shutil.which("findmnt") is None, reason="no findmnt")
@@ -131,7 +120,7 @@ def test_a_session_is_as_its_file_shows(
     here = build(re.findall(r"^host: (.*)$", head, re.MULTILINE)[-1], tmp_path / "tree", capsys)
     monkeypatch.chdir(here.tree)
     monkeypatch.setattr(sys, "argv", [str(here.tree / COMMAND)])
-    start = state(here.tree)
+    start = fingerprints(here.tree)
     text = head
     for command in (one.split("\n")[0] for one in commands):
         text += "".join(f"{line}\n" for line in (f"$ {command}", *lines(here, command, start)))

@@ -7,11 +7,9 @@ a cloud, mounts it by its fstab, and carries a payload in and its results out, a
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab import apt, image, package, recipe, roots
+from tests.tree import differences, fingerprints, put
 
 _PROJECT = Path(__file__).parents[2]
 _LOOK = _PROJECT / "tests/lab/kit/look.sh"
@@ -130,32 +129,6 @@ def fstab(disk: Disk) -> str:
     return f"{share}{volume}{GENERIC}:/data {DATA} nfs vers=4.2,hard,_netdev 0 0\n"
 
 
-def fingerprints(root: Path) -> dict[str, str]:
-    """Return of each name below a folder its kind, mode, owner and content; of files also their time."""
-    found = {}
-    for parent, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            path = Path(parent, name)
-            status = path.lstat()
-            mode = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
-            found[str(path.relative_to(root))] = f"{mode} {_content(path, status)}"
-    return found
-
-
-def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return the names that are not the same in both."""
-    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-
-
-def _content(path: Path, status: os.stat_result) -> str:
-    if stat.S_ISLNK(status.st_mode):
-        return f"-> {path.readlink()}"
-    if stat.S_ISREG(status.st_mode):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        return f"{digest} {status.st_mtime_ns} {status.st_nlink}"
-    return str(status.st_rdev)
-
-
 def _make(disk: Disk, archive: str, deb: str, folder: Path) -> None:
     """Make the disk and the report; runs as root."""
     root, written, owner = folder / "root", folder / "report.json", folder.stat()
@@ -188,29 +161,22 @@ def _add_modules(release: str, root: Path) -> None:
 
 def _furnish(disk: Disk, root: Path) -> None:
     """Add the server, the mounts, and the units of a boot of the lab."""
-    _put(root, "etc/hostname", "image\n")
-    _put(root, "etc/hosts", _HOSTS)
-    _put(root, "etc/exports", _EXPORTS)
+    put(root / "etc/hostname", "image\n", 0o644)
+    put(root / "etc/hosts", _HOSTS, 0o644)
+    put(root / "etc/exports", _EXPORTS, 0o644)
     # The clients of an earlier boot get this long to come back.
-    _put(root, "etc/nfs.conf.d/lab.conf", "[nfsd]\ngrace-time=10\nlease-time=10\n")
-    _put(root, "etc/fstab", fstab(disk))
+    put(root / "etc/nfs.conf.d/lab.conf", "[nfsd]\ngrace-time=10\nlease-time=10\n", 0o644)
+    put(root / "etc/fstab", fstab(disk), 0o644)
     if disk.way is not Way.PERSIST:
-        _put(root, "etc/nfstuned/nfstuned.toml", _POLICY)
+        put(root / "etc/nfstuned/nfstuned.toml", _POLICY, 0o644)
     for name in ("sa1/share", "vol1", "data", SHARE[1:], VOLUME[1:], DATA[1:], "lab"):
         (root / name).mkdir(parents=True)
     shutil.copy(_LOOK, root / "lab/look")
     for name, text in _PATIENCE.items():
-        _put(root, name, text)
+        put(root / name, text, 0o644)
     for name, text in _UNITS.items():
-        _put(root, f"etc/systemd/system/{name}.service", text)
+        put(root / f"etc/systemd/system/{name}.service", text, 0o644)
     _run("systemctl", f"--root={root}", "enable", *_UNITS)
-
-
-def _put(root: Path, name: str, text: str) -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o644)
 
 
 def _install(deb: Path, root: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import recipe, roots
-from tests.lab.rootdisk import differences, fingerprints
+from tests.tree import differences, fingerprints
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "content": lambda path: (path / "file").write_bytes(b"b"),
