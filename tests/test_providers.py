@@ -8,12 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.app.facts import Scope, examine
 from nfstuned.core.mounts.targets import SMB_SUFFIX
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.policy import image_policy, load_policy
-from nfstuned.host.root import Root
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.view.policy import policy_text
 from tests.check import hosts
@@ -99,9 +95,5 @@ def test_a_page_says_how_the_server_is_recognised_and_what_its_vendor_says(name:
 def test_the_hosts_of_a_page_have_a_mount_with_the_profile(name: str, tmp_path: Path) -> None:
     assert seen_in(name)
     for host in seen_in(name):
-        case = hosts.load(host)
-        folder = case.build(tmp_path / host)
-        root = (ImageRoot if case.image else Root)(str(folder))
-        policy = image_policy(root) if case.image else load_policy(root)
-        facts = examine(root, policy, Scope(case.image, offline=True), hosts.World(case.network))
+        facts = hosts.facts_of(hosts.load(host), tmp_path / host)
         assert name in {target.profile.name for target in facts.nfs}, host

@@ -47,9 +47,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nfstuned.app.facts import Scope, examine
 from nfstuned.core.rules.catalogue import find_rules
+from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network.outside import Questions
-from nfstuned.model.facts import Finding
+from nfstuned.host.policy import image_policy, load_policy
+from nfstuned.host.root import Root
+from nfstuned.model.facts import Facts, Finding
 from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Answer, Interface, Network, Reach, Reachable, Route
 from tests.host_file import File, HostFile, HostFileError, parse_host
@@ -72,24 +76,15 @@ class Case:
         return load(self.host.head["base"]) if "base" in self.host.head else None
 
     @property
-    def arguments(self) -> tuple[str, ...]:
-        """The arguments of `nfstuned check`."""
-        return tuple(self.host.head.get("arguments", ()))
-
-    @property
     def image(self) -> bool:
         """Whether the tree is an image."""
-        return "--root" in self.arguments
+        return "--root" in self.host.head.get("arguments", ())
 
     @property
-    def offline(self) -> bool:
-        """Whether the check asks nobody."""
-        return "--offline" in self.arguments
-
-    @property
-    def sample_s(self) -> float:
-        """The seconds until a second look; 0 for none."""
-        return float(self.host.head.get("sample_s", 0))
+    def scope(self) -> Scope:
+        """The scope of the check; `sample_s` is the seconds until a second look, 0 for none."""
+        head = self.host.head
+        return Scope(self.image, "--offline" in head.get("arguments", ()), float(head.get("sample_s", 0)))
 
     @property
     def findings(self) -> list[str]:
@@ -100,11 +95,6 @@ class Case:
     def messages(self) -> Mapping[str, str]:
         """Texts of findings by rule and subject."""
         return dict(self.host.head.get("messages", {}))
-
-    @property
-    def later(self) -> Mapping[str, File]:
-        """The files that change until a second look."""
-        return self.host.later
 
     @property
     def moment(self) -> datetime:
@@ -170,6 +160,18 @@ class Case:
         for name, mode in head.get("modes", {}).items():
             (target / name).chmod(int(mode, 8))
         return target
+
+
+def world(case: Case, folder: Path) -> World:
+    """Return the world beyond the files of a host that was built in a folder."""
+    return World(case.network, case.host.later, folder, case.units, moment=case.moment)
+
+
+def facts_of(case: Case, folder: Path) -> Facts:
+    """Build a host in a folder; return the facts of its check."""
+    root = (ImageRoot if case.image else Root)(str(case.build(folder)))
+    policy = image_policy(root) if case.image else load_policy(root)
+    return examine(root, policy, case.scope, world(case, folder))
 
 
 def label(finding: Finding) -> str:
@@ -266,4 +268,4 @@ def _tuples(table: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     built = load(sys.argv[1])
-    write(built.later, built.build(Path(sys.argv[2])) / "later")
+    write(built.host.later, built.build(Path(sys.argv[2])) / "later")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.app.facts import Scope
 from nfstuned.core.rules.catalogue import CATALOGUE, RULES
 from nfstuned.host.installed import page
 from nfstuned.model.facts import Need, Rule
@@ -92,8 +91,7 @@ def found(name: str) -> frozenset[str]:
 @cache
 def judged(name: str) -> frozenset[Need]:
     """Return the sources of facts that a check of a host has."""
-    case = hosts.load(name)
-    return Scope(case.image, case.offline, case.sample_s).has
+    return hosts.load(name).scope.has
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

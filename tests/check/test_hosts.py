@@ -9,8 +9,7 @@ import pytest
 
 from nfstuned.app.facts import Scope, examine
 from nfstuned.core.rules.catalogue import RULES, run_rules
-from nfstuned.host.image_root import ImageRoot
-from nfstuned.host.policy import image_policy, load_policy
+from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Severity
 from tests.check import hosts
@@ -27,12 +26,7 @@ def test_a_host_has_the_findings_of_its_head(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     case = hosts.load(name)
-    folder = case.build(tmp_path / "host")
-    root = (ImageRoot if case.image else Root)(str(folder))
-    scope = Scope(case.image, case.offline, case.sample_s)
-    world = hosts.World(case.network, case.later, folder, case.units, moment=case.moment)
-    policy = image_policy(root) if case.image else load_policy(root)
-    diagnosis = run_rules(examine(root, policy, scope, world), RULES)
+    diagnosis = run_rules(hosts.facts_of(case, tmp_path / "host"), RULES)
     findings = diagnosis.findings
     assert {f"{one.subject}: {one.message}" for one in findings}.isdisjoint(diagnosis.doubts)
     assert list(map(hosts.label, findings)) == case.findings, "\n".join(
@@ -56,11 +50,11 @@ def test_a_measured_rate_is_by_the_time_that_passed(longer: int, found: list[str
     name = "egress-at-limit"
     case = hosts.load(name)
     folder = case.build(tmp_path / "host")
-    world = Busy(case.network, case.later, folder)
+    world = Busy(case.network, case.host.later, folder)
     root = Root(str(folder))
-    facts = examine(root, load_policy(root), Scope(sample_s=case.sample_s), world)
+    facts = examine(root, load_policy(root), case.scope, world)
     assert facts.measured is not None
-    assert facts.measured.seconds == longer * case.sample_s
+    assert facts.measured.seconds == longer * case.scope.sample_s
     assert [one.rule for one in run_rules(facts, RULES).findings if one.rule == "NFS510"] == found
 
 

@@ -148,7 +148,7 @@ class Context:
 
 def contexts(case: hosts.Case, folder: Path) -> Iterator[Context]:
     """Yield a host as it is, as an image, as a proposed file, and with the mounts of each program."""
-    world = hosts.World(case.network, case.later, folder, case.units, moment=case.moment)
+    world = hosts.world(case, folder)
     image = ImageRoot(str(folder))
     policy = image_policy(image)
     yield Context("image", examine(image, policy, Scope(image=True), world), folder)
@@ -160,7 +160,7 @@ def contexts(case: hosts.Case, folder: Path) -> Iterator[Context]:
     if case.image:
         return
     root = Root(str(folder))
-    facts = examine(root, load_policy(root), Scope(offline=case.offline, sample_s=case.sample_s), world)
+    facts = examine(root, load_policy(root), case.scope, world)
     yield Context("host", facts, folder)
     if facts.snapshot.superblocks or any(target.live for target in facts.smb_mounts):
         for name, pattern in KEPT.items():
