@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,26 @@ import pytest
 
 PROJECT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
+
+
+def is_script(path: Path) -> bool:
+    return path.is_file() and path.read_text().startswith("#!")
+
+
 LINTERS = {
     "ruff check": ("ruff", "check", "."),
     "ruff format": ("ruff", "format", "--check", "."),
     "mypy": ("mypy",),
     "import-linter": ("lint-imports",),
 }
+SHELL = [
+    *sorted((PROJECT / "dev/package/deb").glob("p*")),
+    *sorted((PROJECT / "dev/package/prove").iterdir()),
+    *sorted((PROJECT / "dev/trials").iterdir()),
+    *(path for path in sorted((PROJECT / "docs/images").rglob("*")) if is_script(path)),
+    *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
+    *(PROJECT / "dev" / name for name in ("build", "recipes", "package/deb/rtupdate")),
+]
 
 
 @pytest.mark.timeout(600)  # mypy without its cache
@@ -25,3 +40,10 @@ def test_linter_is_content(name: str) -> None:
     done = subprocess.run([BIN / tool, *arguments], check=False, capture_output=True, text=True, cwd=PROJECT)
     if done.returncode:
         pytest.fail(f"{name}:\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+@pytest.mark.parametrize("script", SHELL, ids=lambda path: str(path.relative_to(PROJECT)))
+def test_a_shell_script_is_right(script: Path) -> None:
+    subprocess.run(["sh", "-n", script], check=True)
+    if shutil.which("shellcheck"):
+        subprocess.run(["shellcheck", "-x", "-P", "SCRIPTDIR", "--exclude=SC1091", script], check=True)

@@ -31,8 +31,6 @@ OWN = ROOT / "dev/package"
 SPEC = OWN / "rpm/nfstuned.spec"
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
 RELEASE = Release("0.1.0", 1, 1_700_000_000)
-SCRIPTS = [*sorted((OWN / "deb").glob("p*")), OWN / "deb/rtupdate", *sorted((OWN / "prove").iterdir())]
-SCRIPTS += [OWN / "files/nfstuned", OWN / "files/python.sh", OWN / "files/compile", ROOT / "dev/build"]
 METADATA = """Metadata-Version: 2.4
 Name: {name}
 Version: 1.0
@@ -185,18 +183,6 @@ class TestTheTree:
             assert f'"{source}" = "nfstuned/data/bake/{Path(source).name}"\n' in PYPROJECT
         assert not [path for path in files if "data/install" in path]
         assert f"{HOME}/nfstuned/data/rules/X.md" in files
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_shell_script_is_right(script: Path) -> None:
-    subprocess.run(["sh", "-n", script], check=True)
-    if shutil.which("shellcheck"):
-        done = subprocess.run(
-            ["shellcheck", "-x", "-P", "SCRIPTDIR", "--exclude=SC1091", script],
-            check=False,
-            capture_output=True,
-        )
-        assert done.stdout.decode() == ""
 
 
 def test_all_files_that_name_versions_of_python_agree() -> None:
