@@ -16,6 +16,8 @@ from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import PERSISTED
 from nfstuned.parse.etc.settings import read_nfs_utils
+from tests.cli.baked import MACHINE_ID
+from tests.cli.conftest import CONFIG
 from tests.lab import roots
 from tests.tree import everything
 
@@ -26,8 +28,6 @@ SHARE = (
     "sa1.file.core.windows.net:/sa1/share /mnt/share nfs "
     "vers=4,minorversion=1,sec=sys,nconnect=4,actimeo=30,_netdev,nofail 0 0\n"
 )
-POLICY = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
-MACHINE_ID = "9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n"
 
 
 @pytest.fixture(scope="module", params=roots.SUITES)
@@ -122,7 +122,7 @@ def bake(image: Path, *words: str) -> list[tuple[str, str]]:
 def test_systemctl_and_check_see_the_changes_of_bake_and_its_undo_leaves_no_trace(image: Path) -> None:
     install_daemon(image)
     put(image, "etc/machine-id", MACHINE_ID)
-    put(image, "etc/nfstuned/nfstuned.toml", POLICY)
+    put(image, "etc/nfstuned/nfstuned.toml", CONFIG)
     put(image, "etc/fstab", "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev,nofail 0 0\n")
     before = everything(image)
     assert {"NFS701 nfstuned.service", "NFS211 /etc/fstab:1"} <= set(findings(image, "NFS2", "NFS7"))
@@ -143,7 +143,7 @@ def test_systemctl_and_check_see_the_changes_of_bake_and_its_undo_leaves_no_trac
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
 def test_mount_nfs_and_modprobe_read_the_files_of_bake(image: Path) -> None:
     install_daemon(image)
-    put(image, "etc/nfstuned/nfstuned.toml", POLICY)
+    put(image, "etc/nfstuned/nfstuned.toml", CONFIG)
     put(image, "etc/fstab", "10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev,nofail 0 0\n")
     assert "nconnect" not in asked(image, "10.1.2.4")
     bake(image)
@@ -151,15 +151,6 @@ def test_mount_nfs_and_modprobe_read_the_files_of_bake(image: Path) -> None:
     command = ["chroot", str(image), "/sbin/modprobe", "--showconfig"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "options nfs max_session_slots=180" in shown.splitlines()
-
-
-def test_clones_of_an_installation_with_its_builders_name_give_themselves_identities(image: Path) -> None:
-    put(image, "etc/hostname", "builder\n")
-    put(image, "etc/machine-id", "")
-    assert findings(image, "NFS413") == ["NFS413 /etc/hostname"]
-    assert ("identity", "done") in bake(image, "--daemonless")
-    assert findings(image, "NFS413") == []
-    systemctl(image, "is-enabled", "nfstuned-identity.service")
 
 
 def asked(image: Path, server: str) -> str:
