@@ -11,10 +11,11 @@ r"""tests/cli/sessions/*.session: commands over a tree, each with its output, it
 The tree is of tests/hosts; `image NAME` has nfstuned's unit, `netapp NAME` also two volumes of Azure NetApp
 Files; `furnished` and `installed` are those of `build`. Each command runs in the tree's folder: nfstuned in
 this process, under an umask that gives others nothing, everything else by sh, which may also filter an
-output. A document of JSON keeps its schema. After a command of nfstuned come the names that it made (but for
-folders of mode 755 that are not empty), changed or wrote again, and removed (but for those below a removed
-folder). `changes` lists the same since the start. TREE is the folder's path. pytest --update-golden writes
-the outputs: review the difference.
+output, with the errors after `2>&1 |`. A document of JSON keeps its schema.
+
+After a command of nfstuned come the names that it made (but for folders of mode 755 that are not empty),
+changed or wrote again, and removed (but for those below a removed folder). `changes` lists the same since the
+start. TREE is the folder's path. pytest --update-golden writes the outputs: review the difference.
 """
 
 from __future__ import annotations
@@ -73,13 +74,16 @@ def build(words: str, folder: Path, capture: pytest.CaptureFixture[str]) -> Host
 def run(here: Host, command: str) -> Run:
     """Run a command of nfstuned."""
     words, _, pipe = command.partition(" | ")
+    both = words.endswith(" 2>&1")
     before = os.umask(0o077)
     try:
-        done = here.run(*shlex.split(words)[1:])
+        done = here.run(*shlex.split(words.removesuffix(" 2>&1"))[1:])
     finally:
         os.umask(before)
     if done.out and words.endswith("--format json"):
         assert done.document
+    if both:
+        done = replace(done, out=done.err + done.out, err="")
     return replace(done, out=by_shell(here, pipe, done.out).out) if pipe else done
 
 
