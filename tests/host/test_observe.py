@@ -61,26 +61,16 @@ def test_mounts_of_one_device_are_one_superblock(tree: Host) -> None:
     assert [server.hostname for server in superblock.servers] == ["sa1.file.core.windows.net"]
 
 
-def test_a_private_mount_is_found_through_its_process(tree: Host) -> None:
-    tree.bdi("0:43")
-    tree.own("", volume("0:43"))
-    tree.process("200", 90, mount(95, "0:43", "/private"), volume("0:43"))
-    root = tree.root
-    (shallow,) = observe_superblocks(root, deep=False).superblocks
-    (deep,) = observe_superblocks(root, deep=True).superblocks
-    assert shallow.mounts == ()
-    assert [m.point for m in deep.mounts] == ["/private"]
-
-
-def test_copies_in_the_namespaces_of_services_are_not_counted(tree: Host) -> None:
+def test_a_private_mount_is_found_through_its_process_and_no_copy_is_counted(tree: Host) -> None:
     tree.bdi("0:43")
     tree.bdi("0:44")
     tree.own(mount(60, "0:43", "/mnt/a"), volume("0:43") + volume("0:44"))
     for pid, first in (("200", 90), ("201", 190)):
         copies = mount(first + 1, "0:43", "/mnt/a") + mount(first + 2, "0:44", "/private")
         tree.process(pid, first, copies, volume("0:43") + volume("0:44"))
-    superblocks = observe_superblocks(tree.root, deep=True).superblocks
-    assert [[m.point for m in s.mounts] for s in superblocks] == [["/mnt/a"], ["/private"]]
+    for deep, private in ((False, []), (True, ["/private"])):
+        superblocks = observe_superblocks(tree.root, deep=deep).superblocks
+        assert [[m.point for m in s.mounts] for s in superblocks] == [["/mnt/a"], private]
 
 
 def test_a_mount_of_another_network_namespace_comes_with_its_own_servers(tree: Host) -> None:
