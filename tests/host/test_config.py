@@ -102,17 +102,11 @@ def test_a_file_of_others_is_reported(readable: Path, request: pytest.FixtureReq
 def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None:
     (etc / "nfstuned.toml").write_text('[[policy]]\nmatch.export = "/é"\nprofile = "generic"\n')
     assert asdict(start_load(root, TIMEOUT_S).finish()) == asdict(load_policy(root))
-    (etc / "nfstuned.toml").write_text(BROKEN)
-    with pytest.raises(ConfigError) as caught:
-        start_load(root, TIMEOUT_S).finish()
-    assert caught.value.problems == problems(root)
-
-
-def test_a_file_name_that_is_not_utf8_still_has_its_problem_reported(etc: Path, root: Root) -> None:
-    (etc / "conf.d" / "\udcff.toml").write_text(BROKEN)
-    with pytest.raises(ConfigError) as caught:
-        start_load(root, TIMEOUT_S).finish()
-    assert caught.value.problems[0].startswith(f"{etc}/conf.d/\\udcff.toml:2: ")
+    for name, shown in (("nfstuned.toml", "nfstuned.toml"), ("conf.d/\udcff.toml", "conf.d/\\udcff.toml")):
+        (etc / name).write_text(BROKEN)
+        with pytest.raises(ConfigError) as caught:
+            start_load(root, TIMEOUT_S).finish()
+        assert caught.value.problems == tuple(line.replace(name, shown) for line in problems(root))
 
 
 def test_a_running_child_can_be_watched(root: Root) -> None:

@@ -124,6 +124,7 @@ def test_an_odd_resolv_conf_means_this_machine_and_a_second(tmp_path: Path, port
         ("dns files", SHARED),
         ("dns files", Answer("sa1", ("10.9.9.9",))),
         ("dns", SHARED),
+        ("files", Answer("both.example.com", error="not in /etc/hosts, and nsswitch.conf leaves DNS out")),
         ("files dns ldap", Answer("nowhere.example.com", (), (), "NXDOMAIN; not asked: ldap", final=False)),
     ],
 )
@@ -180,12 +181,6 @@ def test_a_dead_name_server_leaves_time_for_the_next(tmp_path: Path, port: int) 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as dead:
         dead.bind(("127.0.0.2", port))
         assert one(root, SHARE, port, 2).addresses == ("10.10.10.10",)
-
-
-def test_without_dns_in_nsswitch_nobody_is_asked(tmp_path: Path, port: int) -> None:
-    answer = one(tree(tmp_path, nsswitch="hosts: files\n"), SHARE, port)
-    assert (answer.addresses, answer.final) == ((), True)
-    assert "nsswitch.conf" in answer.error
 
 
 def test_a_short_name_may_be_known_to_the_neighbours(tmp_path: Path, port: int) -> None:
