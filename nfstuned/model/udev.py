@@ -118,6 +118,8 @@ class UdevFile(NamedTuple):
     """The files of the same name, in weaker folders, that it masks."""
     unread: bool = False
     """It exists and could not be read: its effect is not known."""
+    absent: tuple[str, ...] = ()
+    """The programs of an administrator's rules about read-aheads that are not there."""
 
 
 MASKS = "run/udev/rules.d"

@@ -215,6 +215,10 @@ _EMPTY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errn
 """The errors of a link to nowhere, and of a file that is not regular."""
 
 
+_PROGRAM = re.compile(r'\b(?:PROGRAM|RUN)\b[^"]*"(/(?:usr/)?(?:s?bin|lib|libexec)/[^\s"$%]+)')
+"""A program in a folder of the distribution's."""
+
+
 def rule_texts(root: FileTree) -> tuple[tuple[str, str], ...]:
     """Return the path and the text of each file, sorted by name whatever its folder.
 
@@ -251,7 +255,7 @@ def is_rules_file(name: str) -> bool:
 
 def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
     """Return the files in udev's order; a file without a text hides others, or was not read."""
-    merged = root.same(_LIB, _USR_LIB)
+    merged, programs = root.same(_LIB, _USR_LIB), root.names("usr/bin")
     files: list[UdevFile] = []
     for paths in rule_paths(root):
         apart = [path for path in paths if not (merged and path.startswith(_LIB))] or paths
@@ -262,7 +266,9 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
             unread = error.errno not in _EMPTY
         hides = tuple("/" + path for path in apart[1:])
         if text or hides or unread:
-            files.append(UdevFile("/" + apart[0], text, hides, unread))
+            own = _PROGRAM.findall(text) if "ahead" in text and not apart[0].startswith(FOLDERS[3:]) else ()
+            absent = tuple(name for name in own if not root.executable(name[1:]))
+            files.append(UdevFile("/" + apart[0], text, hides, unread, absent if programs else ()))
     return tuple(files)
 
 

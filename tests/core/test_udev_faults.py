@@ -129,6 +129,8 @@ NFS = 'SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*"'
         (ONE_LINE.strip().replace("/usr/bin/awk", "<absolute_path>/awk"), "placeholder for a path"),
         (ONE_LINE.strip().replace("/usr/bin/awk", "/path/to/awk"), "placeholder for a path"),
         (VENDOR.strip().replace("/usr/bin/awk", "<absolute path>/awk"), "placeholder for a path"),
+        (ONE_LINE.strip().replace("/usr/bin/awk", "$AWK_PATH"), "placeholder for a path"),
+        (ONE_LINE.strip().replace("/usr/bin/awk", "$(which awk)"), "placeholder for a path"),
         (ONE_LINE.strip().replace("/usr/bin/awk", "awk"), "program without a path"),
         (f"{NFS}, RUN+=\"sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"", "program without a path"),
         (f'{NFS}, RUN+="/bin/echo 1024 > /sys/class/bdi/%k/read_ahead_kb"', "redirection without a shell"),
@@ -148,6 +150,24 @@ def test_a_rule_that_never_acts_has_one_finding_with_the_reason(rule: str, defec
     second = rule.count("\n") + 2
     assert found(f"{rule}\n{rule}\n") == [(1, defect), (second, defect)]
     assert found(rule + '\nSUBSYSTEM=="net", ACTION=="add", NAME="lan"\n') == [(1, defect)]
+
+
+@pytest.mark.parametrize(
+    ("program", "repair"),
+    [
+        ("<absolute_path>/awk", "/usr/bin/awk instead of <absolute_path>/awk"),
+        ("<absolute path>/awk", "/usr/bin/awk instead of <absolute path>/awk"),
+        ("/path/to/mawk", "/usr/bin/mawk instead of /path/to/mawk"),
+        ("$AWK_PATH", "/usr/bin/awk instead of $AWK_PATH"),
+        ("$${AWK}", "/usr/bin/awk instead of $${AWK}"),
+        ("awk", "/usr/bin/awk instead of awk"),
+        ("python3", ""),
+        ("/usr/bin/gawk", "the path of a program that is there for gawk"),
+    ],
+)
+def test_a_program_that_cannot_start_has_the_smallest_repair(program: str, repair: str) -> None:
+    text = ONE_LINE.replace("/usr/bin/awk", program)
+    assert [rule.repair for rule in find_broken(text, {}, absent=("/usr/bin/gawk",))] == [repair]
 
 
 def test_a_guard_that_lets_only_other_events_through_is_the_reason_for_its_rules() -> None:

@@ -144,7 +144,9 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
             more += f"; {late.file}, which sorts after it, overwrites its value as well"
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
         repair = "write it in one line, with its own value (nfstuned explain NFS105 has the line)"
-        if defective.sign:
+        if defective.repair:
+            repair = f"write {defective.repair} in {path}:{defective.line}"
+        elif defective.sign:
             repair = f"write ${defective.sign} instead of {defective.sign} in {path}:{defective.line}"
         named = f", and {_rename(path, facts)}" if more else ""
         reload = then_sudo(RELOAD_UDEV, image=facts.image, mark=";")
@@ -188,6 +190,7 @@ def broken_rules(facts: Facts) -> tuple[tuple[str, BrokenRule], ...]:
             file.text,
             everywhere.get(file.path, {}),
             None if paired else frozenset(line for path, line in changing if path == file.path),
+            file.absent,
         )
     )
 

@@ -101,7 +101,8 @@ _ATTRIBUTES = {"uevent", "power", "min_bytes", "max_bytes", "strict_limit", "sta
 """Other attributes of bdis in some kernel; an attribute without a file matches neither == nor !=."""
 _OWN = ("ACTION", "DEVPATH", "SUBSYSTEM")
 _NUMBER = re.compile(r"\+?[0-9]{1,20}\n*")
-_PLACEHOLDER = re.compile(r"[^\s'\"]*<[^<>]*>|/path/to/|/(?:path_to|absolute[_-]path)/")
+_PLACEHOLDER = re.compile(r"[^\s'\"]*<[^<>]*>|/path/to/|/(?:path_to|absolute[_-]path)/|\$+(?:[({]|[A-Z])")
+"""A place for a path, or a variable of a shell, which udev does not replace: its own are in small letters."""
 _ELSEWHERE = {
     *("awk", "gawk", "mawk", "nawk", "sh", "bash", "dash", "ksh", "zsh", "busybox", "env", "test", "grep"),
     *("egrep", "sed", "cut", "tr", "head", "tail", "cat", "echo", "printf", "expr", "stat", "findmnt"),

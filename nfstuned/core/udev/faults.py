@@ -8,7 +8,7 @@ because its conditions never hold, or because the kernel refuses its value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from nfstuned.core.udev.device import (
@@ -30,6 +30,7 @@ _ABOUT = re.compile(r"\bbdi\b|\bread_ahead_kb\b")
 _FLATTENED = re.compile(r"\\\s*(?:,\s*)?[A-Z]+(?:\{[^}]{0,255}\})?\s*[-+:=!]=?")
 _EATEN = re.compile(r"""-v\s*(?!O?[FR]S=)\w+=(?:''|\\"\\"|)(?:\s|$)|\(\s*==""")
 """A variable that a shell has emptied; awk's own separators may be empty on purpose."""
+_KNOWN_PROGRAM = re.compile(r"(?i)(?<![a-z.-])(?:[gm]?awk|(?:ba)?sh|grep)(?![a-z])")
 _FIELD = re.compile(r"(?<!\$)\$[0-9]")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)
 """An open quotation goes to the end of the text: searching that from each mark in it would take hours."""
@@ -56,6 +57,8 @@ class BrokenRule:
     """The last line of the rule that its author meant."""
     kb: int | None = None
     """The value that it should write to an NFS mount, in KiB; None where that is not known."""
+    repair: str = ""
+    """The smallest change with which it acts, "/usr/bin/awk instead of <path>/awk"; "" for a larger."""
     sign: str = ""
     """The dollar sign of a program, "$4" or "$", that should be doubled: the rule works all the same."""
 
@@ -71,6 +74,8 @@ class _Reason:
 
     defect: str
     why: str
+    repair: str = ""
+    """The right text, and the text that it replaces; "" where the right one is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,8 @@ class _Piece:
     """The value that it writes to every bdi."""
     tokens: tuple[UdevToken, ...] = ()
     """Its tokens, even where udev passes it over because it has no effect."""
+    absent: Container[str] = ()
+    """Programs that are not there."""
     reasons: tuple[_Reason, ...] = ()
     """Why it never acts on an NFS mount for which it was meant."""
 
@@ -163,14 +170,25 @@ class _Piece:
         for command in needed:
             program = command.split(" ", 1)[0]
             mistake = start_mistake(command)
+            place = command.partition(">")[0] + ">" if "<" in program else program
+            written = re.match(r"\S*<[^<>]*>\S*|\S*", command)
+            wrong = written[0] if written else program
+            known = _KNOWN_PROGRAM.search(wrong)
+            repair = f"/usr/bin/{known[0].lower()} instead of {wrong}" if known else ""
             if mistake == "a placeholder":
-                place = command.partition(">")[0] + ">" if "<" in program else program
-                yield _Reason("placeholder for a path", f"{place} stands for a path: udev cannot start that")
+                why = f"{place} stands for a path: udev cannot start that"
+                yield _Reason("placeholder for a path", why, repair)
             elif mistake:
                 why = (
                     f"udev looks for a program without a path in /usr/lib/udev alone: {program} is not there"
                 )
-                yield _Reason("program without a path", why)
+                yield _Reason("program without a path", why, repair)
+            elif program in self.absent:
+                why, repair = (
+                    f"there is no {program}",
+                    f"the path of a program that is there for {wrong.rpartition('/')[2]}",
+                )
+                yield _Reason("program that is not there", why, repair)
             elif not asked and redirects_nothing(command):
                 yield _Reason("redirection without a shell", "udev uses no shell, and so > redirects nothing")
 
@@ -209,7 +227,9 @@ class _Piece:
             message = (
                 f"this rule never acts on a new mount: {', and '.join(each.why for each in self.reasons)}"
             )
-            yield BrokenRule(self.first, ", ".join(each.defect for each in self.reasons), message)
+            repair = self.reasons[0].repair if len(self.reasons) == 1 and not _EATEN.search(self.text) else ""
+            defects = ", ".join(each.defect for each in self.reasons)
+            yield BrokenRule(self.first, defects, message, repair=repair)
         elif dropped is not None:
             if "EOF" in dropped.message:
                 message = (
@@ -251,7 +271,10 @@ def is_about_read_ahead(text: str) -> bool:
 
 
 def find_broken(
-    text: str, everywhere: Mapping[int, str], late: frozenset[int] | None = frozenset()
+    text: str,
+    everywhere: Mapping[int, str],
+    late: frozenset[int] | None = frozenset(),
+    absent: Container[str] = (),
 ) -> Iterator[BrokenRule]:
     """Yield the broken rules of a file; `everywhere` has its rules' values for every bdi, by line.
 
@@ -259,7 +282,8 @@ def find_broken(
     the host acts at a new mount's event, so that the rules for other events are right.
     """
     meant: list[_Piece] = []
-    for piece in _explained(list(_pieces(text, everywhere)), late):
+    pieces = [replace(piece, absent=absent) for piece in _pieces(text, everywhere)]
+    for piece in _explained(pieces, late):
         if meant and not meant[-1].continues_in(piece):
             yield from _judge(meant)
             meant = []
