@@ -118,6 +118,7 @@ class Unread(Enum):
     KEY = "which map it is depends on the key"
     FORMAT = "it is written for amd"
     PLACE = "it lies below a mount point"
+    MISSING = "there is no such file"
     TWICE = "the key has an earlier entry in the same file"
 
 

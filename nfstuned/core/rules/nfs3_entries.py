@@ -343,9 +343,20 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
             observed=request.point,
         )
     for item in facts.snapshot.maps:
+        origin = f"{item.file}:{item.line}"
         if item.why is Unread.TWICE:
             continue
-        yield Fault(f"{item.file}:{item.line}", _unread(item), observed=f"{item.kind} {item.name}".lstrip())
+        if item.why is Unread.MISSING:
+            yield Fault(
+                origin,
+                f"there is no map {quoted(item.name)} for {item.point}: automount(8) mounts nothing there",
+                observed="no such file",
+                expected=item.name,
+                remedy=f"write the entries into {quote(item.name)}, or take {origin} out",
+                severity=WARNING,
+            )
+            continue
+        yield Fault(origin, _unread(item), observed=f"{item.kind} {item.name}".lstrip())
 
 
 def _unread(item: UnreadMap) -> str:

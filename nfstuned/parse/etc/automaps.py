@@ -228,8 +228,11 @@ class AutoMaps:
             self._name(Unread.ASKED, wanted, point, wanted.kind or "ldap")
         elif wanted.kind == "file" or wanted.name.startswith("/"):
             path = clean_path(posixpath.join(self._folder, wanted.name))
-            if path not in known and self._may_be_read(path, wanted, point):
-                read(path)
+            if path in known or not self._may_be_read(path, wanted, point):
+                return
+            if point and not self._may_exist(path[1:]):
+                self._name(Unread.MISSING, wanted, point)
+            read(path)
         else:
             self._find_by_name(wanted, point, known, read)
 
