@@ -333,12 +333,14 @@ def _overtaken(facts: Facts) -> Iterator[Fault]:
     for setting in settings:
         winner = last[setting.section, setting.name.lower()]
         if setting.section in _NAMED and setting.argument and setting in elsewhere and setting != winner:
+            general = last.get((GLOBAL, setting.name.lower()))
             yield _fault(
                 setting.file,
                 setting.line,
                 f"{setting.name} for {setting.argument} counts for no mount: {utils.name} has one "
                 f"{setting.name} for all [ {_NAMED[setting.section]} ] sections, that of "
-                f"{winner.file}:{winner.line}",
+                f"{winner.file}:{winner.line}"
+                + (f", so that {general.value} of {general.file}:{general.line} counts" if general else ""),
                 "put it into the options of the mounts, or update nfs-utils to 2.8.3 or later",
             )
 

@@ -15,7 +15,7 @@ _PARAMETER = r"""(?:[^\s"]|"[^"]*"?)+"""
 _COMMANDS = (
     *("alias", "blacklist", "config", "include", "install", "options", "remove", "softdep", "weakdep"),
 )
-_OF_NFS = re.compile(r"\b(?:sunrpc|lockd|nfs(?:v[34])?)\b")
+_OF_NFS = re.compile(r"\b(?:sunrpc|lockd|nfs(?:v[34])?)\b.*=")
 
 
 def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
