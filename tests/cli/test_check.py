@@ -90,23 +90,6 @@ def check(here: Host, *args: str) -> Run:
     return here.run("check", "--offline", "--select", "NFS1", *args)
 
 
-def test_nothing_found_is_0_and_one_line(host: MakeHost, rules: Rules) -> None:
-    rules.are(*[rule for rule in catalogue.RULES if rule.id == "NFS101"])
-    run = check(host("clean"))
-    assert (run.status, run.err) == (0, "")
-    assert run.out == "Nothing to report: 1 mount, 1 rule\n"
-
-
-def test_a_warning_is_1_and_printed_with_its_remedy(low: Host) -> None:
-    run = low.run("check", "--offline", "--select", "NFS101")
-    assert run.status == 1
-    lines = run.out.splitlines()
-    assert lines[0] == "/mnt/share  sa1.file.core.windows.net:/sa1/share"
-    assert lines[1].startswith("  warning  NFS101  read-ahead is 128 KiB ")
-    assert lines[2].startswith("                   Remedy: sudo nfstuned apply")
-    assert lines[-2:] == ["1 warning (1 mount, 1 rule)", "Learn more: nfstuned explain NFS101"]
-
-
 def test_as_metrics_it_counts_each_rule_that_was_judged(host: MakeHost, rules: Rules) -> None:
     clean = next(rule for rule in catalogue.RULES if rule.id == "NFS101")
     rules.are(ADVICE, SKIPPED, clean)
@@ -378,14 +361,9 @@ def test_a_wait_is_shown_on_a_terminal_only_when_it_is_long(
     assert said(0.0, 10.0) == ""
 
 
-def test_explain_prints_the_page_of_an_id_or_a_name(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_makes_a_page_readable_on_a_terminal(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     here = host("no-nfs")
-    by_id = here.run("explain", "nfs000")
-    assert (by_id.status, by_id.err, by_id.out.splitlines()[0]) == (0, "", "# NFS000: rule-crashed")
-    assert here.run("explain", "rule-crashed").out == by_id.out
-    unknown = here.run("explain", "read-ahead-below-polcy")
-    assert (unknown.status, unknown.out) == (2, "")
-    assert "NFS101 (read-ahead-below-policy)" in unknown.err
+    assert "## Fix it" in here.run("explain", "NFS000").out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert "## Fix it" not in here.run("explain", "NFS000").out
 

@@ -86,16 +86,6 @@ def test_a_read_ahead_that_cannot_be_read_is_not_taken_for_right(host: MakeHost)
     assert run.out == "Nothing was done: the read-ahead of 1 superblock could not be read.\n"
 
 
-@pytest.mark.parametrize("damage", ["gone", "damaged"])
-def test_where_mountstats_does_not_say_it_connections_are_not_known(here: Host, damage: str) -> None:
-    if damage == "gone":
-        (here.tree / "proc/1/mountstats").unlink()
-    else:
-        here.edit("proc/1/mountstats", "xprt:\ttcp", "xprt:\ttcp x")
-    rows = mounts(here.run("status", "--format", "json"))
-    assert {row["connections"] for row in rows.values()} == {None}
-
-
 def test_names_keep_their_bytes_and_cannot_play_with_the_terminal(here: Host) -> None:
     here.edit("proc/1/mountinfo", " /mnt/1 ", " /mnt/\\033[31m\\012x\udcff[bold] ")
     run = here.run("status")
