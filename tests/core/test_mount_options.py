@@ -13,33 +13,24 @@ from nfstuned.core.mounts.options import (
 from nfstuned.model.kernel import Distribution, Version, nfs_version, parse_options, version_text
 from nfstuned.parse.proc.machine import parse_release
 
-
-@pytest.mark.parametrize(
-    ("fstype", "text", "found"),
-    [
-        ("nfs", "", None),
-        ("nfs4", "", (4, None)),
-        ("nfs", "vers=4.1", (4, 1)),
-        ("nfs", "nfsvers=3", (3, None)),
-        ("nfs", "vers=4,minorversion=1", (4, 1)),
-        ("nfs", "minorversion=2,vers=4", (4, 2)),
-        ("nfs4", "minorversion=1", (4, 1)),
-        ("nfs", "vers=4.2,minorversion=1", (4, 2)),
-        ("nfs", "v4.2", (4, 2)),
-        ("nfs", "v3,vers=4.1", (4, 1)),
-        ("nfs", "vers=4", (4, None)),
-        ("nfs", "mountproto=tcp", (3, None)),
-        ("nfs", "mountport=635", (3, None)),
-        ("nfs", "mounthost=nas,vers=4.1", (4, 1)),
-        ("nfs4", "mountvers=3", (4, None)),
-        ("aznfs", "mountvers=3", None),
-        ("nfs", "vers=3.1.1", None),
-        ("nfs", "v3=1", None),
-        ("nfs", "vers=4,minorversion=" + "1" * 5000, (4, None)),
+MANY_DIGITS = "1" * 5000
+VERSIONS: dict[Version | None, list[str]] = {
+    None: ["nfs", "aznfs mountvers=3", "nfs vers=3.1.1", "nfs v3=1"],
+    (3, None): ["nfs nfsvers=3", "nfs mountproto=tcp", "nfs mountport=635"],
+    (4, None): ["nfs4", "nfs vers=4", "nfs4 mountvers=3", f"nfs vers=4,minorversion={MANY_DIGITS}"],
+    (4, 1): [
+        *("nfs vers=4.1", "nfs vers=4,minorversion=1", "nfs4 minorversion=1", "nfs v3,vers=4.1"),
+        "nfs mounthost=nas,vers=4.1",
     ],
-)
-def test_the_version_is_the_last_that_is_named(fstype: str, text: str, found: Version | None) -> None:
-    assert nfs_version(fstype, parse_options(text)) == found
+    (4, 2): ["nfs minorversion=2,vers=4", "nfs vers=4.2,minorversion=1", "nfs v4.2"],
+}
+
+
+@pytest.mark.parametrize(("version", "mounts"), VERSIONS.items())
+def test_the_version_is_the_last_that_is_named(version: Version | None, mounts: list[str]) -> None:
+    named = [text.partition(" ") for text in mounts]
+    found = [nfs_version(fstype, parse_options(options)) for fstype, _, options in named]
+    assert found == [version] * len(mounts)
 
 
 def test_a_version_without_a_minor_one_is_written_without() -> None:
@@ -70,57 +61,41 @@ def test_the_last_of_opposites_counts() -> None:
     assert parse_options("rw").last_of("hard", "soft") == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", False),
-        ("sec=sys", False),
-        ("sec", False),
-        ("sec=krb5p", True),
-        ("sec=sys:krb5i", True),
-        ("sec=krb5,sec=sys", True),
-    ],
-)
-def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos(text: str, found: bool) -> None:  # noqa: FBT001 - an expected value
-    assert has_kerberos(parse_options(text)) is found
+def test_a_list_of_flavours_with_kerberos_in_it_counts_as_kerberos() -> None:
+    texts = ("sec=krb5p", "sec=sys:krb5i", "sec=krb5,sec=sys", "", "sec=sys", "sec")
+    assert [has_kerberos(parse_options(text)) for text in texts] == [True] * 3 + [False] * 3
 
 
-@pytest.mark.parametrize(
-    ("release", "distribution", "version", "known"),
-    [
-        ("5.3.0", "debian 10", "4.1", True),
-        ("5.2.21", "debian 10", "4.1", False),
-        ("4.18.0-240.el8.x86_64", "rhel 8.3", "4.1", True),
-        ("4.18.0-240.22.1.el8_3.x86_64", "rocky 8.3", "3", True),
-        ("4.18.0-193.28.1.el8_2.x86_64", "rhel 8.2", "3", False),
-        ("4.18.0-1020-azure", "ubuntu 18.04", "4.1", True),
-        ("4.15.0-213-generic", "ubuntu 16.04", "3", False),
-        ("3.10.0-1160.el7.x86_64", "rhel 7.9", "3", False),
-        ("4.14.35-2047.el7uek.x86_64", "ol 7.9", "3", False),
-        ("4.12.14-122.130-default", "sles 12.5", "3", True),
-        ("4.12.14-122.130-default", "sles 12.5", "4.1", False),
-        ("4.12.14-122.130-default", "sles 12.5", None, True),
-        ("4.12.14-150.86-default", "sles 15", "3", False),
-        ("4.12.14-197.99-default", "sles_sap 15.1", "3", True),
-        ("5.3.18-24.96-default", "sles 15.2", "4.1", True),
-        ("4.14.355-276.amzn2.x86_64", "amzn 2", "4.1", False),
-        ("5.2.0", None, "4.1", False),
-        ("4.19.0-27-amd64", None, "4.1", False),
-        ("5.2.0-0.bpo.3-amd64", None, "4.1", False),
-        ("4.19.112+", None, "4.1", False),
-        ("4.19.112-nas", None, "4.1", True),
-        ("4.15.0-213-generic", None, "4.1", True),
-        ("5.0.0-1036-azure", None, "4.1", True),
-        ("4.14.355-276.amzn2.x86_64", None, "4.1", True),
-        ("4.18.0-193.el8.x86_64", None, "4.1", False),
-    ],
-)
-def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(
-    *, release: str, distribution: str | None, version: str | None, known: bool
-) -> None:
-    name, _, number = (distribution or "").partition(" ")
-    named = Distribution(name, number, name) if distribution else None
-    assert knows_nconnect(parse_release(release), named, version) is known
+ANY = "no distribution, 4.1"
+KNOWING = {
+    *(
+        "5.3.0, debian 10, 4.1",
+        "5.3.18-24.96-default, sles 15.2, 4.1",
+        "4.18.0-1020-azure, ubuntu 18.04, 4.1",
+    ),
+    *("4.18.0-240.el8.x86_64, rhel 8.3, 4.1", "4.18.0-240.22.1.el8_3.x86_64, rocky 8.3, 3"),
+    *("4.12.14-122.130-default, sles 12.5, 3", "4.12.14-122.130-default, sles 12.5, "),
+    "4.12.14-197.99-default, sles_sap 15.1, 3",
+    # Without a distribution the number must leave no doubt.
+    *(f"4.19.112-nas, {ANY}", f"4.15.0-213-generic, {ANY}", f"5.0.0-1036-azure, {ANY}"),
+    f"4.14.355-276.amzn2.x86_64, {ANY}",
+}
+IGNORANT = {
+    *("5.2.21, debian 10, 4.1", "4.15.0-213-generic, ubuntu 16.04, 3", "3.10.0-1160.el7.x86_64, rhel 7.9, 3"),
+    *("4.18.0-193.28.1.el8_2.x86_64, rhel 8.2, 3", "4.14.35-2047.el7uek.x86_64, ol 7.9, 3"),
+    *("4.12.14-122.130-default, sles 12.5, 4.1", "4.12.14-150.86-default, sles 15, 3"),
+    "4.14.355-276.amzn2.x86_64, amzn 2, 4.1",
+    *(f"5.2.0, {ANY}", f"4.19.0-27-amd64, {ANY}", f"5.2.0-0.bpo.3-amd64, {ANY}", f"4.19.112+, {ANY}"),
+    f"4.18.0-193.el8.x86_64, {ANY}",
+}
+
+
+@pytest.mark.parametrize("host", sorted(KNOWING | IGNORANT))
+def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(host: str) -> None:
+    release, distribution, version = host.split(", ")
+    name, _, number = distribution.partition(" ")
+    named = Distribution(name, number, name) if name != "no" else None
+    assert knows_nconnect(parse_release(release), named, version or None) is (host in KNOWING)
 
 
 @pytest.mark.parametrize(
@@ -146,25 +121,20 @@ def test_options_that_the_kernel_cannot_have_are_named(release: str, text: str, 
     assert list(newer_options(parse_options(text), parse_release(release))) == newer.split()
 
 
-@pytest.mark.parametrize(
-    ("release", "small", "several"),
-    [
-        ("6.12.107+deb13-cloud-amd64", True, True),
-        ("5.4.0-1103-azure", True, True),
-        ("5.4.17-2136.el8uek.x86_64", True, True),
-        ("5.3.18-57-default", False, True),
-        ("4.18.0-553.el8_10.x86_64", True, True),
-        ("4.18.0-240.el8.x86_64", True, True),
-        ("4.18.0-240.1.1.el8_3.x86_64", True, True),
-        ("4.18.0-193.28.1.el8_2.x86_64", False, False),
-        ("4.19.0-27-amd64", False, False),
-        ("3.10.0-1160.el7.x86_64", False, False),
-        ("4.15.0-213-generic", None, None),
-        ("5.3.0-1041-azure", None, True),
-        ("4.12.14-197.45-default", None, None),
-    ],
-)
-def test_a_release_shows_kernel_abilities(release: str, *, small: bool | None, several: bool | None) -> None:
-    kernel = parse_release(release)
-    assert read_ahead_is_small(kernel) is small
-    assert has_nconnect(kernel) is several
+ABILITIES: dict[tuple[bool | None, bool | None], str] = {
+    (True, True): """
+        6.12.107+deb13-cloud-amd64 5.4.0-1103-azure 5.4.17-2136.el8uek.x86_64 4.18.0-553.el8_10.x86_64
+        4.18.0-240.el8.x86_64 4.18.0-240.1.1.el8_3.x86_64
+    """,
+    (False, True): "5.3.18-57-default",
+    (False, False): "4.18.0-193.28.1.el8_2.x86_64 4.19.0-27-amd64 3.10.0-1160.el7.x86_64",
+    (None, True): "5.3.0-1041-azure",
+    (None, None): "4.15.0-213-generic 4.12.14-197.45-default",
+}
+"""Whether a kernel has a small read-ahead, and whether it has several connections, by releases."""
+
+
+@pytest.mark.parametrize(("abilities", "releases"), ABILITIES.items())
+def test_a_release_shows_kernel_abilities(abilities: tuple[bool | None, ...], releases: str) -> None:
+    for release in map(parse_release, releases.split()):
+        assert (read_ahead_is_small(release), has_nconnect(release)) == abilities, release
