@@ -47,13 +47,14 @@ def reason(text: str, policy: Policy = POLICY, **changes: object) -> str:
 EFS = "fs-0123456789abcdef0.efs.us-east-1.amazonaws.com"
 
 
-def ontap(number: int) -> Policy:
-    """Return a policy that has an administrator's nconnect for FSx for ONTAP, which has none with NFSv4.0."""
-    named = replace(BUILTIN.profile("aws-fsx-ontap"), name="ours", nconnect=number)
-    matches = (Assignment(Match(server=("10.1.9.9",)), "ours", "policy 1"),)
-    return replace(BUILTIN, profiles=(*BUILTIN.profiles, named), assignments=matches)
+def of_server(profile: str, *more: Profile) -> Policy:
+    """Return a policy in which 10.1.9.9 has that profile."""
+    assignments = (Assignment(Match(server=("10.1.9.9",)), profile, "policy 1"),)
+    return replace(BUILTIN, profiles=(*BUILTIN.profiles, *more), assignments=assignments)
 
 
+ONTAP = of_server("ours", replace(BUILTIN.profile("aws-fsx-ontap"), name="ours", nconnect=8))
+"""An administrator's nconnect for FSx for ONTAP, which has none with NFSv4.0."""
 STRICT = Profile("strict", nconnect=2, nconnect_max=2)
 MIXED = replace(
     BUILTIN,
@@ -68,8 +69,8 @@ MIXED = replace(
 
 NETAPP = line("10.1.2.4:/a", "rw")
 PLANNED, SKIPPED = Result.PLANNED, Result.SKIPPED
-ANF, FILESTORE = "10.1.2.4:/v", Assignment(Match(server=("10.1.9.9",)), "google-filestore", "policy 1")
-OF_BLOCK = "10.1.9.9:/v"
+ANF = "10.1.2.4:/v"
+OF_OWN = "10.1.9.9:/v"
 NUMBERS: dict[str, tuple[str, list[tuple[int | None, int, Result]]]] = {
     "no number becomes the profile's": (line(), [(None, 4, PLANNED)]),
     "so does one": (line(options="nconnect=1"), [(1, 4, PLANNED)]),
@@ -113,7 +114,7 @@ def test_the_numbers_of_entries(text: str, expected: list[tuple[int | None, int,
 
 def test_a_profile_whose_number_depends_proposes_none() -> None:
     assert BUILTIN.profile("google-filestore").nconnect_depends
-    assert numbers(line(OF_BLOCK, "vers=3"), replace(BUILTIN, assignments=(FILESTORE,))) == []
+    assert numbers(line(OF_OWN, "vers=3"), of_server("google-filestore")) == []
 
 
 def test_units_of_other_servers_and_behind_fstab_do_not_count() -> None:
@@ -123,32 +124,27 @@ def test_units_of_other_servers_and_behind_fstab_do_not_count() -> None:
 
 
 def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
-    assert numbers(line("10.1.9.9:/v", "vers=4.1"), ontap(8)) == [(None, 8, Result.PLANNED)]
-    assert numbers(line("10.1.9.9:/v", "vers=4.0"), ontap(8)) == []
-    text = line("10.1.9.9:/v", "vers=4.0,nconnect=8")
-    assert numbers(text, ontap(8)) == [(8, 1, Result.PLANNED)]
-    assert reason(text, ontap(8)) == "ours allows at most 1"
-    others = line("10.1.9.9:/v", "vers=3") + line("10.1.9.9:/w", "vers=4.0", "/w")
-    assert numbers(others, ontap(8)) == [(None, 8, PLANNED)]
+    assert numbers(line(OF_OWN, "vers=4.1"), ONTAP) == [(None, 8, PLANNED)]
+    assert numbers(line(OF_OWN, "vers=4.0"), ONTAP) == []
+    text = line(OF_OWN, "vers=4.0,nconnect=8")
+    assert numbers(text, ONTAP) == [(8, 1, PLANNED)]
+    assert reason(text, ONTAP) == "ours allows at most 1"
+    others = line(OF_OWN, "vers=3") + line("10.1.9.9:/w", "vers=4.0", "/w")
+    assert numbers(others, ONTAP) == [(None, 8, PLANNED)]
 
 
 @pytest.mark.parametrize(
     ("asked", "result", "words"),
-    [
-        ("nconnect=4", PLANNED, "capped allows at most 4"),
-        ("nconnect=2", SKIPPED, "it asks for nconnect=2"),
-    ],
+    [(4, PLANNED, "capped allows at most 4"), (2, SKIPPED, "it asks for nconnect=2")],
 )
 def test_a_limit_without_a_number_binds_only_the_entries_above_it(
-    asked: str, result: Result, words: str
+    asked: int, result: Result, words: str
 ) -> None:
-    profiles = (*BUILTIN.profiles, Profile("capped", nconnect_max=4))
-    capped = replace(
-        BUILTIN, profiles=profiles, assignments=(Assignment(Match(server=("10.1.9.9",)), "capped", "p"),)
-    )
-    text = line("10.1.9.9:/v", "nconnect=8") + line("10.1.9.9:/w", "nconnect=4", "/w")
-    assert numbers(text, capped, requests=(unit("10.1.9.9:/b", asked),)) == [(8, 4, result)]
-    assert words in reason(text, capped, requests=(unit("10.1.9.9:/b", asked),))
+    capped = of_server("capped", Profile("capped", nconnect_max=4))
+    text = line(OF_OWN, "nconnect=8") + line("10.1.9.9:/w", "nconnect=4", "/w")
+    units = (unit("10.1.9.9:/b", f"nconnect={asked}"),)
+    assert numbers(text, capped, requests=units) == [(8, 4, result)]
+    assert words in reason(text, capped, requests=units)
 
 
 def test_the_reason_names_the_profile_and_its_limit() -> None:
@@ -160,13 +156,13 @@ def test_all_shares_of_a_server_get_what_one_asks_for_within_the_limit() -> None
     text = (
         line("10.1.2.4:/a", "nconnect=12") + line("10.1.2.4:/b", "rw", "/b") + line("10.1.2.5:/c", "rw", "/c")
     )
-    assert numbers(text) == [(None, 12, Result.PLANNED), (None, 8, Result.PLANNED)]
+    assert numbers(text) == [(None, 12, PLANNED), (None, 8, PLANNED)]
     assert reason(text) == "as /etc/fstab:1, which is of the same server"
 
 
 def test_the_strictest_profile_of_a_server_binds_all() -> None:
     text = line("10.1.2.4:/a", "nconnect=8") + line("10.1.2.4:/strict", "rw", "/b")
-    assert numbers(text, MIXED) == [(8, 2, Result.PLANNED), (None, 2, Result.PLANNED)]
+    assert numbers(text, MIXED) == [(8, 2, PLANNED), (None, 2, PLANNED)]
     assert reason(text, MIXED) == "the profiles of 10.1.2.4 allow nconnect=2"
     by_unit = unit("10.1.2.4:/strict", "nconnect=2")
     assert numbers(NETAPP, MIXED, requests=(by_unit,)) == [(None, 2, PLANNED)]
@@ -174,7 +170,7 @@ def test_the_strictest_profile_of_a_server_binds_all() -> None:
 
 def test_a_share_without_an_opinion_keeps_its_whole_server_as_it_is() -> None:
     text = line("10.1.2.4:/a") + line("10.1.2.4:/none", "rw", "/b")
-    assert numbers(text, MIXED) == [(None, 8, Result.SKIPPED), (None, 8, Result.SKIPPED)]
+    assert numbers(text, MIXED) == [(None, 8, SKIPPED), (None, 8, SKIPPED)]
     assert reason(text, MIXED).startswith(
         "/etc/fstab:2 is of the same server and stays as it is: its profile"
     )
@@ -183,42 +179,33 @@ def test_a_share_without_an_opinion_keeps_its_whole_server_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("vers=3,proto=udp", "proto=udp"),
-        ("proto=rdma6", "proto=rdma"),
-        ("rdma", "proto=rdma"),
-        ("sec=krb5i", "Kerberos"),
-        ("sec=sys:krb5", "Kerberos"),
-        ("comment=cloudconfig", "cloud-init"),
+        *(("vers=3,proto=udp", "proto=udp"), ("proto=rdma6", "proto=rdma"), ("rdma", "proto=rdma")),
+        *(("sec=krb5i", "Kerberos"), ("sec=sys:krb5", "Kerberos"), ("comment=cloudconfig", "cloud-init")),
     ],
 )
-def test_what_cannot_or_must_not_have_it_is_left(options: str, words: str) -> None:
-    assert numbers(line("10.1.2.4:/a", options)) == [(None, 8, Result.SKIPPED)]
+def test_an_entry_that_cannot_or_must_not_have_it_is_left(options: str, words: str) -> None:
+    assert numbers(line("10.1.2.4:/a", options)) == [(None, 8, SKIPPED)]
     assert words in reason(line("10.1.2.4:/a", options))
 
 
 DEBIAN = Distribution("debian", "10", "Debian")
+OLD, RHEL8 = KernelRelease((4, 19, 0), "4.19.0-27-amd64"), KernelRelease((4, 18, 0), "4.18.0-553.el8.x86_64")
+AT_5_4, AT_5_8 = KernelRelease((5, 4, 0), "5.4.0"), KernelRelease((5, 8, 0), "5.8.0")
 
 
 @pytest.mark.parametrize(
     ("release", "options", "words"),
     [
-        (
-            KernelRelease((4, 19, 0), "4.19.0-27-amd64"),
-            "vers=4.1",
-            "Linux 4.19.0-27-amd64 does not know nconnect",
-        ),
-        (KernelRelease((5, 4, 0), "5.4.0"), "vers=4.0", "Linux 5.4.0 ignores nconnect with NFS 4.0"),
-        (KernelRelease((5, 4, 0), "5.4.0"), "vers=4.1", ""),
-        (KernelRelease((5, 8, 0), "5.8.0"), "vers=4.0", ""),
-        (KernelRelease((4, 18, 0), "4.18.0-553.el8.x86_64"), "vers=3", ""),
+        (OLD, "vers=4.1", "Linux 4.19.0-27-amd64 does not know nconnect"),
+        (AT_5_4, "vers=4.0", "Linux 5.4.0 ignores nconnect with NFS 4.0"),
         (None, "vers=4.0", "NFS 4.0 has nconnect only since Linux 5.8"),
-        (None, "vers=4.1", ""),
+        *((AT_5_4, "vers=4.1", ""), (AT_5_8, "vers=4.0", ""), (RHEL8, "vers=3", ""), (None, "vers=4.1", "")),
     ],
 )
 def test_the_kernel_must_know_it(release: KernelRelease | None, options: str, words: str) -> None:
     text = line("10.1.2.4:/a", options)
     ((_, _, result),) = numbers(text, kernel=release, distribution=DEBIAN)
-    assert result is (Result.SKIPPED if words else Result.PLANNED)
+    assert result is (SKIPPED if words else PLANNED)
     assert not words or reason(text, kernel=release, distribution=DEBIAN) == words
 
 
@@ -246,7 +233,7 @@ def live(source: str, address: str, point: str = "/live", **more: object) -> Sna
 def test_a_public_answer_counts_before_a_live_mount() -> None:
     snapshot = live("sapublic.file.core.windows.net:/s", "10.0.0.9")
     (change,) = edited(line("sapublic.file.core.windows.net:/s"), POLICY, snapshot, NETWORK).changes
-    assert (change.result, "public endpoint" in change.reason) == (Result.SKIPPED, True)
+    assert (change.result, "public endpoint" in change.reason) == (SKIPPED, True)
 
 
 def test_a_server_that_says_netapp_by_a_live_mount_is_that_for_its_other_volumes() -> None:
@@ -262,51 +249,40 @@ def test_a_mount_of_aznfs_by_an_address_of_its_own_is_its_entrys() -> None:
     snapshot = live("10.161.100.100:/sa1/a", "10.161.100.100", "/a", tunnels=(stand_in,), requests=(row,))
     text = line(options="vers=4,minorversion=1,notls", kind="aznfs")
     (change,) = edited(text, POLICY, snapshot).changes
-    assert (change.new, change.result) == (4, Result.PLANNED)
+    assert (change.new, change.result) == (4, PLANNED)
     by_name = replace(row, source=f"{SA1}:/sa1/a")
     before = live(f"{SA1}:/sa1/a", "10.10.10.10", "/a", tunnels=(stand_in,), requests=(by_name,))
-    assert [one.result for one in edited(text, POLICY, before).changes] == [Result.PLANNED]
+    assert [one.result for one in edited(text, POLICY, before).changes] == [PLANNED]
 
 
 VOLUME = "anf1.corp.example"
 """The name of a server whose profile only its address tells: POLICY has 10.1.2.0/24."""
 
 
-def at(*places: str) -> Network:
-    return Network(answers=(Answer(VOLUME, places),))
-
-
-def by_name(network: Network, snapshot: Snapshot = SNAPSHOT, policy: Policy = POLICY) -> list[object]:
-    """Return what an entry of VOLUME at /v is to ask for."""
-    return [
-        one.new for one in edited(line(f"{VOLUME}:/v", "vers=3", "/v"), policy, snapshot, network).changes
-    ]
-
-
-@pytest.mark.parametrize("network", [Network(), at("10.77.0.1"), at("10.1.2.4", "10.77.0.1")])
-def test_an_entry_that_is_mounted_has_the_profile_of_its_mount(network: Network) -> None:
-    assert by_name(network, live(f"{VOLUME}:/v", "10.1.2.4", "/v")) == [8]
+@pytest.mark.parametrize("places", [(), ("10.77.0.1",), ("10.1.2.4", "10.77.0.1")])
+def test_an_entry_that_is_mounted_has_the_profile_of_its_mount(places: tuple[str, ...]) -> None:
+    network = Network(answers=(Answer(VOLUME, places),) if places else ())
+    mounted = live(f"{VOLUME}:/v", "10.1.2.4", "/v")
+    (change,) = edited(line(f"{VOLUME}:/v", "vers=3", "/v"), POLICY, mounted, network).changes
+    assert change.new == 8
 
 
 @pytest.mark.parametrize("server", ["10.1.2.0/24", "10.1.2.4", "10.1.2.*", "[fd00::5]"])
 def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> None:
-    matches = (Assignment(Match(server=("x.example", server)), "azure-netapp-files", "policy 1"),)
-    policy = replace(BUILTIN, assignments=matches)
-    assert fstab_users(line("nas:/c"), SNAPSHOT, policy).names_to_resolve() == ("nas",)
-    only_name = (Assignment(Match(server=("x.example",)), "azure-netapp-files", "policy 1"),)
-    assert (
-        fstab_users(line("nas:/c"), SNAPSHOT, replace(policy, assignments=only_name)).names_to_resolve() == ()
-    )
+    for servers, names in ((("x.example", server), ("nas",)), (("x.example",), ())):
+        matches = (Assignment(Match(server=servers), "azure-netapp-files", "policy 1"),)
+        policy = replace(BUILTIN, assignments=matches)
+        assert fstab_users(line("nas:/c"), SNAPSHOT, policy).names_to_resolve() == names
 
 
 @pytest.mark.parametrize(
     ("options", "result", "new", "words"),
     [
-        ("nconnect=8", Result.PLANNED, 8, "azure-netapp-files asks for nconnect=8"),
-        ("nconnect=12", Result.PLANNED, 12, "as /etc/systemd/system/u.mount:4, which is of the same server"),
-        ("nconnect=2", Result.SKIPPED, 8, "it asks for nconnect=2"),
-        ("rw", Result.SKIPPED, 8, "it asks for no nconnect"),
-        ("nconnect=8,sec=krb5", Result.SKIPPED, 8, "Kerberos"),
+        ("nconnect=8", PLANNED, 8, "azure-netapp-files asks for nconnect=8"),
+        ("nconnect=12", PLANNED, 12, "as /etc/systemd/system/u.mount:4, which is of the same server"),
+        ("nconnect=2", SKIPPED, 8, "it asks for nconnect=2"),
+        ("rw", SKIPPED, 8, "it asks for no nconnect"),
+        ("nconnect=8,sec=krb5", SKIPPED, 8, "Kerberos"),
     ],
 )
 @pytest.mark.parametrize("maker", [Maker.UNIT, Maker.AUTOFS])
@@ -316,49 +292,43 @@ def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
     other = replace(unit("10.1.2.4:/b", options), maker=maker)
     assert numbers(NETAPP, requests=(other,)) == [(None, new, result)]
     assert words in reason(NETAPP, requests=(other,))
-    if result is Result.SKIPPED:
+    if result is SKIPPED:
         assert "/etc/systemd/system/u.mount:4 is of the same" in reason(NETAPP, requests=(other,))
 
 
+OTHER_MOUNT = "the mount at /live is of the same server and stays as it is: it asks for no nconnect"
+
+
 @pytest.mark.parametrize(
-    ("point", "asked", "result"),
-    [("/live", "nconnect=8", Result.PLANNED), ("/live", "rw", Result.SKIPPED), ("/a", "rw", Result.PLANNED)],
-    ids=["alike", "differs", "its own"],
+    ("source", "point", "asked", "reason"),
+    [
+        ("10.1.2.4:/a", "/live", "nconnect=8", ""),
+        ("10.1.2.4:/a", "/live", "rw", OTHER_MOUNT),
+        ("filer:/b", "/live", "rw", OTHER_MOUNT),  # another name of the same address
+        ("10.1.2.4:/a", "/a", "rw", ""),  # the entry's own mount
+    ],
 )
-def test_another_live_mount_of_the_server_counts(point: str, asked: str, result: Result) -> None:
-    row = Request("10.1.2.4:/a", point, asked, UTAB)
-    (change,) = edited(NETAPP, POLICY, live("10.1.2.4:/a", "10.1.2.4", point, requests=(row,))).changes
-    assert change.result is result
-    if result is Result.SKIPPED:
-        assert change.reason == (
-            "the mount at /live is of the same server and stays as it is: it asks for no nconnect"
-        )
-
-
-def test_a_live_mount_by_another_name_is_known_by_its_address() -> None:
-    row = Request("filer:/b", "/live", "rw", UTAB)
-    (change,) = edited(NETAPP, POLICY, live("filer:/b", "10.1.2.4", requests=(row,))).changes
-    assert change.result is Result.SKIPPED
+def test_another_live_mount_of_the_server_counts(source: str, point: str, asked: str, reason: str) -> None:
+    row = Request(source, point, asked, UTAB)
+    (change,) = edited(NETAPP, POLICY, live(source, "10.1.2.4", point, requests=(row,))).changes
+    assert change.result is (SKIPPED if reason else PLANNED)
+    assert change.reason == (reason or "azure-netapp-files asks for nconnect=8")
 
 
 def test_a_second_place_of_an_entry_s_mount_is_no_other_one() -> None:
-    snapshot = live("10.1.2.4:/none", "10.1.2.4", "/a", requests=())
-    (superblock,) = snapshot.superblocks
-    again = replace(superblock.mounts[0], point="/bound")
-    twice = replace(superblock, mounts=(*superblock.mounts, again))
-    by_point = replace(
-        BUILTIN, assignments=(Assignment(Match(mount_point=("/a",)), "azure-netapp-files", "policy 1"),)
-    )
-    snapshot = replace(snapshot, superblocks=(twice,))
+    (superblock,) = live("10.1.2.4:/none", "10.1.2.4", "/a").superblocks
+    twice = replace(superblock, mounts=(*superblock.mounts, replace(superblock.mounts[0], point="/bound")))
+    matches = (Assignment(Match(mount_point=("/a",)), "azure-netapp-files", "policy 1"),)
+    by_point, snapshot = replace(BUILTIN, assignments=matches), replace(SNAPSHOT, superblocks=(twice,))
     (change,) = edited(line("10.1.2.4:/none", "rw"), by_point, snapshot).changes
-    assert change.result is Result.PLANNED
+    assert change.result is PLANNED
 
 
 def test_a_mount_of_another_network_namespace_is_no_other_one() -> None:
     row = Request("10.1.2.4:/b", "/pod", "rw", UTAB)
     (mine,) = live("10.1.2.4:/a", "10.1.2.4", "/a").superblocks
     (pods,) = live("10.1.2.4:/b", "10.1.2.4", "/pod").superblocks
-    for servers, result in ((mine.servers, Result.SKIPPED), ((), Result.PLANNED)):
+    for servers, result in ((mine.servers, SKIPPED), ((), PLANNED)):
         other = replace(pods, device="0:51", servers=servers)
         snapshot = replace(SNAPSHOT, superblocks=(mine, other), requests=(row,))
         (change,) = edited(NETAPP, POLICY, snapshot).changes
@@ -367,7 +337,7 @@ def test_a_mount_of_another_network_namespace_is_no_other_one() -> None:
 
 def test_what_a_unit_decides_is_changed_there() -> None:
     other = unit("10.1.2.4:/a", "rw", "/a")
-    assert numbers(NETAPP, requests=(other,)) == [(None, 8, Result.SKIPPED)]
+    assert numbers(NETAPP, requests=(other,)) == [(None, 8, SKIPPED)]
     assert reason(NETAPP, requests=(other,)) == (
         "/etc/systemd/system/u.mount:4 decides the options of this mount: change it there"
     )
@@ -378,11 +348,11 @@ def test_what_a_unit_decides_is_changed_there() -> None:
 @pytest.mark.parametrize(
     ("answer", "result", "words"),
     [
-        (Answer(SA1, ("10.0.0.4", "10.0.0.5")), Result.PLANNED, ""),
-        (Answer(SA1, ("52.1.1.1", "52.1.1.2"), (f"sa1.privatelink.{SA1[4:]}",)), Result.PLANNED, ""),
-        (Answer(SA1, ("52.1.1.1", "52.1.1.2")), Result.SKIPPED, "is a public endpoint"),
-        (Answer(SA1, ("10.0.0.4", "52.1.1.1")), Result.SKIPPED, "several addresses"),
-        (Answer(SA1, error="NXDOMAIN"), Result.SKIPPED, "leads to no address here"),
+        (Answer(SA1, ("10.0.0.4", "10.0.0.5")), PLANNED, ""),
+        (Answer(SA1, ("52.1.1.1", "52.1.1.2"), (f"sa1.privatelink.{SA1[4:]}",)), PLANNED, ""),
+        (Answer(SA1, ("52.1.1.1", "52.1.1.2")), SKIPPED, "is a public endpoint"),
+        (Answer(SA1, ("10.0.0.4", "52.1.1.1")), SKIPPED, "several addresses"),
+        (Answer(SA1, error="NXDOMAIN"), SKIPPED, "leads to no address here"),
         (Answer(SA1, error="no answer within 3 s", final=False), Result.FAILED, "no answer within 3 s"),
     ],
 )

@@ -28,6 +28,7 @@ UNIT = "usr/lib/systemd/system/nfstuned.service"
 TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()
 LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
 INSTALLED = Unit(installed=True)
+STARTED = Unit(installed=True, enabled=True)
 
 
 def summary(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
@@ -43,19 +44,14 @@ def test_the_service_is_started_by_its_units_targets() -> None:
 @pytest.mark.parametrize(
     "install",
     [
-        "",
-        "[Install]\nAlias=a.service\n",
-        "[Install]\nWantedBy=\n",
-        "[Unit]\nWantedBy=a.target\n",
+        *("", "[Install]\nAlias=a.service\n", "[Install]\nWantedBy=\n", "[Unit]\nWantedBy=a.target\n"),
         "[Install]\nWantedBy=%i.target a/b.target\n",
     ],
 )
 def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
     wanted = image.wanted_service(image.ImageUnit(INSTALLED, UNIT, install))
-    assert (dict(wanted.contents), summary(wanted.changes)) == (
-        {},
-        [(ChangeKind.SERVICE, image.SERVICE, Result.FAILED)],
-    )
+    assert dict(wanted.contents) == {}
+    assert summary(wanted.changes) == [(ChangeKind.SERVICE, image.SERVICE, Result.FAILED)]
 
 
 @pytest.mark.parametrize(
@@ -72,17 +68,12 @@ def test_a_service_that_cannot_be_started_is_reported(service: image.ImageUnit, 
 
 
 def test_a_service_that_something_starts_already_is_left() -> None:
-    assert (
-        image.wanted_service(image.ImageUnit(Unit(installed=True, enabled=True), UNIT, TEXT))
-        == image.Wanted()
-    )
+    assert image.wanted_service(image.ImageUnit(STARTED, UNIT, TEXT)) == image.Wanted()
 
 
 def test_the_rule_needs_awk_and_no_service() -> None:
-    assert (
-        summary(image.wanted_rule(b"rule", has_awk=False, linked=False, starts=False).changes)[0][2]
-        is Result.FAILED
-    )
+    without_awk = image.wanted_rule(b"rule", has_awk=False, linked=False, starts=False)
+    assert without_awk.changes[0].result is Result.FAILED
     wanted = image.wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
     assert wanted.contents == {image.RULE: b"rule"}
     assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
@@ -95,13 +86,10 @@ def section(name: str, old: int | None, new: int | None, result: Result = Result
 
 def test_sections_are_compared_with_the_images_own() -> None:
     planned = (section("a", None, 8), section("b", None, 8), section("x", None, 4, Result.SKIPPED))
-    wanted = image.wanted_sections(
-        planned, {"a": 8, "b": 8}, {"a": 8, "old": 4}, with_sections({"a": 8, "b": 8})
-    )
+    sections = {"a": 8, "b": 8}
+    wanted = image.wanted_sections(planned, sections, {"a": 8, "old": 4}, with_sections(sections))
     assert [(one.target, one.old, one.new, one.result) for one in wanted.changes] == [
-        ("b", None, 8, Result.PLANNED),
-        ("old", 4, None, Result.PLANNED),
-        ("x", None, 4, Result.SKIPPED),
+        *(("b", None, 8, Result.PLANNED), ("old", 4, None, Result.PLANNED), ("x", None, 4, Result.SKIPPED))
     ]
     assert wanted.changes[1].reason == "nothing asks for it any more"
     assert list(wanted.contents) == [PERSISTED[1:]]
@@ -141,64 +129,51 @@ def test_a_change_has_the_result_of_its_file() -> None:
 
 
 def test_a_removal_and_a_restored_text_differ() -> None:
-    steps = (
-        Placement("a", FileStep.REMOVE),
-        Placement("b", FileStep.REMOVE),
-        Placement("c", FileStep.KEEP, "edited"),
-    )
-    changes = image.taken_back(steps, {"b"})
+    removed = (Placement("a", FileStep.REMOVE), Placement("b", FileStep.REMOVE))
+    changes = image.taken_back((*removed, Placement("c", FileStep.KEEP, "edited")), {"b"})
     assert [(one.new, one.result) for one in changes] == [
-        ("removed", Result.PLANNED),
-        ("as before", Result.PLANNED),
-        (None, Result.FAILED),
+        *(("removed", Result.PLANNED), ("as before", Result.PLANNED), (None, Result.FAILED))
     ]
 
 
-NEW_TEXT, BEFORE = b"new", "before"
+NEW_TEXT = b"new"
 OLD, NEW, OTHER = "0" * 64, digest(NEW_TEXT), "2" * 64
-COMMAND = "install-files"
 OWN_UNIT = "usr/local/lib/systemd/system/nfstuned.service"
+WRITE, SAME, REFUSE = FileStep.WRITE, FileStep.SAME, FileStep.REFUSE
 
 
 def known(*digests: str) -> Installed:
     return Installed({OWN_UNIT: digests} if digests else {})
 
 
+def plan(found: str | None, *ours: str) -> Placement:
+    """Return the step for a file by its digest, and the digests of what was installed there."""
+    (step,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known(*ours), "install-files")
+    return step
+
+
 @pytest.mark.parametrize(
     ("found", "ours", "step"),
     [
-        (None, (), FileStep.WRITE),
-        (None, (OLD,), FileStep.WRITE),
-        (NEW, (), FileStep.SAME),
-        (NEW, (NEW,), FileStep.SAME),
-        (OLD, (OLD,), FileStep.WRITE),
-        (OLD, (NEW, OLD), FileStep.WRITE),
-        (OLD, (), FileStep.REFUSE),
-        ("", (), FileStep.REFUSE),
-        (OTHER, (OLD,), FileStep.REFUSE),
-        ("", (OLD,), FileStep.REFUSE),
+        *((None, (), WRITE), (None, (OLD,), WRITE), (OLD, (OLD,), WRITE), (OLD, (NEW, OLD), WRITE)),
+        *((NEW, (), SAME), (NEW, (NEW,), SAME)),
+        *((OLD, (), REFUSE), ("", (), REFUSE), (OTHER, (OLD,), REFUSE), ("", (OLD,), REFUSE)),
     ],
 )
 def test_all_but_changed_files_are_written(found: str | None, ours: tuple[str, ...], step: FileStep) -> None:
-    (one,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known(*ours), COMMAND)
-    assert one.step is step
-    assert bool(one.reason) is (step is FileStep.REFUSE)
+    assert plan(found, *ours).step is step
+    assert bool(plan(found, *ours).reason) is (step is REFUSE)
 
 
 def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
-    (foreign,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(), COMMAND)
-    (edited,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: OTHER}, known(OLD), COMMAND)
-    assert "not written by install-files" in foreign.reason
-    assert "changed after" in edited.reason
+    assert "not written by install-files" in plan(OTHER).reason
+    assert "changed after" in plan(OTHER, OLD).reason
 
 
 def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
     found = {"usr/local/new": None, OWN_UNIT: OLD}
-    steps = image.plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), COMMAND)
-    assert [(one.path, one.step) for one in steps] == [
-        ("usr/local/new", FileStep.WRITE),
-        (OWN_UNIT, FileStep.REMOVE),
-    ]
+    steps = image.plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), "install-files")
+    assert [(one.path, one.step) for one in steps] == [("usr/local/new", WRITE), (OWN_UNIT, FileStep.REMOVE)]
 
 
 RULE_FILE = Path(__file__).parents[2] / "udev/99-nfstuned.rules"
@@ -207,20 +182,18 @@ HELPER = frozenset({"mount.nfs"})
 NEW_KERNEL, OLD_KERNEL = "6.1.0-50-cloud-amd64", "4.19.0-27-cloud-amd64"
 
 
-def facts(*requests: Request, system: System | None = None, distribution: str = "debian") -> Facts:
+def facts(
+    *requests: Request, system: System | None = None, distribution: str = "debian", **seen: object
+) -> Facts:
     policy = builtin_policy()
     known = Distribution(distribution, "", "")
-    snapshot = Snapshot(requests=requests, distribution=known, root="/image/")
-    return Facts(
-        has=Scope(image=True).has,
-        snapshot=snapshot,
-        policy=policy,
-        targets=targets(snapshot, policy),
-        system=system or System(),
-    )
+    image = Snapshot(requests=requests, distribution=known, root="/image/")
+    snapshot = replace(image, **seen)  # type: ignore[arg-type]  # keyword arguments of any field
+    has, wanted = Scope(image=True).has, targets(snapshot, policy)
+    return Facts(has=has, snapshot=snapshot, policy=policy, targets=wanted, system=system or System())
 
 
-def kernels(*installed: ImageKernel, helpers: frozenset[str] = frozenset()) -> System:
+def kernels(*installed: ImageKernel, helpers: frozenset[str] = HELPER) -> System:
     return System(kernels=installed, helpers=helpers)
 
 
@@ -228,9 +201,7 @@ def ask(options: str, fstype: str = "nfs") -> Request:
     return Request("srv:/a", "/mnt/a", options, "/etc/fstab", 2, fstype=fstype)
 
 
-@pytest.mark.parametrize(
-    ("unit", "found"), [(Unit(), 0), (Unit(installed=True, enabled=True), 0), (Unit(installed=True), 1)]
-)
+@pytest.mark.parametrize(("unit", "found"), [(Unit(), 0), (STARTED, 0), (INSTALLED, 1)])
 def test_only_an_installed_service_can_lack_a_start(unit: Unit, found: int) -> None:
     assert len(list(not_enabled.judge(facts(system=System(daemon=unit))))) == found
 
@@ -282,9 +253,7 @@ def test_a_kernel_lacks_only_modules_of_the_images_mounts(
 @pytest.mark.parametrize(
     ("distribution", "package"),
     [
-        ("ubuntu", "nfs-common"),
-        ("fedora", "nfs-utils"),
-        ("sles", "nfs-client"),
+        *(("ubuntu", "nfs-common"), ("fedora", "nfs-utils"), ("sles", "nfs-client")),
         ("x", "nfs-common (Debian, "),
     ],
 )
@@ -296,46 +265,43 @@ def test_a_missing_helper_has_the_package_of_the_known_distribution(distribution
 
 def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -> None:
     refused = Misnamed(replace(ask("vers=4"), file="/etc/systemd/system/a.mount"), "mnt-a.mount")
-    image = facts()
-    (fault,) = misnamed_unit.judge(replace(image, snapshot=replace(image.snapshot, misnamed=(refused,))))
+    (fault,) = misnamed_unit.judge(facts(misnamed=(refused,)))
     move = "sudo mv /image/etc/systemd/system/a.mount /image/etc/systemd/system/mnt-a.mount"
     assert fault.remedy.startswith(f"{move}, then change other files that name the unit")
-    own = replace(refused, partner="/mnt/b")
-    (fault,) = misnamed_unit.judge(replace(image, snapshot=replace(image.snapshot, misnamed=(own,))))
+    (fault,) = misnamed_unit.judge(facts(misnamed=(replace(refused, partner="/mnt/b"),)))
     assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
 
 
 def test_a_line_outside_of_a_section_is_put_below_a_section() -> None:
     problem = ParseError("/etc/nfsmount.conf", 1, "an assignment outside of a section does not count: 'x=1'")
-    image = facts()
-    (fault,) = ineffective.judge(replace(image, snapshot=replace(image.snapshot, problems=(problem,))))
+    (fault,) = ineffective.judge(facts(problems=(problem,)))
     assert fault.remedy.startswith("put it below [ NFSMount_Global_Options ]")
 
 
+def remedies(*releases: str, distribution: str = "ubuntu", request: Request | None = None) -> list[str]:
+    """Return the remedies for kernels without a module."""
+    system = kernels(*map(ImageKernel, releases), helpers=frozenset() if request else HELPER)
+    asked = (request,) if request else ()
+    return [
+        fault.remedy
+        for fault in module_missing.judge(facts(*asked, system=system, distribution=distribution))
+    ]
+
+
 def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
-    releases = ("6.8.0-1015-gcp", "6.8.0-45-generic", "6.8.0-1015-azure")
-    system = kernels(*map(ImageKernel, releases), helpers=HELPER)
-    found = list(module_missing.judge(facts(system=system, distribution="ubuntu")))
     either = "linux-modules-6.8.0-1015-gcp or linux-modules-extra-6.8.0-1015-gcp"
-    assert [fault.remedy for fault in found] == [
+    assert remedies("6.8.0-1015-gcp", "6.8.0-45-generic", "6.8.0-1015-azure") == [
         f"install {either}: apt-file search nfs.ko names the package",
         "install linux-modules-6.8.0-45-generic again",
         "install linux-modules-6.8.0-1015-azure again",
     ]
-    (smb,) = module_missing.judge(
-        facts(
-            ask("", "cifs"),
-            system=kernels(ImageKernel(releases[1]), helpers=frozenset()),
-            distribution="ubuntu",
-        )
-    )
-    assert "apt-file search cifs.ko" in smb.remedy
-    arm = kernels(ImageKernel("6.12.107+deb13-arm64"), helpers=HELPER)
-    assert (
-        next(module_missing.judge(facts(system=arm))).remedy
-        == "install linux-image-6.12.107+deb13-arm64 again"
-    )
-    assert "all modules" in next(module_missing.judge(facts(system=system, distribution="arch"))).remedy
+    (smb,) = remedies("6.8.0-45-generic", request=ask("", "cifs"))
+    assert "apt-file search cifs.ko" in smb
+    assert remedies("6.12.107+deb13-arm64", distribution="debian") == [
+        "install linux-image-6.12.107+deb13-arm64 again"
+    ]
+    (arch,) = remedies("6.8.0-1015-gcp", distribution="arch")
+    assert "all modules" in arch
 
 
 @pytest.mark.parametrize(
@@ -347,19 +313,19 @@ def test_every_kernel_is_judged_and_the_remedy_is_the_distributions() -> None:
     ],
 )
 def test_the_newest_kernels_defaults_are_reported(release: str, observed: str) -> None:
-    system = kernels(ImageKernel("3.10.0"), ImageKernel(release, frozenset({"nfs"})), helpers=HELPER)
-    found = list(kernel_defaults.judge(facts(system=system)))
-    assert [(fault.subject, fault.observed) for fault in found] == [(f"kernel {release}", observed)]
+    system = kernels(ImageKernel("3.10.0"), ImageKernel(release, frozenset({"nfs"})))
+    (fault,) = kernel_defaults.judge(facts(system=system))
+    assert (fault.subject, fault.observed) == (f"kernel {release}", observed)
 
 
 @pytest.mark.parametrize(
     "system",
     [
         System(helpers=HELPER),
-        kernels(ImageKernel(NEW_KERNEL, frozenset({"nfs"}))),
-        kernels(ImageKernel(NEW_KERNEL), helpers=HELPER),
-        kernels(ImageKernel("4.15.0-213-generic", frozenset({"nfs"})), helpers=HELPER),
-        kernels(ImageKernel("latest", frozenset({"nfs"})), helpers=HELPER),
+        kernels(ImageKernel(NEW_KERNEL, frozenset({"nfs"})), helpers=frozenset()),
+        kernels(ImageKernel(NEW_KERNEL)),
+        kernels(ImageKernel("4.15.0-213-generic", frozenset({"nfs"}))),
+        kernels(ImageKernel("latest", frozenset({"nfs"}))),
     ],
 )
 def test_nothing_is_reported_without_a_kernel_nfs_or_a_known_release(system: System) -> None:
@@ -373,10 +339,7 @@ def test_each_problem_of_the_configuration_has_its_place() -> None:
         "/etc/nfstuned/conf.d: cannot be listed: Not a directory",
         "something else",
     )
-    found = list(config_invalid.judge(facts(system=System(config_problems=problems))))
-    assert [fault.subject for fault in found] == [
-        "/etc/nfstuned/nfstuned.toml:2",
-        "/etc/nfstuned/conf.d",
-        "/etc/nfstuned",
-    ]
-    assert found[0].remedy.startswith("edit /etc/nfstuned/nfstuned.toml in the image, ")
+    first, *others = config_invalid.judge(facts(system=System(config_problems=problems)))
+    assert first.subject == "/etc/nfstuned/nfstuned.toml:2"
+    assert [fault.subject for fault in others] == ["/etc/nfstuned/conf.d", "/etc/nfstuned"]
+    assert first.remedy.startswith("edit /etc/nfstuned/nfstuned.toml in the image, ")

@@ -64,14 +64,10 @@ def test_mount_point_server_and_global_each_fill_in_what_is_absent() -> None:
 @pytest.mark.parametrize(
     ("section", "source", "found"),
     [
-        ('[ Server "nas" ]', "nas:/a", True),
-        ('[ server "NAS" ]', "nas:/a", True),
-        ('[ Server "nas:/a" ]', "nas:/a", False),
-        ("[ Server nas ]", "nas:/a", False),
-        ('[ Server "[fd00" ]', "[fd00::10]:/a", True),
-        ('[ Server "[fd00::10]" ]', "[fd00::10]:/a", False),
-        ("[ Server ]", "nas:/a", False),
-        ('[ NFSMount_Global_Options "nas" ]', "nas:/a", False),
+        *(('[ Server "nas" ]', "nas:/a", True), ('[ server "NAS" ]', "nas:/a", True)),
+        *(('[ Server "nas:/a" ]', "nas:/a", False), ("[ Server nas ]", "nas:/a", False)),
+        *(('[ Server "[fd00" ]', "[fd00::10]:/a", True), ('[ Server "[fd00::10]" ]', "[fd00::10]:/a", False)),
+        *(("[ Server ]", "nas:/a", False), ('[ NFSMount_Global_Options "nas" ]', "nas:/a", False)),
         ("[ nfsmount_global_OPTIONS ]", "nas:/a", True),
     ],
 )
@@ -82,21 +78,11 @@ def test_a_section_matches_by_its_name_up_to_a_colon(section: str, source: str, 
 @pytest.mark.parametrize(
     ("setting", "option"),
     [
-        ("Rsize=8k", "rsize=8192"),
-        ("rsize=0x10K", "rsize=16384"),
-        ("rsize=-3k", "rsize=-3072"),
-        ("rsize=k", "rsize=0"),
-        ("rsize=9999999999999999999g", "rsize=-1073741824"),
-        ("clientaddr=nas.example.org", "clientaddr=0"),
-        ("ac=True", "ac"),
-        ("Lock=False", "nolock"),
-        ("Background=True", "bg"),
-        ("Foreground=False", "bg"),
-        ("bg=False", "nobg"),
-        ("Sloppy=True", "sloppy"),
-        ("Sloppy=False", ""),
-        ("Defaultvers=4.1", ""),
-        ("rsize=$size", ""),
+        *(("Rsize=8k", "rsize=8192"), ("rsize=0x10K", "rsize=16384"), ("rsize=-3k", "rsize=-3072")),
+        *(("rsize=k", "rsize=0"), ("rsize=9999999999999999999g", "rsize=-1073741824"), ("rsize=$size", "")),
+        *(("clientaddr=nas.example.org", "clientaddr=0"), ("ac=True", "ac"), ("Lock=False", "nolock")),
+        *(("Background=True", "bg"), ("Foreground=False", "bg"), ("bg=False", "nobg")),
+        *(("Sloppy=True", "sloppy"), ("Sloppy=False", ""), ("Defaultvers=4.1", "")),
     ],
 )
 def test_a_setting_becomes_the_option_that_mount_nfs_makes_of_it(setting: str, option: str) -> None:
@@ -106,13 +92,8 @@ def test_a_setting_becomes_the_option_that_mount_nfs_makes_of_it(setting: str, o
 @pytest.mark.parametrize(
     ("given", "setting"),
     [
-        ("ac", "noac=True"),
-        ("noac", "ac=True"),
-        ("fg", "background=True"),
-        ("bg", "foreground=True"),
-        ("vers=4.1", "nfsvers=3"),
-        ("v4.2", "vers=3"),
-        ("minorversion=1", "v4.1=True"),
+        *(("ac", "noac=True"), ("noac", "ac=True"), ("fg", "background=True"), ("bg", "foreground=True")),
+        *(("vers=4.1", "nfsvers=3"), ("v4.2", "vers=3"), ("minorversion=1", "v4.1=True")),
         ("nconnect=2", "NCONNECT=4"),
     ],
 )
@@ -182,29 +163,43 @@ def test_an_entry_of_aznfs_is_known_by_the_tunnel_that_it_mounts() -> None:
     assert nconnect(clear, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
 
 
-def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_as_server_and_never_for_smb() -> None:
-    text = '[ Server "127.0.0.1" ]\nrsize=1048576\n[ Server "sa1" ]\nwsize=1\n[ Server "//nas/s" ]\nrsize=2\n'
-    assert asked_options(requested(TLS, settings(text))).get("rsize") == "1048576"
-    assert asked_options(requested(TLS, settings(text))).get("wsize") is None
+SERVERS = """\
+[ Server "127.0.0.1" ]
+rsize=1048576
+[ Server "sa1" ]
+wsize=1
+[ Server "10.161.100.100" ]
+wsize=2
+[ Server "//nas/s" ]
+rsize=2
+"""
+CLEAR = replace(TLS, options="vers=4,minorversion=1,notls")
+STAND_IN = Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4")
+
+
+@pytest.mark.parametrize(
+    ("entry", "stand_ins", "rsize", "wsize"),
+    [
+        (TLS, {}, "1048576", None),
+        (CLEAR, {}, None, "1"),
+        (CLEAR, {"sa1": "10.161.100.100"}, None, "2"),
+        (replace(CLEAR, fstype="nfs"), {"sa1": "10.161.100.100"}, None, "1"),
+    ],
+)
+def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_or_the_address_that_stands_in_as_server(
+    entry: Request, stand_ins: dict[str, str], rsize: str | None, wsize: str | None
+) -> None:
+    asked = asked_options(requested(entry, settings(SERVERS), stand_ins))
+    assert (asked.get("rsize"), asked.get("wsize")) == (rsize, wsize)
+    if stand_ins:
+        assert asked_options(Intents((), settings(SERVERS), (STAND_IN,)).asked(entry)) == asked
+
+
+def test_nfsmount_conf_never_counts_for_smb() -> None:
     smb = Request("//nas/s", POINT, "vers=3.1.1", "/etc/fstab", 8, fstype="cifs")
-    assert asked_options(requested(smb, settings(text + MANY))).pairs == (("vers", "3.1.1"),)
+    assert asked_options(requested(smb, settings(SERVERS + MANY))).pairs == (("vers", "3.1.1"),)
     live = replace(mount("//nas/s"), fstype="cifs")
     assert asked_options(Intents((smb,), settings(MANY)).of(live)).pairs == (("vers", "3.1.1"),)
-
-
-CLEAR = replace(TLS, options="vers=4,minorversion=1,notls")
-STAND_INS = {"sa1": "10.161.100.100"}
-
-
-def test_nfsmount_conf_counts_for_aznfs_without_tls_with_the_address_that_stands_in_for_the_name() -> None:
-    text = '[ Server "sa1" ]\nrsize=1\n[ Server "10.161.100.100" ]\nwsize=2\n'
-    assert asked_options(requested(CLEAR, settings(text))).get("rsize") == "1"
-    asked = asked_options(requested(CLEAR, settings(text), STAND_INS))
-    assert (asked.get("rsize"), asked.get("wsize")) == (None, "2")
-    by_name = replace(CLEAR, fstype="nfs")
-    assert asked_options(requested(by_name, settings(text), STAND_INS)).get("rsize") == "1"
-    tunnels = (Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4"),)
-    assert asked_options(Intents((), settings(text), tunnels).asked(CLEAR)) == asked
 
 
 @pytest.mark.parametrize(
@@ -217,8 +212,7 @@ def test_nfsmount_conf_counts_for_aznfs_without_tls_with_the_address_that_stands
     ],
 )
 def test_a_new_aznfs_without_tls_mounts_an_address_of_its_own(line: Request, snapshots: list[bool]) -> None:
-    tunnel = Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4")
-    known = (Snapshot(), Snapshot(azfiles=True), Snapshot(tunnels=(tunnel,)))
+    known = (Snapshot(), Snapshot(azfiles=True), Snapshot(tunnels=(STAND_IN,)))
     assert [wants_stand_in(line, snapshot) for snapshot in known] == snapshots
 
 
@@ -235,10 +229,8 @@ def test_a_wildcard_is_about_every_mount_that_has_its_form() -> None:
     ("source", "point", "asked"),
     [
         ("nas:/home/kim", "/home/kim/x", "nconnect=3,x=kim"),
-        ("nas:/home/lee", "/home/kim/x", None),
-        ("nas:/home/", "/home//x", None),
-        ("nas:/home/a/b", "/home/a/b/x", None),
-        ("nas:/home/kim", "/home/kim", None),
+        *(("nas:/home/lee", "/home/kim/x", None), ("nas:/home/", "/home//x", None)),
+        *(("nas:/home/a/b", "/home/a/b/x", None), ("nas:/home/kim", "/home/kim", None)),
         ("nas:/home/x", "/home/x", None),
     ],
 )
@@ -277,21 +269,13 @@ def replaced_one_by_one(settings: Sequence[Setting]) -> tuple[Setting, ...]:
     kept: list[Setting] = []
     for setting in settings:
         for known in kept:
-            arguments = (setting.argument, known.argument)
-            alike = arguments[0] == arguments[1] or (
-                None not in arguments and lower(arguments[0]) == lower(arguments[1])
-            )
-            if (setting.section, setting.name.lower()) == (known.section, known.name.lower()) and (
-                setting.alone or setting.argument is None or alike
-            ):
+            arguments = [one and one.lower() for one in (setting.argument, known.argument)]
+            alike = setting.alone or setting.argument is None or arguments[0] == arguments[1]
+            if (setting.section, setting.name.lower()) == (known.section, known.name.lower()) and alike:
                 kept.remove(known)
                 break
         kept.insert(0, setting)
     return tuple(kept)
-
-
-def lower(text: str | None) -> str:
-    return (text or "").lower()
 
 
 @given(
