@@ -13,19 +13,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.delta import (
-    NOTHING_ELSEWHERE,
-    Elsewhere,
-    OpDelta,
-    Operations,
-    ResetError,
-    Span,
-    delta,
-    grown,
-    plain_numbers,
-    plain_operations,
-    sum_grown,
-)
+from nfstuned.core.samples import delta
+from nfstuned.core.samples.delta import OpDelta, Operations, ResetError, Span
 from nfstuned.core.samples.rates import make_look, op_rates, rates
 from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.errors import ParseError
@@ -166,16 +155,16 @@ def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
     def op(old: OpCounters | None, new: OpCounters) -> OpDelta:
         # Sums are without their sign, as the kernel prints them.
         pairs = list(zip(astuple(old or UNUSED), astuple(new), strict=True))
-        counters = (grown(*pair, span.most_ops) for pair in pairs[:3])
-        sums = (sum_grown(*pair) for pair in pairs[3:8])
-        errors = None if None in pairs[8] else grown(*pairs[8], span.most_ops)
+        counters = (delta.grown(*pair, span.most_ops) for pair in pairs[:3])
+        sums = (delta.sum_grown(*pair) for pair in pairs[3:8])
+        errors = None if None in pairs[8] else delta.grown(*pairs[8], span.most_ops)
         return OpDelta._make([*counters, *sums, errors])
 
     moved, ops = None, None
     if before.bytes is not None and now.bytes is not None:
         pairs = list(zip(astuple(before.bytes), astuple(now.bytes), strict=True))[:6]
         with suppress(ResetError):
-            moved = tuple(grown(*pair, span.most_bytes, (64,)) for pair in pairs)
+            moved = tuple(delta.grown(*pair, span.most_bytes, (64,)) for pair in pairs)
     if before.ops.keys() <= now.ops.keys():
         used = {name: (before.ops.get(name), new) for name, new in now.ops.items()}
         with suppress(ResetError):
@@ -189,7 +178,7 @@ def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
 
 def by_differences(before: Stanza, now: Stanza, span: Span) -> Growth:
     """The same, of the text that differs."""
-    grew = delta(before, now, span)
+    grew = delta.delta(before, now, span)
     if grew.ops is None or grew.anew:
         return grew.bytes, None
     return grew.bytes, {name: op for name, op in grew.ops.items() if op.ops or op.transmissions}
@@ -314,14 +303,8 @@ NOW = OpCounters(20, 23, 2, 200, 400, 15, 70, 90, 3)
 def both(before: MountStats, now: MountStats, seconds: float = 10.0) -> list[dict[str, OpRate] | None]:
     """The rates of operations that are read in a few calls, and line by line; None where there are none."""
     (earlier,), (after,) = cut(before), cut(now)
-    return [ended(earlier, stanza, seconds) for stanza in (after, wholly_different(after))]
-
-
-def ended(
-    before: Stanza, now: Stanza, seconds: float, counted: Elsewhere = NOTHING_ELSEWHERE
-) -> dict[str, OpRate] | None:
-    grew = delta(before, now, Span.of(seconds), counted)
-    return None if grew.ops is None or grew.anew else op_rates(grew.ops, seconds)
+    grew = [delta.delta(earlier, stanza, Span.of(seconds)) for stanza in (after, wholly_different(after))]
+    return [None if each.ops is None or each.anew else op_rates(each.ops, seconds) for each in grew]
 
 
 def test_each_column_of_an_operation_has_its_rate() -> None:
@@ -333,20 +316,21 @@ def test_each_column_of_an_operation_has_its_rate() -> None:
 @pytest.mark.parametrize(
     "now",
     [
-        NOW,
-        BEFORE,
-        replace(BEFORE, bytes_sent=5000),
-        replace(NOW, bytes_sent=99),
-        replace(NOW, errors=None),
-        replace(NOW, ops=10),
-        replace(NOW, ops=9),
-        replace(NOW, rtt_ms=49),
-        replace(NOW, queue_ms=2**64 - 1),
-        replace(NOW, ops=2**40, transmissions=2**40),
-        replace(NOW, ops=2**40),
-        replace(NOW, errors=2**40),
-        replace(NOW, bytes_received=7),
-        OpCounters(0, 0, 0, 0, 0, 0, 0, 0, 0),
+        *(
+            NOW,
+            BEFORE,
+            replace(BEFORE, bytes_sent=5000),
+            replace(NOW, bytes_sent=99),
+            replace(NOW, errors=None),
+        ),
+        *(
+            replace(NOW, ops=10),
+            replace(NOW, ops=9),
+            replace(NOW, rtt_ms=49),
+            replace(NOW, queue_ms=2**64 - 1),
+        ),
+        *(replace(NOW, ops=2**40, transmissions=2**40), replace(NOW, ops=2**40), replace(NOW, errors=2**40)),
+        *(replace(NOW, bytes_received=7), UNUSED),
     ],
 )
 def test_unusual_numbers_have_the_same_rates_read_in_either_way(now: OpCounters) -> None:
@@ -387,35 +371,33 @@ LATER = [b"\t        READ: 3 3 0 4 5 6 7 8 9", b"\t       WRITE: 5 5 0 4 5 6 7 8
     ],
 )
 def test_what_is_not_plain_is_left_to_others(line: str) -> None:
-    assert plain_numbers([b"1 2 3", line.encode("latin-1")]) is None
-    assert plain_numbers([line.encode("latin-1"), b"1 2 3"]) is None
+    assert delta.plain_numbers([b"1 2 3", line.encode("latin-1")]) is None
+    assert delta.plain_numbers([line.encode("latin-1"), b"1 2 3"]) is None
 
 
 def test_operations_are_named_and_those_not_wanted_left_out() -> None:
-    assert plain_operations([READ, WRITE], LATER, NOBODY) == Operations(
-        ["READ", "WRITE"],
-        [1, 1, 0, 4, 5, 6, 7, 8, 9, 2, 2, 0, 4, 5, 6, 7, 8, 9],
-        [3, 3, 0, 4, 5, 6, 7, 8, 9, 5, 5, 0, 4, 5, 6, 7, 8, 9],
-    )
-    only = Operations(["WRITE"], [2, 2, 0, 4, 5, 6, 7, 8, 9], [5, 5, 0, 4, 5, 6, 7, 8, 9])
-    assert plain_operations([READ, WRITE], LATER, frozenset({"READ", "NULL"})) == only
-    assert plain_operations([READ, WRITE], LATER, frozenset({"READ", "WRITE"})) == Operations([], [], [])
+    same = [0, 4, 5, 6, 7, 8, 9]
+    read, written = ([1, 1, *same], [3, 3, *same]), ([2, 2, *same], [5, 5, *same])
+    for unwanted, operations in (
+        (NOBODY, Operations(["READ", "WRITE"], read[0] + written[0], read[1] + written[1])),
+        (frozenset({"READ", "NULL"}), Operations(["WRITE"], *written)),
+        (frozenset({"READ", "WRITE"}), Operations([], [], [])),
+    ):
+        assert delta.plain_operations([READ, WRITE], LATER, unwanted) == operations
 
 
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
-        ([READ, WRITE], [LATER[1], LATER[0]]),
-        ([READ, READ], [LATER[0], LATER[0]]),
-        ([READ], [LATER[0][1:]]),
-        ([READ], [b"\t        READ: : 3 3 0 4 5 6 7 8 9"]),
+        *(([READ, WRITE], [LATER[1], LATER[0]]), ([READ, READ], [LATER[0], LATER[0]])),
+        *(([READ], [LATER[0][1:]]), ([READ], [b"\t        READ: : 3 3 0 4 5 6 7 8 9"])),
         ([b"\t: 1 1", b"\t: 2 2"], [b"\t: 3 3", b"\t: 4 4"]),
         ([b"\tno operation", b"\t1 2: WRITE: 1 2"], [b"\tno operation", b"\t1 2: WRITE: 3 4"]),
         ([b"\tREAD\xff: 1"], [b"\tREAD\xff: 2"]),
     ],
 )
 def test_lines_of_other_operations_are_left_to_others(earlier: list[bytes], later: list[bytes]) -> None:
-    assert plain_operations(earlier, later, NOBODY) is None
+    assert delta.plain_operations(earlier, later, NOBODY) is None
 
 
 NAMES = st.sampled_from(["READ", "WRITE", "SEQUENCE"]).map(lambda name: f"\t        {name}: ")
@@ -452,7 +434,7 @@ def test_what_is_read_together_is_what_each_line_says(
     changed: tuple[list[bytes], list[bytes]], without: frozenset[str]
 ) -> None:
     earlier, later = changed
-    found = plain_operations(earlier, later, without)
+    found = delta.plain_operations(earlier, later, without)
     event(f"read together: {found is not None}")
     if found is None:
         return

@@ -14,20 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.history import (
-    BOUNDS_MS,
-    COLUMNS,
-    MOST_POINTS,
-    NAMES,
-    WIDTHS_S,
-    Axis,
-    History,
-    MeanTimes,
-    MeanTimesCount,
-    MountHistory,
-    MountSeries,
-    Series,
-)
+from nfstuned.core.samples import history
+from nfstuned.core.samples.history import NAMES, Axis
 from nfstuned.core.samples.sample import kinds, ratio
 from nfstuned.model.samples import OpRate, Sample
 from nfstuned.view.history import ASCII, BLOCKS, CSV_HEADER, WIDTH, csv_row, history_lines, sparkline
@@ -43,8 +31,8 @@ def at(step: int, read: float, interval_s: float = 60.0) -> Sample:
     return replace(QUIET, time=START + 60 * (step + 1), interval_s=interval_s, read_bytes_per_s=read)
 
 
-def history(samples: Sequence[Sample]) -> tuple[Axis, list[MountHistory]]:
-    found = History()
+def collected(samples: Sequence[Sample]) -> tuple[Axis, list[history.MountHistory]]:
+    found = history.History()
     for sample in samples:
         found.add(sample)
     axis = found.axis()
@@ -53,13 +41,13 @@ def history(samples: Sequence[Sample]) -> tuple[Axis, list[MountHistory]]:
 
 
 def lines(samples: Sequence[Sample], bars: str = BLOCKS) -> list[str]:
-    axis, mounts = history(samples)
+    axis, mounts = collected(samples)
     return list(history_lines(axis, iter(mounts), bars, timezone.utc))
 
 
 def test_each_end_has_its_zone_where_summer_time_ends_between_them() -> None:
     summer, winter = 1_792_843_200.0, 1_792_929_600.0  # the afternoons of 24 and 25 October 2026
-    axis, mounts = history([replace(QUIET, time=time) for time in (summer, winter)])
+    axis, mounts = collected([replace(QUIET, time=time) for time in (summer, winter)])
     first, *_ = history_lines(axis, iter(mounts), BLOCKS, ZoneInfo("Europe/Berlin"))
     assert first == "2026-10-24 13:59:00 CEST to 2026-10-25 13:00:00 CET"
 
@@ -98,9 +86,9 @@ def test_a_ratio_has_five_characters_at_most(value: float, text: str) -> None:
 
 @given(st.lists(SAMPLES, min_size=1, max_size=5))
 def test_no_line_is_too_wide_or_moves_the_cursor_and_no_bar_is_lost(samples: list[Sample]) -> None:
-    axis, mounts = history(samples)
+    axis, mounts = collected(samples)
     for mount in mounts:
-        assert all(len(row.means) == axis.columns <= COLUMNS for row in mount.rows)
+        assert all(len(row.means) == axis.columns <= history.COLUMNS for row in mount.rows)
         assert all(row.least <= row.median <= row.most for row in mount.rows)
     for line in lines(samples, ASCII):
         assert line.isprintable()
@@ -164,8 +152,10 @@ def test_no_cell_of_csv_is_obeyed_by_a_terminal_or_a_spreadsheet(text: str, cell
     assert cell.removeprefix("'") == printable(text)
 
 
-def series(samples: list[Sample], most_points: int = MOST_POINTS) -> tuple[Axis, list[MountSeries]]:
-    found = Series(most_points)
+def series(
+    samples: list[Sample], most_points: int = history.MOST_POINTS
+) -> tuple[Axis, list[history.MountSeries]]:
+    found = history.Series(most_points)
     for sample in samples:
         found.add(sample)
     axis = found.axis()
@@ -174,12 +164,12 @@ def series(samples: list[Sample], most_points: int = MOST_POINTS) -> tuple[Axis,
 
 
 def test_without_samples_there_is_nothing() -> None:
-    assert Series().axis() is None
-    assert list(Series().mounts()) == []
+    assert history.Series().axis() is None
+    assert list(history.Series().mounts()) == []
 
 
 def test_each_width_is_a_multiple_of_the_one_before() -> None:
-    assert all(wide % narrow == 0 for narrow, wide in pairwise(WIDTHS_S))
+    assert all(wide % narrow == 0 for narrow, wide in pairwise(history.WIDTHS_S))
 
 
 def test_few_samples_are_points_of_their_own() -> None:
@@ -194,11 +184,10 @@ def test_few_samples_are_points_of_their_own() -> None:
 def test_too_many_points_become_fewer_and_keep_the_sum() -> None:
     samples = [at(step, float(step % 7)) for step in range(3000)]
     axis, (mount,) = series(samples, 100)
-    assert axis.width_s == 1800
-    assert axis.columns == 100
-    means = [value for value in mount.lines["read"] if value is not None]
-    assert math.fsum(means) * axis.width_s == pytest.approx(60 * sum(step % 7 for step in range(3000)))
-    assert mount.read_bytes == pytest.approx(60 * sum(step % 7 for step in range(3000)))
+    assert (axis.width_s, axis.columns) == (1800, 100)
+    read = pytest.approx(60 * sum(step % 7 for step in range(3000)))
+    assert math.fsum(value or 0 for value in mount.lines["read"]) * axis.width_s == read
+    assert mount.read_bytes == read
 
 
 def test_the_order_of_samples_does_not_matter() -> None:
@@ -247,7 +236,7 @@ def op(rtt_ms: float | None, per_s: float = 1.0) -> OpRate:
 
 
 def buckets(*rtts_ms: float | None) -> list[int]:
-    count = MeanTimesCount()
+    count = history.MeanTimesCount()
     for rtt_ms in rtts_ms:
         count.add({"read": op(rtt_ms)})
     found = count.counted()
@@ -259,7 +248,7 @@ def buckets(*rtts_ms: float | None) -> list[int]:
     ("rtt_ms", "bucket"), [(0.0, 0), (0.2, 0), (0.21, 1), (1.0, 2), (1000.0, 11), (1000.1, 12), (1e100, 12)]
 )
 def test_the_end_of_a_bucket_is_in_it_and_the_last_has_none(rtt_ms: float, bucket: int) -> None:
-    assert buckets(rtt_ms) == [int(number == bucket) for number in range(len(BOUNDS_MS) + 1)]
+    assert buckets(rtt_ms) == [int(number == bucket) for number in range(len(history.BOUNDS_MS) + 1)]
 
 
 def test_what_is_not_known_is_not_counted() -> None:
@@ -269,12 +258,12 @@ def test_what_is_not_known_is_not_counted() -> None:
 
 @given(st.lists(SAMPLES, max_size=6))
 def test_every_known_mean_is_in_one_bucket(samples: list[Sample]) -> None:
-    count = MeanTimesCount()
+    count = history.MeanTimesCount()
     known = 0
     for sample in samples:
         of_kind = kinds(sample)
         known += sum(one.rtt_ms is not None for one in of_kind.values())
         count.add(of_kind)
-    found: tuple[MeanTimes, ...] = count.counted()
+    found: tuple[history.MeanTimes, ...] = count.counted()
     assert sum(sum(one.intervals) for one in found) == known
     assert len({one.kind for one in found}) == len(found)
