@@ -25,6 +25,7 @@ B = Made("/b", "vers=4.1,nconnect=4", BARE, fstab="vers=4.1,nconnect=4", age_s=5
 POD = "/var/lib/kubelet/pods/7c1d/volumes/kubernetes.io~csi/pv/mount"
 STOP = "systemctl stop --job-mode=ignore-dependencies --"
 DEVICE = "0:50"
+LOADED = UnitState(loaded=True, fragment="/x")
 TUNNEL = Tunnel(20049, AZURE, 2049, "azure-files", "/etc/stunnel/x.conf")
 
 
@@ -34,10 +35,9 @@ def seen(*made: Made, **changes: object) -> Sight:
 
 def asked_by(found: Facts, maker: Maker) -> Facts:
     """Return the same host with what fstab asks for asked for by something else."""
-    requests = (
-        replace(one, maker=maker) if one.file == "/etc/fstab" else one for one in found.snapshot.requests
-    )
-    return on_host(found, requests=tuple(requests))
+    asked = found.snapshot.requests
+    made = (replace(one, maker=maker) if one.file == "/etc/fstab" else one for one in asked)
+    return on_host(found, requests=tuple(made))
 
 
 class TestCommands:
@@ -102,12 +102,10 @@ class TestCommands:
         plan = the_plan(replace(B, point="/srv/my data-1"))
         assert plan.commands[0].argv[-1] == r"srv-my\x20data\x2d1.mount"
 
-    @pytest.mark.parametrize(
-        "state", [UnitState(loaded=True, fragment="/x", stale=True), UnitState(loaded=True)]
-    )
-    def test_systemd_reads_its_files_first_where_it_has_not(self, state: UnitState) -> None:
-        plan = the_plan(A, B, seen=seen(A, B, units={"b.mount": state}))
-        assert str(plan.commands[0]) == "systemctl daemon-reload"
+    def test_systemd_reads_its_files_first_where_it_has_not(self) -> None:
+        for state in (replace(LOADED, stale=True), UnitState(loaded=True)):
+            plan = the_plan(A, B, seen=seen(A, B, units={"b.mount": state}))
+            assert str(plan.commands[0]) == "systemctl daemon-reload"
 
     def test_the_group_is_known_again_by_its_superblocks_and_its_clients(self) -> None:
         known = the_plan(A, B).connections
@@ -135,10 +133,8 @@ class TestGoal:
 
     def test_where_no_line_asks_for_it_the_line_is_to_be_changed_first(self) -> None:
         made = Made("/a", "vers=4.1", BARE, f"{AZURE}:/sa1/s", at="10.1.1.1", fstab="vers=4.1")
-        assert why(made) == (
-            "no mount of the server would be made with nconnect=4: put it into /etc/fstab:1 "
-            "(sudo nfstuned apply --fstab)"
-        )
+        none = "no mount of the server would be made with nconnect=4"
+        assert why(made) == f"{none}: put it into /etc/fstab:1 (sudo nfstuned apply --fstab)"
 
     def test_an_outer_mount_that_asks_otherwise_cannot_come_second(self) -> None:
         outer = Made("/x", "vers=4.1", BARE, fstab="vers=4.1")
@@ -189,11 +185,8 @@ class TestAgainst:
         assert why(A, B, seen=seen(A, B, uses=uses)).endswith("tail (4) has /a/log open; and 4 more")
 
     def test_a_path_counts_where_it_is_on_one_of_the_mounts(self) -> None:
-        paths = (
-            PathUse("/a/swapfile", "/a/swapfile is swapped to"),
-            PathUse("/ab", "no"),
-            PathUse("/x", "no"),
-        )
+        swapped = PathUse("/a/swapfile", "/a/swapfile is swapped to")
+        paths = (swapped, PathUse("/ab", "no"), PathUse("/x", "no"))
         assert why(A, B, seen=seen(A, B, paths=paths)) == "in use: /a/swapfile is swapped to"
 
     @pytest.mark.parametrize("point", ["/a", "/a/deep/er"])
@@ -239,12 +232,9 @@ class TestAgainst:
     @pytest.mark.parametrize(
         ("state", "said"),
         [
-            (UnitState(loaded=True, fragment="/x", lazy=True), "b.mount has LazyUnmount=yes"),
-            (UnitState(loaded=True, fragment="/x", force=True), "b.mount has ForceUnmount=yes"),
-            (
-                UnitState(loaded=True, fragment="/x", bound_by=("db.service",)),
-                "b.mount would take db.service along",
-            ),
+            (replace(LOADED, lazy=True), "b.mount has LazyUnmount=yes"),
+            (replace(LOADED, force=True), "b.mount has ForceUnmount=yes"),
+            (replace(LOADED, bound_by=("db.service",)), "b.mount would take db.service along"),
             (UnitState(fragment="/dev/null"), "b.mount is masked or broken"),
         ],
     )
@@ -285,16 +275,14 @@ class TestNamespaces:
         assert why(A, B, seen=replace(ours, nodes=nodes)).startswith("in use: podman (77)")
 
     def test_a_mount_over_another_network_namespace_cannot_be_made_from_here(self) -> None:
-        assert why(A, B, seen=seen(A, B, volumes=frozenset({DEVICE}))) == (
-            "/b was mounted over another network namespace than this one"
-        )
+        said = "/b was mounted over another network namespace than this one"
+        assert why(A, B, seen=seen(A, B, volumes=frozenset({DEVICE}))) == said
 
     def test_a_mount_that_only_another_namespace_has(self) -> None:
         ours = sight(facts(A, B))
         nodes = tuple(node for node in ours.nodes if node.point != "/a")
-        assert why(A, B, seen=replace(ours, nodes=nodes)) == (
-            "another mount namespace has a mount of the same connections at /a"
-        )
+        said = "another mount namespace has a mount of the same connections at /a"
+        assert why(A, B, seen=replace(ours, nodes=nodes)) == said
 
 
 class TestServers:
@@ -346,10 +334,8 @@ def test_all_go_then_the_one_that_asks_comes_first() -> None:
     ended = remount(the_plan(BY_HAND, B), kernel)
     assert kernel.calls == ["unmount /b", "unmount /a", "held", "mount /b", "mount /a"]
     assert kernel.mounts == {"/a": 4, "/b": 4}
-    assert [(one.target, one.result, one.mounted, one.command) for one in ended] == [
-        ("/a", Result.DONE, True, None),
-        ("/b", Result.DONE, True, None),
-    ]
+    done = [(one.target, one.result, one.mounted, one.command) for one in ended]
+    assert done == [(point, Result.DONE, True, None) for point in ("/a", "/b")]
 
 
 def test_what_is_busy_brings_back_what_is_gone() -> None:
@@ -358,19 +344,16 @@ def test_what_is_busy_brings_back_what_is_gone() -> None:
     assert kernel.calls == ["unmount /b", "unmount /a", "mount /b"]
     assert kernel.mounts == {"/a": 1, "/b": 1}
     assert {one.result for one in ended} == {Result.FAILED}
-    assert by_point(ended)["/b"].reason == (
-        "/a could not be unmounted: unmount refused; it is mounted and has nconnect=1"
-    )
+    refused = "/a could not be unmounted: unmount refused"
+    assert by_point(ended)["/b"].reason == f"{refused}; it is mounted and has nconnect=1"
 
 
 def test_a_mount_that_is_refused_leaves_no_other_one_away() -> None:
     kernel = Kernel({"/a": BY_HAND, "/b": B}, failing("mount /a"))
     ended = by_point(remount(the_plan(BY_HAND, B), kernel))
     assert kernel.mounts == {"/b": 4}
-    assert (ended["/a"].mounted, str(ended["/a"].command)) == (
-        False,
-        "mount -t nfs4 -o vers=4.1 -- nas:/srv /a",
-    )
+    assert not ended["/a"].mounted
+    assert str(ended["/a"].command) == "mount -t nfs4 -o vers=4.1 -- nas:/srv /a"
     assert (ended["/b"].mounted, ended["/b"].result) == (True, Result.DONE)
     assert "mount refused" in ended["/a"].reason
 
@@ -477,9 +460,8 @@ def test_where_only_unmounting_fails_every_mount_is_back(data: st.DataObject, ho
     made, plans = host
     for plan in plans:
         if isinstance(plan, RemountPlan):
-            kernel = Kernel(
-                {one.point: one for one in made}, lambda step, _: "" if step == "mount" else data.draw(_HOW)
-            )
+            points = {one.point: one for one in made}
+            kernel = Kernel(points, lambda step, _: "" if step == "mount" else data.draw(_HOW))
             ended = remount(plan, kernel)
             assert set(kernel.mounts) == set(kernel.made)
             assert all(one.mounted for one in ended)

@@ -32,29 +32,14 @@ CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
 
 def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem") -> TunnelService:
     """Return a service as mount.aznfs makes it."""
-    return TunnelService(
-        file=CONF.format(server),
-        line=9,
-        accept="127.0.0.1:20049",
-        port=20049,
-        server=server,
-        ca_file=ca_file,
-        ca_line=1,
-        verifies_chain=True,
-        verifies_name=True,
-    )
+    tunnel = TunnelService(CONF.format(server), 9, "127.0.0.1:20049", 20049, server, ca_file, ca_line=1)
+    return replace(tunnel, verifies_chain=True, verifies_name=True)
 
 
 def facts(*services: TunnelService, file: CaFile | None = None, now_s: float | None = NOW) -> Facts:
     """Return a host with tunnels that trust /ca.pem."""
-    files = {} if file is None else {"/ca.pem": file}
-    return Facts(
-        Scope(offline=True).has,
-        Snapshot(),
-        Policy(()),
-        system=System(tls=Tls(services=services, ca_files=files)),
-        now_s=now_s,
-    )
+    system = System(tls=Tls(services=services, ca_files={} if file is None else {"/ca.pem": file}))
+    return Facts(Scope(offline=True).has, Snapshot(), Policy(()), system=system, now_s=now_s)
 
 
 def said(known: Facts) -> list[tuple[str, str]]:
@@ -97,10 +82,8 @@ def test_a_file_is_reported_once_with_all_tunnels_that_trust_it() -> None:
     servers = [service(f"10.0.0.{number}") for number in range(4, 9)]
     (fault,) = unusable_ca.judge(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
     assert fault.subject == CONF.format("10.0.0.4") + ":1"
-    named = "10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more"
-    assert fault.message.startswith(
-        f"each of the 2 certificates in /ca.pem has ended, and the tunnels to {named} trust no other: "
-    )
+    tunnels = "the tunnels to 10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more trust no other: "
+    assert fault.message.startswith(f"each of the 2 certificates in /ca.pem has ended, and {tunnels}")
     assert "write the certificate of the server's CA to /ca.pem" in fault.remedy
 
 
@@ -145,9 +128,8 @@ def waiting(
     """Return a host whose helper has an entry with a mount under way."""
     entry = TunnelEntry("/map", 3, "10.0.0.4", CONF.format("10.0.0.4"), status, NOW - late_s)
     tls = Tls(watchdog=Unit(installed=True, active=active), services=(service(),), entries=(entry,))
-    return replace(
-        facts(), system=System(tls=tls), snapshot=Snapshot(superblocks=(superblock,) if superblock else ())
-    )
+    snapshot = Snapshot(superblocks=(superblock,) if superblock else ())
+    return replace(facts(), system=System(tls=tls), snapshot=snapshot)
 
 
 def test_an_entry_waits_too_long_when_its_time_is_over_and_the_watchdog_had_a_minute() -> None:
@@ -163,13 +145,11 @@ def test_an_entry_waits_too_long_when_its_time_is_over_and_the_watchdog_had_a_mi
 def test_an_entry_of_a_tunnel_that_is_in_use_or_unknown_is_left_alone() -> None:
     mount = Mount(40, 25, "0:43", "/", "/mnt/a", "nfs4", "127.0.0.1:/", Options((("port", "20049"),)))
     volume = Volume(4, "127.0.0.1", 20049, "0:43", "0:0")
-    for superblock in (
-        Superblock("0:43", 1, 128, mounts=(mount,)),
-        Superblock("0:43", 1, 128, volume=volume),
-    ):
-        assert list(entry_waits.judge(waiting(600, superblock=superblock))) == []
-    elsewhere = Superblock("0:43", 1, 128, volume=replace(volume, port=2049))
-    assert len(list(entry_waits.judge(waiting(600, superblock=elsewhere)))) == 1
+    block = Superblock("0:43", 1, 128)
+    elsewhere = replace(block, volume=replace(volume, port=2049))
+    used = replace(block, mounts=(mount,)), replace(block, volume=volume)
+    for superblock, waits in ((used[0], 0), (used[1], 0), (elsewhere, 1)):
+        assert len(list(entry_waits.judge(waiting(600, superblock=superblock)))) == waits
     known = waiting(600)
     assert list(entry_waits.judge(replace(known, now_s=None))) == []
     tls = replace(known.system.tls, services=())
@@ -224,10 +204,8 @@ def test_a_thread_is_full_from_nine_tenths_of_a_processor_on() -> None:
     (fault,) = full((0.9, 0.01), through("/mnt/a"))
     assert (fault.subject, fault.observed) == (service().file, "90% of a processor")
     assert "it carries the only connection: it is the limit for /mnt/a" in fault.message
-    assert fault.remedy.startswith(
-        "unmount the mounts through port 20049 (findmnt -t nfs4 -O port=20049), and mount again with "
-        "nconnect=4: "
-    )
+    mounts = "the mounts through port 20049 (findmnt -t nfs4 -O port=20049)"
+    assert fault.remedy.startswith(f"unmount {mounts}, and mount again with nconnect=4: ")
     assert full((0.899, 0.01), through("/mnt/a")) == []
     assert full((), through("/mnt/a")) == []
 
@@ -236,10 +214,8 @@ def test_it_is_the_limit_where_as_many_threads_are_full_as_there_are_connections
     four = through("/mnt/a", options="nconnect=4")
     assert full((0.97, 0.96, 0.95, 0.2, 0.01), four) == []
     (fault,) = full((0.97, 0.96, 0.95, 0.93, 0.01), four)
-    assert (
-        "4 threads of the tunnel had 93% of a processor or more, and they carry all 4 connections"
-        in fault.message
-    )
+    threads = "4 threads of the tunnel had 93% of a processor or more"
+    assert f"{threads}, and they carry all 4 connections" in fault.message
 
 
 def test_a_tunnel_without_a_mount_limits_nobody_nor_does_a_tunnel_that_listens_no_more() -> None:

@@ -162,33 +162,26 @@ def test_an_attribute_cache_that_the_kernel_does_not_show_is_not_known() -> None
         (("ubuntu", "24.04"), "6.14", None),
     ],
 )
-def test_a_kernel_is_held_against_the_vendors_list(
+def test_the_vendors_list_has_a_kernel(
     distribution: tuple[str, str], kernel: str, *, supported: bool | None
 ) -> None:
-    snapshot = Snapshot(
-        kernel=KernelRelease((0, 0, 0), kernel), distribution=Distribution(*distribution, pretty_name="")
-    )
+    release = KernelRelease((0, 0, 0), kernel)
+    snapshot = Snapshot(kernel=release, distribution=Distribution(*distribution, pretty_name=""))
     assert multichannel_support(snapshot).supported is supported
 
 
 def test_the_first_kernels_are_named_as_distributions_name_them() -> None:
-    snapshot = Snapshot(kernel=parse_release("6.8.0-1-azure"), distribution=UBUNTU)
-    assert multichannel_support(snapshot).least == "6.8.0-1042 or 6.14.0-1017"
-    azure = replace(snapshot, distribution=Distribution("azurelinux", "3.0", ""))
-    assert multichannel_support(azure).least == "6.6.106.1"
+    azure = Distribution("azurelinux", "3.0", "")
+    for distribution, least in ((UBUNTU, "6.8.0-1042 or 6.14.0-1017"), (azure, "6.6.106.1")):
+        snapshot = Snapshot(kernel=parse_release("6.8.0-1-azure"), distribution=distribution)
+        assert multichannel_support(snapshot).least == least
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(SESSION, address="10.10.10.11"),
-        replace(SESSION, shares=(r"\\sa1.file.core.windows.net\IPC$",)),
-        replace(SESSION, shares=(r"\\sa1.file.core.windows.net\smb2",)),
-    ],
-)
-def test_a_session_is_a_mounts_by_address_and_share(other: SmbSession) -> None:
+def test_a_session_is_a_mounts_by_address_and_share() -> None:
     target = only(host(live=(mount(source="//SA1.file.core.windows.net/SMB/folder"),)))
-    assert sessions_of(target, (SESSION, other)) == (SESSION,)
+    shares = (rf"\\sa1.file.core.windows.net\{name}" for name in ("IPC$", "smb2"))
+    others = replace(SESSION, address="10.10.10.11"), *(replace(SESSION, shares=(one,)) for one in shares)
+    assert sessions_of(target, (SESSION, *others)) == (SESSION,)
 
 
 @pytest.mark.parametrize("source", ["", "/", "//", "//host", "host:share", "smb://host/share", "\\\\h"])
@@ -247,13 +240,8 @@ class TestRules:
     @pytest.mark.parametrize(
         ("options", "finds"),
         [
-            ("sec=ntlmssp", True),
-            ("sec=ntlmsspi", True),
-            ("credentials=/etc/smb.cred", True),
-            ("sec=krb5,username=a", False),
-            ("sec=krb5i", False),
-            ("guest", False),
-            ("multiuser", False),
+            *((option, True) for option in ("sec=ntlmssp", "sec=ntlmsspi", "credentials=/etc/smb.cred")),
+            *((option, False) for option in ("sec=krb5,username=a", "sec=krb5i", "guest", "multiuser")),
         ],
     )
     def test_ntlm_in_fips_mode(self, options: str, *, finds: bool) -> None:
@@ -272,10 +260,8 @@ class TestRules:
         [(750, 250, True), (740, 260, False), (500, 0, True), (499, 0, False), (0, 0, False)],
     )
     def test_metadata_is_heavy_by_share_and_rate(self, metadata: int, data: int, *, finds: bool) -> None:
-        ops = (
-            SmbOps(r"\\sa1.file.core.windows.net\smb", metadata, data),
-            SmbOps(r"\\sa1.file.core.windows.net\other", 0, 10_000),
-        )
+        server = r"\\sa1.file.core.windows.net"
+        ops = SmbOps(rf"{server}\smb", metadata, data), SmbOps(rf"{server}\other", 0, 10_000)
         facts = host(live=(mount(),), measured=Measured(10.0, smb=ops))
         assert found(facts) == (["SMB611 /mnt/smb"] if finds else [])
 
@@ -286,9 +272,8 @@ class TestSigning:
     SESSION = replace(SESSION, shares=(r"\\anf-7a3c.contoso.example\vol1",), signed=True)
 
     def of_netapp(self, facts: Facts) -> Facts:
-        return replace(
-            facts, targets=(replace(only(facts), profile=POLICY.profile("azure-netapp-files-smb")),)
-        )
+        netapp = POLICY.profile("azure-netapp-files-smb")
+        return replace(facts, targets=(replace(only(facts), profile=netapp),))
 
     @pytest.mark.parametrize(
         ("more", "session", "costs"),

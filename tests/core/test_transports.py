@@ -58,76 +58,54 @@ def test_slots_are_the_host_s_and_the_mounts_that_are_counted_need_not_be_of_one
 
 
 SLOT = "tcp_max_slot_table_entries"
-SLOTS = f"sunrpc.{SLOT}"
+SLOTS, OPTION = f"sunrpc.{SLOT}", f"options sunrpc {SLOT}=128"
+SESSION = "max_session_slots"
+MODPROBE, SYSCTL = "/etc/modprobe.d", "/etc/sysctl.d"
 NOW = f"for now: sudo sysctl {SLOTS}=128, then unmount and mount again"
 
 
 @pytest.mark.parametrize(
     ("cmdline", "file", "value", "remedy"),
     [
-        ("", "", "", f"write options sunrpc {SLOT}=128 into /etc/modprobe.d/sunrpc-slots.conf"),
+        ("", "", "", f"{OPTION} into {MODPROBE}/sunrpc-slots.conf"),
+        ("", "/usr/lib/modprobe.d/vendor.conf", "256", f"{OPTION} into {MODPROBE}/vendor_nfs.conf"),
+        ("", f"{MODPROBE}/a.conf", "256", f"{SLOT}=128 instead of {SLOT}=256 in {MODPROBE}/a.conf:7"),
+        ("", "/usr/lib/sysctl.d/50-nfs.conf", "256", f"{SLOTS}=128 into {SYSCTL}/sunrpc-slots.conf"),
+        ("64", "/etc/sysctl.conf", "256", f"{SLOTS}=128 instead of {SLOTS}=256 in /etc/sysctl.conf:7"),
         (
-            "",
-            "/usr/lib/modprobe.d/vendor.conf",
-            "256",
-            f"write options sunrpc {SLOT}=128 into /etc/modprobe.d/vendor_nfs.conf",
-        ),
-        (
-            "",
-            "/etc/modprobe.d/sunrpc.conf",
-            "256",
-            f"write {SLOT}=128 instead of {SLOT}=256 in /etc/modprobe.d/sunrpc.conf:7",
-        ),
-        (
-            "",
-            "/usr/lib/sysctl.d/50-nfs.conf",
-            "256",
-            f"write {SLOTS}=128 into /etc/sysctl.d/sunrpc-slots.conf",
-        ),
-        (
-            f"{SLOTS}=64",
-            "/etc/sysctl.conf",
-            "256",
-            f"write {SLOTS}=128 instead of {SLOTS}=256 in /etc/sysctl.conf:7",
-        ),
-        (
-            f"{SLOTS}=512",
-            "/etc/modprobe.d/a.conf",
+            "512",
+            f"{MODPROBE}/a.conf",
             "64",
-            f"write {SLOTS}=128 instead of {SLOTS}=512 on the kernel's command line",
+            f"{SLOTS}=128 instead of {SLOTS}=512 on the kernel's command line",
         ),
-        ("", "/etc/modprobe.d/a.conf", "64", ""),
+        ("", f"{MODPROBE}/a.conf", "64", ""),
     ],
 )
 def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: str, remedy: str) -> None:
     settings = (KernelSetting(SLOTS, value, file, 7),) if file else ()
-    system = System(settings=settings, cmdline=CommandLine(cmdline))
+    system = System(settings=settings, cmdline=CommandLine(f"{SLOTS}={cmdline}" if cmdline else ""))
     image = facts(lines=("10.9.0.4:/v /v vers=3",), has=Scope(image=True).has, system=system)
-    assert [fault.remedy for fault in faults("NFS210", image)] == ([remedy] if remedy else [])
+    assert [fault.remedy for fault in faults("NFS210", image)] == ([f"write {remedy}"] if remedy else [])
     running = replace(system, parameters={SLOTS: "65536"})
     (live,) = faults("NFS210", replace(image, has=Scope(offline=True).has, system=running))
-    assert live.remedy == (f"{remedy}; {NOW}" if remedy else NOW)
+    assert live.remedy == (f"write {remedy}; {NOW}" if remedy else NOW)
 
 
 @pytest.mark.parametrize(
-    ("value", "remedy"),
+    ("folder", "value", "loaded", "remedy"),
     [
-        ("100", "write max_session_slots=180 instead of max_session_slots=100 in /etc/modprobe.d/z.conf:7"),
-        ("256", ""),
+        (MODPROBE, "100", "64", f"{SESSION}=180 instead of {SESSION}=100 in {MODPROBE}/z.conf:7"),
+        (MODPROBE, "256", "64", ""),
+        # There is no such sysctl.
+        (SYSCTL, "180", "", f"options nfs {SESSION}=180 into {MODPROBE}/nfs-slots.conf"),
     ],
 )
-def test_session_slots_are_set_where_they_are_decided(value: str, remedy: str) -> None:
-    name = "nfs.max_session_slots"
-    system = System(
-        parameters={name: "64"}, settings=(KernelSetting(name, value, "/etc/modprobe.d/z.conf", 7),)
-    )
+def test_session_slots_are_set_where_it_counts(folder: str, value: str, loaded: str, remedy: str) -> None:
+    name = f"nfs.{SESSION}"
+    settings = (KernelSetting(name, value, f"{folder}/z.conf", 7),)
+    system = System(parameters={name: loaded} if loaded else {}, settings=settings)
     (fault,) = faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",), system=system))
-    assert fault.remedy == (f"{remedy}, then reboot" if remedy else "reboot")
-    fake = KernelSetting(name, "180", "/etc/sysctl.d/a.conf", 1)  # there is no such sysctl
-    (fault,) = faults("NFS211", facts(lines=("10.9.0.5:/v /w vers=4.1",), system=System(settings=(fake,))))
-    assert fault.remedy.startswith(
-        "write options nfs max_session_slots=180 into /etc/modprobe.d/nfs-slots.conf"
-    )
+    assert fault.remedy == (f"write {remedy}, then reboot" if remedy else "reboot")
 
 
 def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
