@@ -43,9 +43,11 @@ def requested(*requests: Request, settings: tuple[Setting, ...] = (), policy: Po
     return host(Snapshot(requests=requests, settings=settings, kernel=NEW), policy)
 
 
-def facts(text: str, *, kernel: KernelRelease | None = NEW, image: bool = False, **more: System) -> Facts:
+def facts(
+    text: str, *, kernel: KernelRelease | None = NEW, system: System = SYSTEM, image: bool = False
+) -> Facts:
     requests = tuple(item for item in parse_fstab(text) if isinstance(item, Request))
-    known = host(Snapshot(requests=requests, kernel=kernel), **more)
+    known = host(Snapshot(requests=requests, kernel=kernel), system=system)
     return replace(known, has=Scope(image=True).has) if image else known
 
 

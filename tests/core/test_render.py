@@ -22,20 +22,10 @@ from nfstuned.view.status import hints, nconnect_mark, read_ahead_mark, status_c
 from nfstuned.view.words import printable, shorten
 
 ROW = StatusRow(
-    mount_point="/mnt/a",
-    source="server:/a",
-    fstype="nfs4",
-    device="0:43",
-    provider="azure-files",
-    profile="azure-files",
-    read_ahead_kb=15360,
-    read_ahead_target_kb=15360,
-    nconnect_requested=4,
-    nconnect=4,
-    nconnect_target=4,
-    connections=4,
-    nconnect_max=4,
-)
+    "/mnt/a", "server:/a", "nfs4", "0:43", "azure-files", "azure-files",
+    read_ahead_kb=15360, read_ahead_target_kb=15360,
+    nconnect_requested=4, nconnect=4, nconnect_target=4, connections=4, nconnect_max=4,
+)  # fmt: skip
 CHANGE = Change(ChangeKind.READ_AHEAD, "/mnt/a", 128, 15360, Result.DONE, "because")
 
 
@@ -94,15 +84,12 @@ def test_what_is_not_known_is_a_hyphen() -> None:
     assert cells[2:] == ("-", "-/-", "-", "-/4/-", "-", "-")
 
 
-def test_when_all_is_right_there_is_no_hint() -> None:
-    assert hints([ROW], []) == ()
-
-
 def test_each_thing_that_is_off_has_one_hint() -> None:
     low = replace(ROW, read_ahead_kb=128)
     few = replace(ROW, nconnect=1)
     rows = [low, replace(low, undone=True), few, replace(few, mount_point="/mnt/b"), replace(ROW, nconnect=8)]
     steps = [NconnectStep((ROW.mount_point,), ChangeKind.PERSIST, "a\nb")]
+    assert hints([ROW], []) == ()
     lines = hints(rows, ["0:51", "0:52"], steps)
     assert lines[2:4] == (
         "1 mount below the profile's nconnect: sudo nfstuned apply --persist, for the next boot (a\\nb)",
@@ -142,21 +129,15 @@ def test_names_are_shown_without_what_moves_a_terminal(name: str, shown: str) ->
     assert printable(name) == shown
 
 
-@pytest.mark.parametrize(
-    ("width", "short"), [(9, "server:/a"), (8, "ser.../a"), (7, "se.../a"), (20, "server:/a")]
-)
-def test_a_long_name_loses_its_middle(width: int, short: str) -> None:
-    assert shorten("server:/a", width) == short
-    assert len(shorten("server:/a", width)) <= width
+def test_a_long_name_loses_its_middle() -> None:
+    for width, short in ((9, "server:/a"), (8, "ser.../a"), (7, "se.../a"), (20, "server:/a")):
+        assert shorten("server:/a", width) == short
 
 
 @pytest.mark.parametrize(("size", "text"), [(0, "0"), (65536, "64K"), (16 << 20, "16M"), (3 << 30, "3G")])
 def test_a_policy_names_the_size_of_its_file_as_its_own_file_would(size: int, text: str) -> None:
     shown = policy_text(Policy(profiles=(), sample_file="/x", sample_file_bytes=size))
     assert f'[samples]\nfile = "/x"\nmax_size = "{text}"\nkeep = 4\n' in shown
-
-
-def test_a_policy_without_samples_says_0() -> None:
     assert 'sample_interval = "0"' in policy_text(Policy(profiles=(), sample_interval_s=0.0))
 
 
@@ -177,10 +158,6 @@ def test_a_profile_without_an_opinion_has_no_numbers() -> None:
     assert policy_document(Policy(profiles=(Profile("x"),)))["profile"] == {"x": {"sources": []}}
 
 
-def test_equal_texts_have_no_difference() -> None:
-    assert list(diff_lines("a\nb", "a\nb", "f")) == []
-
-
 @pytest.mark.skipif(shutil.which("diff") is None, reason="no diff")
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -189,17 +166,15 @@ def test_equal_texts_have_no_difference() -> None:
         ("a\nb", "a\nB"),
         ("a\nb", "a\nb\n"),
         ("-- a\n", "++ a\n"),
-        ("a", ""),
-        ("", "a\n"),
+        *(("a", ""), ("", "a\n"), ("a\nb", "a\nb")),
         ("a\tb\n" * 20 + "x", "a\tb\n" * 20 + "y"),
     ],
 )
 def test_it_is_what_diff_prints(old: str, new: str, tmp_path: Path) -> None:
     for name, text in (("old", old), ("new", new)):
         (tmp_path / name).write_text(text)
-    done = subprocess.run(
-        ["diff", "-u", "old", "new"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = ["diff", "-u", "old", "new"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert list(diff_lines(old, new, "f"))[2:] == done.stdout.splitlines()[2:]
 
 

@@ -31,9 +31,8 @@ def waiting(entry: TopEntry) -> TopEntry:
     return replace(entry, counted=counted, stalled_s=125.0, stalled_operations=("WRITE", "GETATTR"))
 
 
-STALLED = replace(
-    FRAME, entries=tuple(waiting(one) if one.counted.key == HOME else one for one in FRAME.entries)
-)
+WAITING = tuple(waiting(one) if one.counted.key == HOME else one for one in FRAME.entries)
+STALLED = replace(FRAME, entries=WAITING)
 Golden = Callable[[Path, str], None]
 
 
@@ -80,10 +79,6 @@ def test_the_heading_of_a_volume_s_operations_is_never_cut() -> None:
     assert volume in plain(saved, TopState(), 80)
 
 
-def test_the_keys_fit_80_columns() -> None:
-    assert len(KEYS) <= 80
-
-
 @pytest.mark.parametrize("columns", [20, 40, 59, 60, 70, 79])
 def test_a_narrow_terminal_leaves_out_figures_and_not_the_names(columns: int) -> None:
     shown = [line.text for line in drawn(FRAME, TopState(), Size(columns, 10))[3:6]]
@@ -104,16 +99,11 @@ def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[st
 def test_events_are_shown_where_there_were_any() -> None:
     state = TopState(selected=DATA, opened=frozenset({DATA}))
     assert "events/s" not in text(drawn(FRAME, state, Size(120, 40)))
-    entries = [
-        replace(
-            entry,
-            sample=replace(entry.sample, delays_per_s=2.5, short_reads_per_s=0.0, pnfs_reads_per_s=40.0),
-        )
-        if entry.sample is not None
-        else entry
-        for entry in FRAME.entries
-    ]
-    shown = text(drawn(replace(FRAME, entries=tuple(entries)), state, Size(120, 40)))
+    chief, *others = FRAME.entries
+    assert chief.sample is not None
+    sample = replace(chief.sample, delays_per_s=2.5, short_reads_per_s=0.0, pnfs_reads_per_s=40.0)
+    entries = (replace(chief, sample=sample), *others)
+    shown = text(drawn(replace(FRAME, entries=entries), state, Size(120, 40)))
     assert "    events/s: delays 2.5, pNFS reads 40.0" in shown
 
 
@@ -140,6 +130,7 @@ def test_what_only_rdma_counts_is_shown_by_name() -> None:
 def test_every_line_is_as_wide_as_the_screen(
     columns: int, rows: int, sort: str, opened: frozenset[tuple[str, int]], offset: int
 ) -> None:
+    assert len(KEYS) <= 80
     for shown in (FRAME, first_frame(), empty_frame()):
         state = TopState(sort=sort, opened=opened, offset=offset)
         lines = drawn(shown, state, Size(columns, rows))

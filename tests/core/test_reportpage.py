@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
@@ -36,16 +35,10 @@ OPS = MappingProxyType({
     "GETATTR": OpRate(1.0, 0.4, 0.0, 0.4, 0.0, 1.0),
 })  # fmt: skip
 FINDING = Finding(
-    "NFS101",
-    "read-ahead-below-policy",
-    Severity.WARNING,
-    "/mnt/<a>",
-    "read-ahead is 128 KiB & the profile asks for 15360 KiB",
-    "128",
-    "15360",
-    "sudo nfstuned apply",
-    "https://learn.microsoft.com/azure",
-)
+    "NFS101", "read-ahead-below-policy", Severity.WARNING, "/mnt/<a>",
+    "read-ahead is 128 KiB & the profile asks for 15360 KiB", "128", "15360",
+    "sudo nfstuned apply", "https://learn.microsoft.com/azure",
+)  # fmt: skip
 REPORT = Report("/", Facts(frozenset(), Snapshot(), Policy(())), (), Diagnosis((FINDING,), ()))
 SET = Event(START + 150, "READ_AHEAD_SET", "/mnt/a: read-ahead 128 -> 15360 KiB", "0:43", "/mnt/a")
 STOPPED = Event(START + 300, "STOPPED", "stopped <by> \x1b[31msomebody")
@@ -57,15 +50,9 @@ def page(samples: Sequence[Sample], account: Account, **more: object) -> Page:
         series.add(sample)
     first, last = series.span or (START, START)
     shown = Page(
-        title="NFS mounts of client<1>",
-        made=START + 900,
-        start=min(START, first),
-        end=max(START + 600, last),
-        axis=series.axis(),
-        mounts=tuple(series.mounts()),
-        account=account,
-        zone=timezone.utc,
-    )
+        "NFS mounts of client<1>", START + 900, min(START, first), max(START + 600, last),
+        series.axis(), tuple(series.mounts()), account, timezone.utc,
+    )  # fmt: skip
     return replace(shown, **more)  # type: ignore[arg-type]
 
 
@@ -141,14 +128,9 @@ def test_a_change_is_marked_in_the_charts_of_its_mount_alone() -> None:
 
 def test_a_mount_says_what_its_reads_tell_of_its_read_ahead() -> None:
     words = said(page([reading(1.0, 512, 128, 128), reading(1.0, 512, 1024)], Account()))
-    assert (
-        "A read-ahead of 128 KiB is too small: the server sent 537 MB, 1.00 times as much as programs"
-        in words
-    )
-    assert (
-        "A read-ahead of 15360 KiB helps: the server sent 537 MB, 1.00 times as much as programs read"
-        in words
-    )
+    sent = "the server sent 537 MB, 1.00 times as much as programs read"
+    assert f"A read-ahead of 128 KiB is too small: {sent}" in words
+    assert f"A read-ahead of 15360 KiB helps: {sent}" in words
     assert "read-ahead of" not in said(page([used(0)], Account()))
 
 
@@ -294,7 +276,6 @@ def test_a_small_one_stays_inside_too(values: list[float | None]) -> None:
         for x, y in points(path):
             assert 0 <= x <= 160
             assert 2 <= y <= 26
-            assert math.isfinite(x)
 
 
 @given(st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape")))
@@ -341,27 +322,14 @@ def test_times_are_round_on_the_wall() -> None:
     start = datetime(2026, 7, 25, 17, 20, tzinfo=timezone.utc)
     assert clock(start, 24) == ["18:00", "21:00", "26 Jul", "03:00", "06:00", "09:00", "12:00", "15:00"]
     assert clock(start, 0.1) == ["17:20", "17:21", "17:22", "17:23", "17:24", "17:25", "17:26"]
-    assert clock(start, 0.01) == [
-        "17:20:00",
-        *(f"17:20:{second:02}" for second in (5, 10, 15, 20, 25, 30, 35)),
-    ]
+    assert clock(start, 0.01) == [f"17:20:{second:02}" for second in range(0, 40, 5)]
     assert clock(start, 24 * 7) == ["26 Jul", "27 Jul", "28 Jul", "29 Jul", "30 Jul", "31 Jul", "1 Aug"]
     assert clock(start, 24 * 800, 3) == ["2026-08-29", "2027-05-23", "2028-02-14"]
 
 
 def test_they_are_round_behind_a_change_of_the_clock_too() -> None:
     spring = datetime(2026, 3, 28, 20, tzinfo=BERLIN)
-    assert clock(spring, 24) == [
-        "21:00",
-        "29 Mar",
-        "03:00",
-        "06:00",
-        "09:00",
-        "12:00",
-        "15:00",
-        "18:00",
-        "21:00",
-    ]
+    assert clock(spring, 24) == ["21:00", "29 Mar", *(f"{hour:02}:00" for hour in range(3, 24, 3))]
     autumn = datetime(2026, 10, 24, 22, tzinfo=BERLIN)
     assert clock(autumn, 24)[:4] == ["25 Oct", "03:00", "06:00", "09:00"]
     twice = datetime(2026, 10, 25, 0, 30, tzinfo=BERLIN)

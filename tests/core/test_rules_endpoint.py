@@ -69,7 +69,9 @@ def tunnelled(real: str, port: int = 20049, point: str = "/mnt/tls") -> Target:
     return replace(target, endpoint=Endpoint(real, address, 2049, "azure-files"))
 
 
-Targets, Answers, Reaches = Iterable[Target], Iterable[Answer], Iterable[Reach]
+Targets = Iterable[Target]
+Answers = Iterable[Answer]
+Reaches = Iterable[Reach]
 
 
 def facts(targets: Targets, answers: Answers = (), reaches: Reaches = (), tls: Tls = NO_TLS) -> Facts:

@@ -62,9 +62,7 @@ def test_what_is_no_address_is_not_taken_for_the_servers(line: Request) -> None:
         (None, ("/mnt/volumes/data", "/var/lib/kubelet", "/srv/pods/volumes/a", "/mnt/pve/nas/images", "/")),
     ],
 )
-def test_a_mount_point_shows_the_program_that_made_the_mount(
-    maker: Maker | None, points: tuple[str, ...]
-) -> None:
+def test_a_mount_point_shows_the_program_that_made_it(maker: Maker | None, points: tuple[str, ...]) -> None:
     assert {program_of(point, Snapshot()) for point in points} == {maker}
 
 
@@ -93,13 +91,11 @@ def test_an_own_profile_means_smb_mounts_too(text: str, name: str, base: str, ch
     assert (profile.name, profile.base, profile.max_channels) == (name, base, channels)
 
 
-@pytest.mark.parametrize(
-    ("port", "found"), [("65535", 65535), ("65536", 2049), ("9" * 20, 2049), ("0", 2049)]
-)
-def test_a_port_that_does_not_exist_is_no_server_s(port: str, found: int) -> None:
-    request = Request("nas:/a", "/a", f"port={port}", "/etc/fstab", 3)
-    (target,) = targets(Snapshot(requests=(request,)), POLICY)
-    assert target.endpoint.port == found
+def test_a_port_that_does_not_exist_is_no_server_s() -> None:
+    for port, found in (("65535", 65535), ("65536", 2049), ("9" * 20, 2049), ("0", 2049)):
+        request = Request("nas:/a", "/a", f"port={port}", "/etc/fstab", 3)
+        (target,) = targets(Snapshot(requests=(request,)), POLICY)
+        assert target.endpoint.port == found
 
 
 @pytest.mark.parametrize("source", ["nas:/vol", "nas:/vol/", "nas:/vol//"])
@@ -120,9 +116,7 @@ ONE_IN = 5
 # owner/name; a path at a commit, or an issue.
 REPOSITORY = re.compile(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
 PLACE = re.compile(r"(?P<path>\S.*)@[0-9a-f]{40}|issues/[0-9]+")
-SECRET = re.compile(
-    r"passw|passphrase|secret|token|credential|accountkey|[?&]sig=|AKIA|PRIVATE KEY", re.IGNORECASE
-)
+SECRET = re.compile(r"(?i)passw|passphrase|secret|token|credential|accountkey|[?&]sig=|AKIA|PRIVATE KEY")
 
 
 class Line(NamedTuple):
@@ -153,19 +147,14 @@ def profile(line: Line) -> str:
     return as_target(request(line), Snapshot(), builtin_policy()).profile.name
 
 
-@pytest.mark.parametrize(
-    "line", lines(LINES, SECOND), ids=lambda line: f"{line.repository}:{line.line.split()[0]}"
-)
-def test_each_has_an_origin_and_no_secret(line: Line) -> None:
-    assert REPOSITORY.fullmatch(line.repository)
-    assert PLACE.fullmatch(line.place)
-    assert not SECRET.search(line.line)
-    assert request(line).fstype in {"nfs", "nfs4", "aznfs"}
-
-
-def test_they_are_as_many_and_none_twice() -> None:
-    assert len(lines(LINES)) >= AT_LEAST
+def test_each_has_an_origin_and_no_secret_and_they_are_as_many_and_none_twice() -> None:
     both = lines(LINES, SECOND)
+    for line in both:
+        assert REPOSITORY.fullmatch(line.repository), line
+        assert PLACE.fullmatch(line.place), line
+        assert not SECRET.search(line.line), line
+        assert request(line).fstype in {"nfs", "nfs4", "aznfs"}, line
+    assert len(lines(LINES)) >= AT_LEAST
     assert len({(line.repository, line.line) for line in both}) == len(both)
 
 

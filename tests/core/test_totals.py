@@ -29,16 +29,17 @@ def superblock(
     return Counted(f"0:{number}", number if bdi is None else bdi, (point,), "server:/data", group, cut_out)
 
 
+EMPTY = Totals()
+Contests = dict[str, int] | None
+
+
 def look(at: float, *seen: Counted) -> Look:
     return Look(1e9 + at, at, seen)
 
 
-def counts(
-    *looks: Look, before: Totals | None = None, most: int = 100, contests: dict[str, int] | None = None
-) -> Totals:
+def counts(*looks: Look, before: Totals = EMPTY, most: int = 100, contests: Contests = None) -> Totals:
     for each in looks:
-        before = add_look(before or Totals(), each, contests or {}, most)
-    assert before is not None
+        before = add_look(before, each, contests or {}, most)
     return before
 
 
@@ -78,11 +79,8 @@ class TestSuperblock:
         assert (totals.groups[GROUP].sends, totals.groups[GROUP].upkeep) == (0, 0)
 
     def test_one_that_was_made_since_the_last_look_is_counted_from_its_own_zero(self) -> None:
-        seen = superblock(
-            stats(
-                5, moved(7, 6, 5, 4, 3), (line(8),), READ=op(9, rtt_ms=70, transmissions=11), SEQUENCE=op(4)
-            )
-        )
+        read = op(9, rtt_ms=70, transmissions=11)
+        seen = superblock(stats(5, moved(7, 6, 5, 4, 3), (line(8),), READ=read, SEQUENCE=op(4)))
         totals = counts(look(-9.0), look(1.0, seen))
         assert (totals.groups[GROUP].sends, totals.groups[GROUP].upkeep) == (8, 4)
         assert totals.superblocks[PLACE].bytes == (7, 6, 3, 0, 5, 4)
@@ -116,9 +114,8 @@ class TestSuperblock:
         assert totals.superblocks[PLACE].since == 1e9
 
     def test_one_that_was_out_of_sight_is_not_counted_twice(self) -> None:
-        totals = counts(
-            look(0.0, superblock(aged(1000, READ=5))), look(10.0), look(20.0, superblock(aged(1020, READ=8)))
-        )
+        first, last = look(0.0, superblock(aged(1000, READ=5))), look(20.0, superblock(aged(1020, READ=8)))
+        totals = counts(first, look(10.0), last)
         assert totals.superblocks[PLACE].kinds["read"].ops == 3
         assert totals.present == (PLACE,)
 
@@ -269,9 +266,8 @@ def test_a_negative_number_of_connections_is_no_count() -> None:
     good = REAL["5.10"]
     assert "xprt:\ttcp 829 1 2 0 4 " in good
     bad = good.replace("xprt:\ttcp 829 1 2 0 4 ", "xprt:\ttcp 829 1 -1 0 4 ")
-    first, second = (
-        make_look(host(good), parse_stanzas([data(text)]), at, at) for text, at in ((good, 1.0), (bad, 2.0))
-    )
+    texts = enumerate((good, bad), 1)
+    first, second = (make_look(host(good), parse_stanzas([data(text)]), at, at) for at, text in texts)
     before = counts(first)
     never_fell(before, counts(second, before=before))
 

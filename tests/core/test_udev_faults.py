@@ -74,11 +74,9 @@ def test_lines_without_their_backslashes_are_one_defect() -> None:
     for text in (GOOD.replace(" \\\n", "\n"), GOOD.replace(" \\\n, ", ",\n"), GOOD.replace(" \\\n, ", "\n")):
         assert found(text) == [(1, "missing backslash")]
         assert "line 4 writes 15360 KiB to every bdi, disks too" in message(text)
-
-
-def test_a_program_without_its_backslash_is_a_part_though_its_answer_is_taken() -> None:
-    assert found(NFS_UTILS.replace(", ", "\n, ")) == [(1, "missing backslash")]
-    assert found(NFS_UTILS.replace(", ", "\n")) == [(1, "missing backslash")]
+    # A program is a part of its rule, too, though its answer is taken.
+    for text in (NFS_UTILS.replace(", ", "\n, "), NFS_UTILS.replace(", ", "\n")):
+        assert found(text) == [(1, "missing backslash")]
 
 
 def test_where_the_condition_stays_with_the_value_only_the_event_is_lost() -> None:
@@ -87,11 +85,8 @@ def test_where_the_condition_stays_with_the_value_only_the_event_is_lost() -> No
     assert "at the events of other devices" in message(text)
 
 
-def test_backslashes_within_a_line_are_named() -> None:
+def test_backslashes_within_a_line_and_at_the_end_of_the_file_are_named() -> None:
     assert found(GOOD.replace("\\\n", "\\ ")) == [(1, "flattened continuation")]
-
-
-def test_a_backslash_at_the_end_of_the_file_is_named() -> None:
     assert found(GOOD.rstrip("\n") + " \\\n") == [(1, "backslash at the end of the file")]
 
 
@@ -109,6 +104,7 @@ def test_a_dollar_sign_of_awk_works_and_is_named_with_the_rules_first_line() -> 
 
 
 NFS = 'SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*"'
+CHANGE = NFS.replace("add", "change")
 
 
 @pytest.mark.parametrize(
@@ -134,13 +130,10 @@ NFS = 'SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*"'
         (ONE_LINE.strip().replace("/usr/bin/awk", "awk"), "program without a path"),
         (f"{NFS}, RUN+=\"sh -c 'echo 1024 > /sys/class/bdi/%k/read_ahead_kb'\"", "program without a path"),
         (f'{NFS}, RUN+="/bin/echo 1024 > /sys/class/bdi/%k/read_ahead_kb"', "redirection without a shell"),
-        (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace("add", "change"), "no rule for add"),
+        (f'{CHANGE}, ATTR{{read_ahead_kb}}="15360"', "no rule for add"),
         (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace("add", "remove|bind"), "no rule for add"),
         (f'{NFS}, ATTR{{read_ahead_kb}}="15360"'.replace("add", "ADD"), "unknown action"),
-        (
-            f'{NFS}, ATTR{{read_ahead_kb}}="15M"'.replace("add", "change"),
-            "value with a unit, no rule for add",
-        ),
+        (f'{CHANGE}, ATTR{{read_ahead_kb}}="15M"', "value with a unit, no rule for add"),
     ],
 )
 def test_a_rule_that_never_acts_has_one_finding_with_the_reason(rule: str, defect: str) -> None:
@@ -207,10 +200,10 @@ def test_rules_that_act_or_are_not_for_nfs_are_left_alone(text: str) -> None:
 
 
 def test_a_rule_that_a_shell_has_eaten_into_is_named() -> None:
-    assert found(ONE_LINE.replace("$$4", "").replace("$kernel", "")) == [(1, "variables eaten by a shell")]
-    assert found(ONE_LINE.replace("$$4", "")) == [(1, "variables eaten by a shell")]
-    for empty in ("''", '\\"\\"'):
-        assert found(ONE_LINE.replace("$kernel", empty)) == [(1, "variables eaten by a shell")]
+    emptied = (ONE_LINE.replace("$kernel", empty) for empty in ("''", '\\"\\"'))
+    without = ONE_LINE.replace("$$4", "")
+    for text in (without, without.replace("$kernel", ""), *emptied):
+        assert found(text) == [(1, "variables eaten by a shell")]
 
 
 TO = "/sys%p/read_ahead_kb"
@@ -264,10 +257,8 @@ def test_a_rule_for_every_bdi_of_the_kernels_own_value_is_named(asks: str) -> No
 
 def test_a_devices_value_after_another_rule_is_not_known() -> None:
     rule = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", ATTR{read_ahead_kb}="15360"\n'
-    assert found('SUBSYSTEM=="bdi", KERNEL=="8:*", ATTR{read_ahead_kb}="512"\n' + rule) == []
-    assert found('SUBSYSTEM=="bdi", KERNEL=="7:*", ATTR{read_ahead_kb}="512"\n' + rule) == [
-        (2, "unconditional bdi write")
-    ]
+    for major, defects in ((8, []), (7, [(2, "unconditional bdi write")])):
+        assert found(f'SUBSYSTEM=="bdi", KERNEL=="{major}:*", ATTR{{read_ahead_kb}}="512"\n{rule}') == defects
 
 
 def test_a_typing_error_is_named_in_the_words_of_udev() -> None:
@@ -354,15 +345,12 @@ def test_a_changed_file_is_its_authors(path: str, text: str) -> None:
         assert all(one.left for one in choose_masks([file], ()) if path.endswith(one.name))
 
 
-def test_nfs_utils_name_is_masked_also_before_nfs_utils_is_there() -> None:
-    assert [(one.name, one.left) for one in choose_masks((), ())] == [("99-nfs.rules", "")]
-
-
 def test_values_below_nfsrahead_keep_the_rule_in_force_but_a_vendors_do_not() -> None:
     own = Setting(NFSRAHEAD, None, "nfs4", "4096", "/etc/nfs.conf.d/a.conf", 2)
     vendors = Setting(NFSRAHEAD, None, "nfs4", "4096", "/usr/etc/nfs.conf", 2)
     other = Setting("nfsd", None, "threads", "8", "/etc/nfs.conf", 2)
     files = [UdevFile(NFS_FILE, STOCK), UdevFile(EC2, AMAZONS)]
+    assert [(one.name, one.left) for one in choose_masks((), ())] == [("99-nfs.rules", "")]
     assert [bool(one.left) for one in choose_masks(files, (vendors, other))] == [False, False]
     assert [bool(one.left) for one in choose_masks(files, (own, vendors))] == [True, False]
     assert set_by_administrator((vendors, other)) is None

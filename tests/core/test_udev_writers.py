@@ -22,9 +22,8 @@ from nfstuned.model.udev import RuleWriter, UdevFile, UdevToken
 from tests.parse.damage import any_text, damaged, tokens_damaged
 
 NFS_UTILS = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n'
-AWK = (
-    "/usr/bin/awk -v bdi=$kernel 'BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}' /proc/fs/nfsfs/volumes"
-)
+BLOCKS = "BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}"
+AWK = f"/usr/bin/awk -v bdi=$kernel '{BLOCKS}' /proc/fs/nfsfs/volumes"
 VENDOR = f"""\
 SUBSYSTEM=="bdi" \\
 , ACTION=="add" \\
@@ -71,11 +70,10 @@ def test_rules_about_something_else_are_no_writers(text: str) -> None:
     assert writers(text) == ()
 
 
-@pytest.mark.parametrize(
-    "name", ["./read_ahead_kb", "//read_ahead_kb", "[bdi/0:43]read_ahead_kb", "[bdi/0:43]/read_ahead_kb"]
-)
-def test_the_attribute_has_more_than_one_name(name: str) -> None:
-    assert writers(f'ATTR{{{name}}}="1"') == (RuleWriter("r", 1, "1", None, certain=True),)
+@pytest.mark.parametrize("prefix", ["./", "//", "[bdi/0:43]", "[bdi/0:43]/"])
+def test_the_attribute_has_more_than_one_name(prefix: str) -> None:
+    text = f'ATTR{{{prefix}read_ahead_kb}}="1"'
+    assert writers(text) == (RuleWriter("r", 1, "1", None, certain=True),)
 
 
 HOLDS = [
@@ -108,8 +106,6 @@ HOLDS = [
     'RESULT==""',
     'IMPORT{parent}!="X*"',
 ]
-
-
 FAILS = [
     'SUBSYSTEM=="block"',
     'SUBSYSTEM=="class"',
@@ -123,8 +119,6 @@ FAILS = [
     'RESULT=="x"',
     'IMPORT{parent}=="X*"',
 ]
-
-
 UNKNOWN = [
     'PROGRAM=="/bin/true"',
     'PROGRAM="/bin/echo 1", RESULT=="1"',
@@ -179,9 +173,8 @@ def lines(text: str) -> list[tuple[int, bool]]:
 
 
 def test_a_jump_passes_over_the_rules_up_to_its_label() -> None:
-    assert lines(f'ACTION=="add", GOTO="end"\n{SECOND}\nLABEL="mid", {SECOND}\nLABEL="end", {SECOND}') == [
-        (4, True)
-    ]
+    text = f'ACTION=="add", GOTO="end"\n{SECOND}\nLABEL="mid", {SECOND}\nLABEL="end", {SECOND}'
+    assert lines(text) == [(4, True)]
     assert lines(f'ACTION=="remove", GOTO="end"\n{SECOND}\nLABEL="end"') == [(2, True)]
 
 
@@ -194,15 +187,10 @@ def test_a_jump_that_may_be_taken_makes_the_rules_up_to_its_label_uncertain() ->
 
 
 def test_the_values_program_is_the_last_one_of_whichever_rule() -> None:
-    text = (
-        'ATTR{read_ahead_kb}="%c", PROGRAM="/bin/one", PROGRAM="/bin/two"\nATTR{read_ahead_kb}="$result{1}"\n'
-    )
-    text += 'ATTR{read_ahead_kb}="$attr{max_ratio}"'
-    assert [(each.program, each.certain) for each in writers(text)] == [
-        ("/bin/two", False),
-        ("/bin/two", True),
-        (None, True),
-    ]
+    text = 'ATTR{read_ahead_kb}="%c", PROGRAM="/bin/one", PROGRAM="/bin/two"\n'
+    text += 'ATTR{read_ahead_kb}="$result{1}"\nATTR{read_ahead_kb}="$attr{max_ratio}"'
+    found = [(each.program, each.certain) for each in writers(text)]
+    assert found == [("/bin/two", False), ("/bin/two", True), (None, True)]
 
 
 def test_a_program_that_cannot_start_has_no_output_nor_has_the_one_before() -> None:
@@ -258,8 +246,6 @@ def test_a_command_reaches_all_where_it_asks_for_nfs(script: str, kb: int | None
 
 
 AZURE = RuleWriter("/etc/udev/rules.d/90-azure.rules", 1, "15381", None, certain=False)
-
-
 REFUSED = tuple(RuleWriter("r", 1, value, None, certain=True) for value in ("15M", "", "9" * 5000, "²"))
 
 
@@ -292,13 +278,11 @@ def test_any_text_is_judged(text: str) -> None:
         describe(writer)
 
 
-@pytest.mark.parametrize(
-    "pattern", ["*" * 40 + "x", "*?" * 20 + "x", "*i*" * 30, "a*" * 30, "*[0-9]" * 20 + "x"]
-)
-def test_a_pattern_of_many_stars_is_matched_at_once(pattern: str) -> None:
+def test_a_pattern_of_many_stars_is_matched_at_once() -> None:
     device = "/devices/virtual/bdi/0:46"
     start = time.process_time()
-    assert matches(UdevToken("DEVPATH", None, "==", pattern), device) is fnmatchcase(device, pattern)
+    for pattern in ("*" * 40 + "x", "*?" * 20 + "x", "*i*" * 30, "a*" * 30, "*[0-9]" * 20 + "x"):
+        assert matches(UdevToken("DEVPATH", None, "==", pattern), device) is fnmatchcase(device, pattern)
     assert time.process_time() - start < 1
 
 
