@@ -10,35 +10,22 @@ import pytest
 from nfstuned.app.facts import Scope
 from nfstuned.core import image
 from nfstuned.core.mounts.targets import targets
-from nfstuned.core.nconnect.persist import with_sections
 from nfstuned.core.rules.nfs2_connections import ineffective
 from nfstuned.core.rules.nfs3_entries import misnamed_unit
 from nfstuned.core.rules.nfs5_host import missing_helper
 from nfstuned.core.rules.nfs7_image import config_invalid, kernel_defaults, module_missing, not_enabled
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
-from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Link, Placement, digest, settled
+from nfstuned.model.change import Change, ChangeKind, FileStep, Installed, Placement, digest, settled
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import Distribution
-from nfstuned.model.mounts import PERSISTED, Misnamed, Request, Result, Snapshot
+from nfstuned.model.mounts import Misnamed, Request, Result, Snapshot
 from nfstuned.model.system import ImageKernel, System, Unit
 from nfstuned.model.udev import UdevFile
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"
-TEXT = (Path(__file__).parents[2] / "systemd/nfstuned.service").read_text()
-LINK = "etc/systemd/system/multi-user.target.wants/nfstuned.service"
 INSTALLED = Unit(installed=True)
 STARTED = Unit(installed=True, enabled=True)
-
-
-def summary(changes: tuple[Change, ...]) -> list[tuple[ChangeKind, str, Result]]:
-    return [(one.kind, one.target, one.result) for one in changes]
-
-
-def test_the_service_is_started_by_its_units_targets() -> None:
-    wanted = image.wanted_service(image.ImageUnit(INSTALLED, UNIT, TEXT))
-    assert wanted.contents == {LINK: Link(f"/{UNIT}")}
-    assert summary(wanted.changes) == [(ChangeKind.SERVICE, image.SERVICE, Result.PLANNED)]
 
 
 @pytest.mark.parametrize(
@@ -50,55 +37,21 @@ def test_the_service_is_started_by_its_units_targets() -> None:
 )
 def test_a_unit_that_names_no_target_is_not_started(install: str) -> None:
     wanted = image.wanted_service(image.ImageUnit(INSTALLED, UNIT, install))
+    (change,) = wanted.changes
     assert dict(wanted.contents) == {}
-    assert summary(wanted.changes) == [(ChangeKind.SERVICE, image.SERVICE, Result.FAILED)]
+    assert (change.kind, change.target, change.result) == (ChangeKind.SERVICE, image.SERVICE, Result.FAILED)
 
 
-@pytest.mark.parametrize(
-    ("service", "old"),
-    [
-        (image.ImageUnit(Unit()), "not installed"),
-        (image.ImageUnit(Unit(installed=True, masked=True), UNIT, TEXT), "masked"),
-        (image.ImageUnit(Unit(masked=True)), "masked"),
-    ],
-)
-def test_a_service_that_cannot_be_started_is_reported(service: image.ImageUnit, old: str) -> None:
-    (change,) = image.wanted_service(service).changes
-    assert (change.old, change.new, change.place, change.result) == (old, "enabled", "", Result.FAILED)
+def test_a_mask_counts_before_a_unit_that_is_not_there() -> None:
+    (change,) = image.wanted_service(image.ImageUnit(Unit(masked=True))).changes
+    assert (change.old, change.new, change.place, change.result) == ("masked", "enabled", "", Result.FAILED)
 
 
-def test_a_service_that_something_starts_already_is_left() -> None:
-    assert image.wanted_service(image.ImageUnit(STARTED, UNIT, TEXT)) == image.Wanted()
-
-
-def test_the_rule_needs_awk_and_no_service() -> None:
-    without_awk = image.wanted_rule(b"rule", has_awk=False, linked=False, starts=False)
-    assert without_awk.changes[0].result is Result.FAILED
+def test_the_rule_needs_no_service() -> None:
     wanted = image.wanted_rule(b"rule", has_awk=True, linked=True, starts=True)
     assert wanted.contents == {image.RULE: b"rule"}
     assert [one.result for one in wanted.changes] == [Result.PLANNED, Result.SKIPPED]
     assert wanted.changes[1].reason.endswith("systemctl --root=DIR disable nfstuned.service")
-
-
-def section(name: str, old: int | None, new: int | None, result: Result = Result.PLANNED) -> Change:
-    return Change(ChangeKind.PERSIST, name, old, new, result, "why")
-
-
-def test_sections_are_compared_with_the_images_own() -> None:
-    planned = (section("a", None, 8), section("b", None, 8), section("x", None, 4, Result.SKIPPED))
-    sections = {"a": 8, "b": 8}
-    wanted = image.wanted_sections(planned, sections, {"a": 8, "old": 4}, with_sections(sections))
-    assert [(one.target, one.old, one.new, one.result) for one in wanted.changes] == [
-        *(("b", None, 8, Result.PLANNED), ("old", 4, None, Result.PLANNED), ("x", None, 4, Result.SKIPPED))
-    ]
-    assert wanted.changes[1].reason == "nothing asks for it any more"
-    assert list(wanted.contents) == [PERSISTED[1:]]
-
-
-def test_a_drop_in_without_sections_goes_as_a_file() -> None:
-    wanted = image.wanted_sections((), {}, {"a": 8}, None)
-    steps = (Placement(PERSISTED[1:], FileStep.REMOVE),)
-    assert summary(image.results(wanted, steps)) == [(ChangeKind.FILE, PERSISTED, Result.PLANNED)]
 
 
 def test_a_change_has_the_result_of_its_file() -> None:
@@ -128,28 +81,10 @@ def test_a_change_has_the_result_of_its_file() -> None:
     ]
 
 
-def test_a_removal_and_a_restored_text_differ() -> None:
-    removed = (Placement("a", FileStep.REMOVE), Placement("b", FileStep.REMOVE))
-    changes = image.taken_back((*removed, Placement("c", FileStep.KEEP, "edited")), {"b"})
-    assert [(one.new, one.result) for one in changes] == [
-        *(("removed", Result.PLANNED), ("as before", Result.PLANNED), (None, Result.FAILED))
-    ]
-
-
 NEW_TEXT = b"new"
 OLD, NEW, OTHER = "0" * 64, digest(NEW_TEXT), "2" * 64
 OWN_UNIT = "usr/local/lib/systemd/system/nfstuned.service"
 WRITE, SAME, REFUSE = FileStep.WRITE, FileStep.SAME, FileStep.REFUSE
-
-
-def known(*digests: str) -> Installed:
-    return Installed({OWN_UNIT: digests} if digests else {})
-
-
-def plan(found: str | None, *ours: str) -> Placement:
-    """Return the step for a file by its digest, and the digests of what was installed there."""
-    (step,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known(*ours), "install-files")
-    return step
 
 
 @pytest.mark.parametrize(
@@ -161,19 +96,10 @@ def plan(found: str | None, *ours: str) -> Placement:
     ],
 )
 def test_all_but_changed_files_are_written(found: str | None, ours: tuple[str, ...], step: FileStep) -> None:
-    assert plan(found, *ours).step is step
-    assert bool(plan(found, *ours).reason) is (step is REFUSE)
-
-
-def test_a_refusal_says_whether_the_file_ever_was_ours() -> None:
-    assert "not written by install-files" in plan(OTHER).reason
-    assert "changed after" in plan(OTHER, OLD).reason
-
-
-def test_a_file_that_a_newer_version_does_not_have_is_removed_by_it() -> None:
-    found = {"usr/local/new": None, OWN_UNIT: OLD}
-    steps = image.plan_files({"usr/local/new": NEW_TEXT}, found, known(OLD), "install-files")
-    assert [(one.path, one.step) for one in steps] == [("usr/local/new", WRITE), (OWN_UNIT, FileStep.REMOVE)]
+    known = Installed({OWN_UNIT: ours} if ours else {})
+    (one,) = image.plan_files({OWN_UNIT: NEW_TEXT}, {OWN_UNIT: found}, known, "install-files")
+    assert one.step is step
+    assert bool(one.reason) is (step is REFUSE)
 
 
 RULE_FILE = Path(__file__).parents[2] / "udev/99-nfstuned.rules"
