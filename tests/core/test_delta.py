@@ -58,17 +58,11 @@ UNUSED = OpCounters(0, 0, 0, 0, 0, 0, 0, 0, 0)
 def host(text: str) -> Snapshot:
     """The mounts of that file, each a superblock of its own."""
     stanzas = [stanza for stanza in parse_mountstats(text) if isinstance(stanza, MountStats)]
-    return Snapshot(
-        tuple(
-            Superblock(
-                f"0:{n}",
-                n,
-                128,
-                (Mount(n, 1, f"0:{n}", "/", stanza.point, stanza.fstype, stanza.source, OPTIONS),),
-            )
-            for n, stanza in enumerate(stanzas)
-        )
-    )
+    mounts = [
+        Mount(n, 1, f"0:{n}", "/", stanza.point, stanza.fstype, stanza.source, OPTIONS)
+        for n, stanza in enumerate(stanzas)
+    ]
+    return Snapshot(tuple(Superblock(mount.device, n, 128, (mount,)) for n, mount in enumerate(mounts)))
 
 
 def data(text: str) -> bytes:
@@ -76,12 +70,14 @@ def data(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def undamaged(file: bytes) -> list[MountStats]:
-    """The mounts of which the full parser understands every line: errors stand behind the mount."""
+def readable(file: bytes) -> dict[str, MountStats]:
+    """The mounts of which the full parser understands every line, by mount point."""
     parsed = parse_mountstats(file)
+    # Errors stand behind their mount.
     errors = (isinstance(item, ParseError) and "not the header" not in item.message for item in parsed[1:])
     pairs = zip_longest(parsed, errors, fillvalue=False)
-    return [item for item, is_damaged in pairs if isinstance(item, MountStats) and not is_damaged]
+    undamaged = (item for item, is_damaged in pairs if isinstance(item, MountStats) and not is_damaged)
+    return {stats.point: stats for stats in undamaged}
 
 
 def wholly_different(stanza: Stanza) -> Stanza:
@@ -100,11 +96,8 @@ def looks(snapshot: Snapshot, texts: tuple[str, str], seconds: float) -> tuple[L
 
 def alone(earlier: Look, later: Look) -> dict[str, Sample]:
     """The sample of each superblock as if it were the only one: nothing is counted at another."""
-    found: dict[str, Sample] = {}
-    for now in later.superblocks:
-        for sample in rates(earlier, replace(later, superblocks=(now,))):
-            found[sample.device] = sample
-    return found
+    each = (replace(later, superblocks=(now,)) for now in later.superblocks)
+    return {sample.device: sample for only in each for sample in rates(earlier, only)}
 
 
 @st.composite
@@ -182,11 +175,6 @@ def by_differences(before: Stanza, now: Stanza, span: Span) -> Growth:
     if grew.ops is None or grew.anew:
         return grew.bytes, None
     return grew.bytes, {name: op for name, op in grew.ops.items() if op.ops or op.transmissions}
-
-
-def readable(file: bytes) -> dict[str, MountStats]:
-    """The mounts that the full parser understands, by mount point."""
-    return {stats.point: stats for stats in undamaged(file)}
 
 
 @unhurried
