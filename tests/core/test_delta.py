@@ -10,7 +10,7 @@ from dataclasses import astuple, replace
 from itertools import accumulate, pairwise, zip_longest
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfstuned.core.samples import delta
@@ -22,12 +22,12 @@ from nfstuned.model.kernel import Mount, MountStats, OpCounters, Options, Stanza
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Look, OpRate, Sample
 from nfstuned.parse.proc.mounts import parse_mountinfo
-from nfstuned.parse.proc.mountstats import operation_row, parse_mountstats, parse_stanzas, parse_transports
+from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas, parse_transports
 from tests.check import hosts
 from tests.core.counters import cut, stats
 from tests.core.test_rates import figures, lasting
 from tests.parse.conftest import DATA
-from tests.parse.damage import TOKENS, damaged, names_go_on, tokens_damaged
+from tests.parse.damage import damaged, names_go_on, tokens_damaged
 
 unhurried = settings(deadline=None)
 """What is promised here is no time, and a busy machine takes its own."""
@@ -386,55 +386,3 @@ def test_operations_are_named_and_those_not_wanted_left_out() -> None:
 )
 def test_lines_of_other_operations_are_left_to_others(earlier: list[bytes], later: list[bytes]) -> None:
     assert delta.plain_operations(earlier, later, NOBODY) is None
-
-
-NAMES = st.sampled_from(["READ", "WRITE", "SEQUENCE"]).map(lambda name: f"\t        {name}: ")
-ODD_NAMES = st.sampled_from(
-    ["READ: ", "\tread: ", "\tREAD: : ", "\tREAD:", "\tx", "", "\t1 1 1 1 1 1 1 1: READ: "]
-)
-ODD_TOKENS = st.sampled_from([*TOKENS, "", "1 1", "+1", "1_0", "007", "|", "1 | 1", str(2**64)])
-
-
-@st.composite
-def operations_changed(draw: st.DrawFn) -> tuple[list[bytes], list[bytes]]:
-    """The same operations at two moments, with one thing that may not be as it should."""
-    width = draw(st.integers(7, 10))
-    row = st.lists(st.integers(0, 9).map(str), min_size=width, max_size=width)
-    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
-    lines = [(name, draw(row)) for name in names * 2]
-    at, place = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, width - 1))
-    name, tokens = lines[at]
-    odd = {
-        "nothing": lambda: (name, tokens),
-        "name": lambda: (draw(ODD_NAMES | NAMES), tokens),
-        "token": lambda: (name, [*tokens[:place], draw(ODD_TOKENS), *tokens[place + 1 :]]),
-        "more": lambda: (name, [*tokens, "1"]),
-        "fewer": lambda: (name, tokens[1:]),
-    }
-    lines[at] = odd[draw(st.sampled_from(sorted(odd)))]()
-    texts = [f"{lead}{' '.join(numbers)}".replace("\n", "") for lead, numbers in lines]
-    written = [text.encode("utf-8", "surrogateescape") for text in texts]
-    return written[: len(names)], written[len(names) :]
-
-
-@given(operations_changed(), st.sampled_from([NOBODY, frozenset({"SEQUENCE"})]))
-def test_what_is_read_together_is_what_each_line_says(
-    changed: tuple[list[bytes], list[bytes]], without: frozenset[str]
-) -> None:
-    earlier, later = changed
-    found = delta.plain_operations(earlier, later, without)
-    event(f"read together: {found is not None}")
-    if found is None:
-        return
-    for texts, numbers in ((earlier, found.earlier), (later, found.later)):
-        width = len(numbers) // max(1, len(found.names))
-        together = {
-            name: tuple(numbers[at * width : (at + 1) * width][:9]) for at, name in enumerate(found.names)
-        }
-        wanted = [text for text in texts if text.partition(b":")[0].strip().decode() not in without]
-        if together and width < 8:
-            with pytest.raises(ParseError):
-                list(map(operation_row, wanted))
-            continue
-        rows = dict(row for row in map(operation_row, wanted) if row is not None and any(row[1]))
-        assert rows == {name: row for name, row in together.items() if any(row)}
