@@ -25,7 +25,6 @@ from nfstuned.model.udev import UdevFile
 
 UNIT = "usr/lib/systemd/system/nfstuned.service"
 INSTALLED = Unit(installed=True)
-STARTED = Unit(installed=True, enabled=True)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +124,6 @@ def kernels(*installed: ImageKernel, helpers: frozenset[str] = HELPER) -> System
 
 def ask(options: str, fstype: str = "nfs") -> Request:
     return Request("srv:/a", "/mnt/a", options, "/etc/fstab", 2, fstype=fstype)
-
-
-@pytest.mark.parametrize(("unit", "found"), [(Unit(), 0), (STARTED, 0), (INSTALLED, 1)])
-def test_only_an_installed_service_can_lack_a_start(unit: Unit, found: int) -> None:
-    assert len(list(not_enabled.judge(facts(system=System(daemon=unit))))) == found
 
 
 @pytest.mark.parametrize(("kb", "found"), [(15360, 0), (128, 1)])
