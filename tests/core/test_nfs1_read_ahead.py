@@ -28,7 +28,7 @@ from nfstuned.model.system import System, Unit
 from nfstuned.model.udev import UdevFile
 from nfstuned.view.words import printable
 from tests.core.test_udev_faults import ONE_LINE
-from tests.core.test_udev_writers import NFS_UTILS, VENDOR
+from tests.parse.test_udevrules import NFS_UTILS, VENDOR
 
 POLICY = Policy(
     profiles=(

@@ -20,16 +20,8 @@ from nfstuned.core.udev.writers import (
 )
 from nfstuned.model.udev import RuleWriter, UdevFile, UdevToken
 from tests.parse.damage import any_text, damaged, tokens_damaged
+from tests.parse.test_udevrules import NFS_UTILS, VENDOR
 
-NFS_UTILS = 'SUBSYSTEM=="bdi", ACTION=="add", PROGRAM="/usr/libexec/nfsrahead %k", ATTR{read_ahead_kb}="%c"\n'
-BLOCKS = "BEGIN{ret=1} {if ($4 == bdi) {ret=0}} END{exit ret}"
-AWK = f"/usr/bin/awk -v bdi=$kernel '{BLOCKS}' /proc/fs/nfsfs/volumes"
-VENDOR = f"""\
-SUBSYSTEM=="bdi" \\
-, ACTION=="add" \\
-, PROGRAM="{AWK}" \\
-, ATTR{{read_ahead_kb}}="15360"
-"""
 PACKAGED = ("/usr/lib/udev/rules.d/99-nfs.rules", NFS_UTILS)
 NFSRAHEAD = RuleWriter(PACKAGED[0], 1, "%c", "/usr/libexec/nfsrahead %k", certain=False)
 SECOND = 'ATTR{read_ahead_kb}="2"'

@@ -33,24 +33,15 @@ def only(text: str) -> SmbSession:
 
 
 def test_newer_kernels_name_server_and_address() -> None:
-    assert only(NEW) == SmbSession(
-        server="sa1.file.core.windows.net",
-        address="10.10.10.10",
-        dialect=0x311,
-        channels=4,
-        shares=(r"\\sa1.file.core.windows.net\smb",),
-        signed=False,
-        encrypted=False,
-    )
+    server, shares = "sa1.file.core.windows.net", (r"\\sa1.file.core.windows.net\smb",)
+    assert only(NEW) == SmbSession(server, "10.10.10.10", 0x311, 4, shares, signed=False, encrypted=False)
 
 
 def test_older_kernels_have_sessions_without_headings_and_channels_among_the_servers() -> None:
-    first, second = parse_debug_data(OLD)
-    assert first == SmbSession(
-        "10.10.10.10", "10.10.10.10", 0x311, 2, (r"\\sa1\my share",), signed=True, encrypted=False
-    )
-    assert second == SmbSession(
-        "10.10.10.12", "10.10.10.12", 0x210, 1, (r"\\nas\data",), signed=False, encrypted=True
+    first, second = ("10.10.10.10",) * 2, ("10.10.10.12",) * 2
+    assert parse_debug_data(OLD) == (
+        SmbSession(*first, 0x311, 2, (r"\\sa1\my share",), signed=True, encrypted=False),
+        SmbSession(*second, 0x210, 1, (r"\\nas\data",), signed=False, encrypted=True),
     )
 
 
@@ -85,9 +76,8 @@ def test_without_servers_there_are_no_sessions(text: str) -> None:
 OLD_STATS = (DATA / "cifs-Stats-4.19").read_text()
 """By cifs_stats_proc_show and smb2_print_stats (fs/smb/client)."""
 SHARE = OLD_STATS[OLD_STATS.index("1) ") + 3 :]
-NEW_STATS = OLD_STATS.replace(r"\\sa1\smb", "\\\\sa1\\my share\tDISCONNECTED ").replace(
-    "SMBs: 120", "SMBs: 120 since 2026-11-20 12:00:01 UTC"
-)
+NEW_STATS = OLD_STATS.replace(r"\\sa1\smb", "\\\\sa1\\my share\tDISCONNECTED ")
+NEW_STATS = NEW_STATS.replace("SMBs: 120", "SMBs: 120 since 2026-11-20 12:00:01 UTC")
 
 
 def test_sessions_to_one_share_are_added_up_and_others_kept_apart() -> None:
@@ -112,10 +102,8 @@ ROWS = (
 def test_smb_mounts_of_either_type_are_seen_and_no_others(tree: Tree) -> None:
     tree.write("proc/1/mountinfo", ROWS)
     mounts, problems = read_smb_mounts(tree.root)
-    assert {mount.point: mount.source for mount in mounts} == {
-        "/mnt/smb": "//sa1/my share",
-        "/mnt/smb3": "//sa1/b",
-    }
+    found = {mount.point: mount.source for mount in mounts}
+    assert found == {"/mnt/smb": "//sa1/my share", "/mnt/smb3": "//sa1/b"}
     assert shown(problems) == ["/proc/1/mountinfo:5: not a device number: '0:x'"]
 
 

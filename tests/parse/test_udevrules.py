@@ -46,9 +46,8 @@ def values(text: str) -> list[str]:
 def test_nfs_utils_rule_is_read_without_a_word() -> None:
     parsed = parse_udev_rules(NFS_UTILS)
     assert parsed.defects == ()
-    assert written(parsed) == [
-        ["ACTION==add", "SUBSYSTEM==bdi", "PROGRAM==/usr/libexec/nfsrahead %k", "ATTR=%c"]
-    ]
+    program = "PROGRAM==/usr/libexec/nfsrahead %k"
+    assert written(parsed) == [["ACTION==add", "SUBSYSTEM==bdi", program, "ATTR=%c"]]
 
 
 def test_the_vendors_rule_is_one_rule_on_four_lines_whose_dollar_four_udev_minds() -> None:
@@ -66,16 +65,13 @@ def test_udevs_own_rules_have_no_defect() -> None:
 
 
 def test_lines_end_as_systemd_ends_them() -> None:
-    text = (
-        'ATTR{a}="5", \\\r\n  ATTR{a}="6"\r\nATTR{a}="7"\rATTR{a}="8"\0ATTR{a}="9"\n\r\n\rATTR{a}="10"\nBAD\n'
-    )
-    text += "BAD\r\n\r\nBAD\n\rBAD\0\nBAD\r\rBAD\r\0BAD\n\\\n\\"
+    text = 'ATTR{a}="5", \\\r\n  ATTR{a}="6"\r\nATTR{a}="7"\rATTR{a}="8"\0ATTR{a}="9"\n\r\n\rATTR{a}="10"\n'
+    text += "BAD\nBAD\r\n\r\nBAD\n\rBAD\0\nBAD\r\rBAD\r\0BAD\n\\\n\\"
     parsed = parse_udev_rules(text)
     assert [rule.last for rule in parsed.rules] == [2, 3, 4, 5, 7]
     assert [each.last for each in parsed.defects if each.message == INVALID] == [8, 9, 11, 12, 14, 16, 17]
-    assert parsed.defects[-1] == UdevDefect(
-        18, 19, "Unexpected EOF after line continuation, line ignored.", dropped=True
-    )
+    last = "Unexpected EOF after line continuation, line ignored."
+    assert parsed.defects[-1] == UdevDefect(18, 19, last, dropped=True)
 
 
 @pytest.mark.parametrize(("length", "rules"), [(16383, 2), (16384, 0)])
@@ -108,15 +104,8 @@ def test_quotes_and_escapes_are_taken_off_as_udev_does() -> None:
     "token",
     [
         *('ATTR{a}=e"\\q"', 'ATTR{a}=e"\\x00"', 'ATTR{a}=e"\\777"', 'ATTR{a}=e"\\ud800"', 'ATTR{a}="a\\\\"'),
-        *(
-            'ATTR{a}=e"\\"',
-            'ATTR{a}="open',
-            "ATTR{a}=plain",
-            'ATTR{a}=ee"1"',
-            'ATTR{a}=x"1"',
-            'ATTR{a}="a\\"',
-        ),
-        *("=", "ATTR", "ATTR{a", 'ATTR{a}~="1"', 'ATTR{a} "1"', "ATTR{a}="),
+        *('ATTR{a}=e"\\"', 'ATTR{a}="open', "ATTR{a}=plain", 'ATTR{a}=ee"1"', 'ATTR{a}=x"1"'),
+        *('ATTR{a}="a\\"', "=", "ATTR", "ATTR{a", 'ATTR{a}~="1"', 'ATTR{a} "1"', "ATTR{a}="),
     ],
 )
 def test_a_token_that_cannot_be_read_costs_the_rule(token: str) -> None:
@@ -171,18 +160,11 @@ def test_tokens_stand_in_the_order_in_which_udev_evaluates_them() -> None:
 
 
 def test_a_goto_leads_to_a_label_further_down_or_nowhere() -> None:
-    text = (
-        'LABEL="a"\nGOTO="a"\nGOTO="b", ATTR{x}="1"\nGOTO="c", GOTO="d"\nGOTO="z", LABEL="c", ATTR{x}="2"\n'
-    )
-    text += 'GOTO="z", LABEL="y"\nGOTO="z", KERNEL=="x"'
+    text = 'LABEL="a"\nGOTO="a"\nGOTO="b", ATTR{x}="1"\nGOTO="c", GOTO="d"\n'
+    text += 'GOTO="z", LABEL="c", ATTR{x}="2"\nGOTO="z", LABEL="y"\nGOTO="z", KERNEL=="x"'
     parsed = parse_udev_rules(text)
-    assert [(rule.line, rule.label, rule.goto) for rule in parsed.rules] == [
-        (1, "a", None),
-        (3, None, None),
-        (4, None, "c"),
-        (5, "c", None),
-        (6, "y", None),
-    ]
+    jumps = [(1, "a", None), (3, None, None), (4, None, "c"), (5, "c", None), (6, "y", None)]
+    assert [(rule.line, rule.label, rule.goto) for rule in parsed.rules] == jumps
     assert [(each.line, each.message, each.dropped) for each in parsed.defects] == [
         (4, 'Contains multiple GOTO keys, ignoring GOTO="d".', False),
         (2, 'GOTO="a" has no matching label, ignoring.', True),
