@@ -72,18 +72,16 @@ def test_the_tree_of_mounts_has_every_mount_of_real_kernels(captured: Captured) 
         assert (node.point, node.source, node.device) == (entry.point, entry.source, entry.device)
 
 
-@pytest.mark.parametrize(
-    ("path", "mount_id"), [("/mnt", 3), ("/mnt/y", 3), ("/mnt/x/y", 4), ("/mntx", 1), ("/", 1)]
-)
-def test_a_path_is_on_the_mount_on_top(path: str, mount_id: int) -> None:
+def test_a_path_is_on_the_mount_on_top() -> None:
     nodes = parse_nodes(
         "1 0 8:1 / / rw - ext4 /dev/a rw\n"
         "2 1 0:40 / /mnt rw - nfs4 s:/ rw\n"
         "3 2 0:41 / /mnt rw - nfs4 s:/b rw\n"
         "4 3 0:42 / /mnt/x rw - nfs4 s:/x rw\n"
     )
-    found = node_at(path, nodes)
-    assert (found and found.mount_id, node_at("relative", nodes[1:])) == (mount_id, None)
+    for path, mount_id in (("/mnt", 3), ("/mnt/y", 3), ("/mnt/x/y", 4), ("/mntx", 1), ("/", 1)):
+        found = node_at(path, nodes)
+        assert (found and found.mount_id, node_at("relative", nodes[1:])) == (mount_id, None)
 
 
 def test_only_nfs_mounts_are_taken_with_the_options_of_their_superblock(captured: Captured) -> None:
@@ -256,11 +254,9 @@ def test_every_real_bdi_has_the_kernels_default(captured: Captured) -> None:
         assert parse_read_ahead(value + "\n", path) == 128
 
 
-@pytest.mark.parametrize(
-    "name", ["btrfs-1", "ceph-1", "0:", ":4", "0:4:3", "0:٤", "0:4\n", "", "0:" + "9" * 5000]
-)
-def test_other_names_are_no_device_numbers(name: str) -> None:
-    assert not is_device_number(name)
+def test_other_names_are_no_device_numbers() -> None:
+    names = ("btrfs-1", "ceph-1", "0:", ":4", "0:4:3", "0:٤", "0:4\n", "", "0:" + "9" * 5000)
+    assert [name for name in names if is_device_number(name)] == []
 
 
 def test_a_value_that_the_kernel_prints_as_negative_is_an_enormous_one() -> None:
@@ -292,11 +288,7 @@ def message(action: str = "add", path: str = "/devices/virtual/bdi/0:43", subsys
     [
         *((message(action), "bdi", Uevent(action, "bdi", "0:43")) for action in ("add", "remove", "change")),
         # the short path of a transport that was removed
-        (
-            message("remove", "/switch-1/xprt-0-tcp", "sunrpc"),
-            "sunrpc",
-            Uevent("remove", "sunrpc", "xprt-0-tcp"),
-        ),
+        (message("remove", "/switch-1/xprt-0", "sunrpc"), "sunrpc", Uevent("remove", "sunrpc", "xprt-0")),
         (b"add@/x/\xff\0SUBSYSTEM=\xfe\0", "\udcfe", Uevent("add", "\udcfe", "\udcff")),
     ],
 )

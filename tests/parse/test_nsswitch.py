@@ -7,9 +7,7 @@ from nfstuned.model.mounts import MapSource
 from nfstuned.parse.etc.automaps import STATUSES, parse_automount, starts_autofs
 
 # of RHEL 8's authselect profile "sssd"
-RHEL_8 = (
-    "passwd:     sss files systemd\nnetgroup:   sss files\nautomount:  sss files\nservices:   sss files\n"
-)
+RHEL_8 = "passwd:     sss files systemd\nnetgroup:   sss files\nautomount:  sss files\nservices:   sss\n"
 FILES = MapSource("files")
 
 
@@ -40,30 +38,25 @@ def test_other_sources_are_passed_over_and_a_comment_is_not() -> None:
     ],
 )
 def test_actions_say_which_answers_end_the_search(actions: str, ends: set[str]) -> None:
-    assert parse_automount(f"automount: sss {actions} files") == (
-        (MapSource("sss", frozenset(ends)), FILES),
-        1,
-    )
+    found = ((MapSource("sss", frozenset(ends)), FILES), 1)
+    assert parse_automount(f"automount: sss {actions} files") == found
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("automount:\n", "1: no source of which automount(8) takes a map"),
-        ("automount: db compat\n", "1: no source of which automount(8) takes a map"),
-        ("automount: files [NOTFOUND=stop] nis\n", "1: automount(8) does not understand '[NOTFOUND=stop]'"),
-        ("automount: files [NOTFOUND=return\n", "1: automount(8) does not understand '[NOTFOUND=return'"),
-        ("automount: files []\n", "1: automount(8) does not understand '[]'"),
-        ("automount: [NOTFOUND=return] files\n", "1: automount(8) does not understand '[NOTFOUND=return]'"),
-        (
-            "automount: files\n\nautomount: sss\n",
-            "3: a second line for automount, for which automount(8) reads neither",
-        ),
+        ("\n", "1: no source of which automount(8) takes a map"),
+        (" db compat\n", "1: no source of which automount(8) takes a map"),
+        (" files [NOTFOUND=stop] nis\n", "1: automount(8) does not understand '[NOTFOUND=stop]'"),
+        (" files [NOTFOUND=return\n", "1: automount(8) does not understand '[NOTFOUND=return'"),
+        (" files []\n", "1: automount(8) does not understand '[]'"),
+        (" [NOTFOUND=return] files\n", "1: automount(8) does not understand '[NOTFOUND=return]'"),
+        (" files\n\nautomount: a", "3: a second line for automount, for which automount(8) reads neither"),
     ],
 )
 def test_a_line_that_automount_does_not_take_is_located(text: str, message: str) -> None:
     with pytest.raises(ParseError) as error:
-        parse_automount(text)
+        parse_automount(f"automount:{text}")
     assert str(error.value) == f"/etc/nsswitch.conf:{message}"
 
 

@@ -62,6 +62,7 @@ initrd /initramfs-{RELEASE}.img $tuned_initrd
 options $kernelopts $tuned_params
 grub_users $grub_users
 """
+LINUX = "GRUB_CMDLINE_LINUX"
 GRUBENV = "# GRUB Environment Block\nsaved_entry=x\nkernelopts=root=/dev/sda2 nfs.max_session_slots=32 \n####"
 GRUB_CFG = """\
 menuentry 'Debian GNU/Linux' {
@@ -76,27 +77,20 @@ menuentry 'recovery mode' {
 
 def test_an_entry_has_the_variables_of_grubs_environment() -> None:
     environment = parameters.parse_grub_environment(GRUBENV)
-    assert (
-        parameters.parse_boot_entry(ENTRY, RELEASE, environment) == "root=/dev/sda2 nfs.max_session_slots=32"
-    )
+    options = parameters.parse_boot_entry(ENTRY, RELEASE, environment)
+    assert options == "root=/dev/sda2 nfs.max_session_slots=32"
     assert parameters.parse_boot_entry(ENTRY, RELEASE, {}) == ""
 
 
-def test_an_entry_without_a_version_is_known_by_its_kernels_file() -> None:
+def test_an_entry_without_a_version_is_known_by_its_kernels_file_and_words_may_be_apart_by_tabs() -> None:
     entry = "linux /efi/vmlinuz-6.12\noptions a=1\noptions b=2\n"
     assert parameters.parse_boot_entry(entry, "6.12", {}) == "a=1 b=2"
-
-
-def test_words_may_be_apart_by_tabs() -> None:
     assert parameters.parse_boot_entry("version\t6.12\noptions\ta=1\tb=2\n", "6.12", {}) == "a=1\tb=2"
 
 
-def test_without_a_release_no_entry_is_the_kernels() -> None:
+def test_another_kernels_entry_tells_nothing_nor_does_any_without_a_release() -> None:
     assert parameters.parse_boot_entry("efi /shell.efi\noptions a=1\n", "", {}) is None
     assert parameters.parse_grub_config("\tlinux /vmlinuz a=1\n", "") is None
-
-
-def test_another_kernels_entry_tells_nothing() -> None:
     assert parameters.parse_boot_entry(ENTRY, "4.18.0-1.el8.x86_64", {}) is None
     assert parameters.parse_grub_config(GRUB_CFG, "6.1.0-41-amd64") is None
 
@@ -108,13 +102,10 @@ def test_the_first_menu_entry_of_a_kernel_is_the_one_that_boots() -> None:
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ('GRUB_CMDLINE_LINUX_DEFAULT="quiet splash"\n', {"GRUB_CMDLINE_LINUX_DEFAULT": "quiet splash"}),
-        (" GRUB_CMDLINE_LINUX='a=1'  # a reason\n", {"GRUB_CMDLINE_LINUX": "a=1"}),
-        ("GRUB_CMDLINE_LINUX=a=1\nGRUB_CMDLINE_LINUX=\n", {"GRUB_CMDLINE_LINUX": ""}),
-        (
-            'GRUB_CMDLINE_LINUX=a=1\nGRUB_CMDLINE_LINUX="${GRUB_CMDLINE_LINUX} b=2"',
-            {"GRUB_CMDLINE_LINUX": "a=1 b=2"},
-        ),
+        (f'{LINUX}_DEFAULT="quiet splash"\n', {f"{LINUX}_DEFAULT": "quiet splash"}),
+        (f" {LINUX}='a=1'  # a reason\n", {LINUX: "a=1"}),
+        (f"{LINUX}=a=1\n{LINUX}=\n", {LINUX: ""}),
+        (f'{LINUX}=a=1\n{LINUX}="${{{LINUX}}} b=2"', {LINUX: "a=1 b=2"}),
         ('#GRUB_CMDLINE_LINUX="a"\nGRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX="', {}),
     ],
 )

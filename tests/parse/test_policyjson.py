@@ -20,9 +20,7 @@ from nfstuned.model.policy import (
 FULL = Policy(
     (
         Profile("a", ReadAhead(kb=15360), 16384, lower=True, nconnect=4, nconnect_max=4, rsize_max=262144),
-        Profile(
-            "b", ReadAhead(times_rsize=15), sources=(Source("https://x", "2026", ("read_ahead_kb",), "X"),)
-        ),
+        Profile("b", ReadAhead(times_rsize=15), sources=(Source("x", "2026", ("read_ahead_kb",), "X"),)),
         Profile("c", actimeo_min=30, max_channels=4, inherits="a"),
     ),
     (Assignment(Match(("10.0.0.0/8", "nas"), ("/a",), ("/mnt \udcff",)), "a", "policy 1 of x.toml"),),

@@ -98,11 +98,8 @@ def test_the_work_of_efs_proxy_is_that_of_threads_with_other_names(tmp_path: Pat
     process(tmp_path, 70, (9 * HZ, 0), "efs-proxy")
     thread(tmp_path, 70, 70, (0, 0), "efs-proxy")
     thread(tmp_path, 70, 71, (9 * HZ, 0), "tokio-runtime-w")
-    assert processes.read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == (
-        2048.46,
-        9.0,
-        {"70": 0.0, "71": 9.0},
-    )
+    expected = (2048.46, 9.0, {"70": 0.0, "71": 9.0})
+    assert processes.read_tunnel_threads(named(tmp_path, "70\n"), PID_FILE) == expected
 
 
 def test_another_program_with_the_number_of_a_tunnel_that_ended_is_none(tmp_path: Path) -> None:
@@ -115,12 +112,9 @@ def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
     before = {"a": processes.TunnelThreads(100.0, 5.0, {"70": 1.0, "74": 4.0, "75": 0.0})}
     after = {"a": processes.TunnelThreads(110.0, 24.5, {"70": 1.5, "74": 13.0, "80": 10.0})}
     assert processes.tunnel_shares(before, after) == {"a": (0.9, 0.05)}
-    assert processes.tunnel_shares(before, {"a": processes.TunnelThreads(110.0, 9.0, {"74": 14.3})}) == {
-        "a": (1.0,)
-    }
-    assert processes.tunnel_shares(before, {"a": processes.TunnelThreads(110.0, 9.0, {"99": 1.0})}) == {
-        "a": ()
-    }
+    for threads, shares in (({"74": 14.3}, (1.0,)), ({"99": 1.0}, ())):
+        now = {"a": processes.TunnelThreads(110.0, 9.0, threads)}
+        assert processes.tunnel_shares(before, now) == {"a": shares}
     assert processes.tunnel_shares(before, before) == {}
     assert processes.tunnel_shares({}, after) == processes.tunnel_shares(before, {}) == {}
 

@@ -67,9 +67,8 @@ SAMPLE = Sample(
 def sent(sample: Sample) -> dict[str, bytes]:
     """Return the fields of a sample's entry, as the journal gets them."""
     written: list[bytes] = []
-    Journal(lambda *entry: written.extend(entry)).send(
-        Message.SAMPLE, "text", Priority.INFO, **to_fields(sample)
-    )
+    journal = Journal(lambda *entry: written.extend(entry))
+    journal.send(Message.SAMPLE, "text", Priority.INFO, **to_fields(sample))
     return {name.decode(): value for name, value in (field.split(b"=", 1) for field in written)}
 
 

@@ -130,6 +130,7 @@ def test_numbers_in_names_count_as_numbers_and_leading_zeros_as_fractions() -> N
     ]
 
 
+Parts = tuple[int, ...] | None
 BEFORE = b"\x7fELF\x02\x01/etc/nfsmount.conf\0%s: "
 AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"
 
@@ -145,14 +146,9 @@ AFTER = b"\0fhnrVvwo:s\0conf_init_dir: scandir %s: %s\0"
         (b"since nfs-utils version 1.0.x\n", None),
     ],
 )
-def test_the_version_is_that_which_it_prints_and_it_reads_drop_ins_if_it_has_the_function(
-    said: bytes, version: tuple[int, ...] | None
-) -> None:
+def test_the_program_has_its_version_and_the_function_for_drop_ins(said: bytes, version: Parts) -> None:
     assert settings.parse_mount_nfs(BEFORE + said + AFTER) == NfsUtils(version, drop_ins=True)
     assert settings.parse_mount_nfs(BEFORE + said) == NfsUtils(version)
-
-
-def test_another_program_tells_nothing() -> None:
     assert settings.parse_mount_nfs(b"#!/bin/sh\nexec /opt/mount.nfs\n") == NfsUtils()
 
 
@@ -241,10 +237,7 @@ WRITERS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"etc/nfs.conf": "[nfsrahead]\ninclude=-/srv/nfs.conf\n", "srv/nfs.conf": "nfs=5\n"},
         ["nfsrahead nfs=5 /srv/nfs.conf:1"],
     ),
-    "an include below a mount": (
-        {"etc/nfs.conf": "[nfsrahead]\ninclude=-/mnt/nfs.conf\n", "mnt/nfs.conf": "nfs=5\n"},
-        [],
-    ),
+    "an include below a mount": ({"etc/nfs.conf": "[nfsrahead]\ninclude=-/mnt/a\n", "mnt/a": "nfs=5\n"}, []),
     "aznfs without its helper": ({COMMON: AZNFS}, []),
     "aznfs": (HELPER, [f"aznfs {NAME}=16384 /{COMMON}:2"]),
     "aznfs with an environment": (

@@ -19,10 +19,11 @@ TASKS_510 = (
     "q:xprt_pending\n"
 )
 """Of Linux 5.10 beside a server that was stopped."""
-TASKS_73 = (
+WAITS = (
     "   37 c805      0 0x7 0xd90ecb7b    11260 nfs_pgio_common_ops [nfs] nfsv4 WRITE a:call_status [sunrpc] "
-    "q:xprt_pending\nclnt[10.10.10.10:2049] RPC tasks[1]\n"
+    "q:xprt_pending\n"
 )
+TASKS_73 = f"{WAITS}clnt[10.10.10.10:2049] RPC tasks[1]\n"
 """Of Linux 7.3 beside a server whose packets were dropped."""
 
 
@@ -44,9 +45,9 @@ def test_a_full_page_of_tasks_may_end_within_a_line() -> None:
 
 def test_a_task_without_an_xid_has_not_formed_its_request() -> None:
     waits = (
-        "    9 c881      0 0x7 0x0      207 nfs4_open_ops [nfsv4] nfsv4 OPEN a:call_reserve [sunrpc] q:none\n"
+        "    9 c881      0 0x7 0x0      207 nfs4_open_ops [nfsv4] nfsv4 OPEN a:call_reserve [sunrpc] q:none"
     )
-    assert list(parse_requests(waits, 2, "f")) == [(RpcRequest(2, 9, 0, "OPEN"), 4)]
+    assert list(parse_requests(f"{waits}\n", 2, "f")) == [(RpcRequest(2, 9, 0, "OPEN"), 4)]
 
 
 @pytest.mark.parametrize("program", ["nlockmgrv4 LOCK", "nfs4_cbv1 CB_COMPOUND", "rpcbindv2 GETPORT"])
@@ -75,12 +76,6 @@ def asked(tree: Path, client: str, tasks: str, xprt: str = "3") -> None:
     put(folder / "tasks", tasks)
     link(folder / "xprt", f"../../rpc_xprt/{xprt}")
     put(info, "netid: tcp\naddr:  10.10.10.10\nport:  2049\nstate: 0x12\n")
-
-
-WAITS = (
-    "   37 c805      0 0xa 0xd90ecb7b    11260 nfs_pgio_common_ops [nfs] nfsv4 WRITE a:call_status [sunrpc] "
-    "q:xprt_pending\n"
-)
 
 
 def test_a_request_is_its_clients_whose_number_debugfs_has_in_hexadecimal(tmp_path: Path) -> None:

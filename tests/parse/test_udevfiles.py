@@ -86,7 +86,5 @@ def test_what_is_empty_leads_nowhere_or_is_no_file_masks_and_is_never_opened(tmp
 
 
 def test_only_visible_files_that_end_in_rules_count(tmp_path: Path) -> None:
-    root = rules(
-        tmp_path, *(f"etc/udev/rules.d/{name}" for name in (".a.rules", "a.rules~", "a.conf", "rules"))
-    )
-    assert paths(root) == []
+    names = (".a.rules", "a.rules~", "a.conf", "rules")
+    assert paths(rules(tmp_path, *(f"etc/udev/rules.d/{name}" for name in names))) == []

@@ -155,16 +155,11 @@ ForceUnmount=yes
 
 def test_each_unit_has_its_block() -> None:
     states = units.parse_units(TEXT)
-    assert states == {
-        "srv-vol1.mount": UnitState(
-            loaded=True, fragment="/run/systemd/generator/srv-vol1.mount", stale=True
-        ),
-        "mnt-a\\x20b.mount": UnitState(
-            loaded=True, lazy=True, force=True, bound_by=("db.service", "web.service")
-        ),
-    }
-    assert states["srv-vol1.mount"].objection == ""
-    assert "LazyUnmount=yes" in states["mnt-a\\x20b.mount"].objection
+    stale = UnitState(loaded=True, fragment="/run/systemd/generator/srv-vol1.mount", stale=True)
+    bound = UnitState(loaded=True, lazy=True, force=True, bound_by=("db.service", "web.service"))
+    assert states == {"srv-vol1.mount": stale, "mnt-a\\x20b.mount": bound}
+    assert stale.objection == ""
+    assert "LazyUnmount=yes" in bound.objection
     assert (units.parse_units(""), units.parse_units("Id=x.mount\n")) == ({}, {"x.mount": UnitState()})
 
 
