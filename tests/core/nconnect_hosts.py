@@ -58,10 +58,9 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
         space = (kernel.NfsClient(4, one.at, 2049, 2, one.space),)
         volume = kernel.Volume(4, one.at, one.port or shown.number("port") or 2049, device, "0:0")
         superblocks.append(Superblock(device, number, 128, (mount,), volume, space))
-        transports = tuple(kernel.Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0) for _ in range(one.connections))
-        stats.append(
-            kernel.MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports)
-        )
+        transports = (kernel.Transport("tcp", None, 1, 0, 9, 9, 0, 9, 0),) * one.connections
+        stanza = kernel.MountStats(one.source, one.point, "nfs4", "1.1", one.age_s, transports=transports)
+        stats.append(stanza)
         if one.asked is not None:
             utab.append(Request(one.source, one.point, one.asked or "rw", UTAB, number + 1))
         if one.fstab is not None:
@@ -69,13 +68,8 @@ def facts(*made: Made, lines: tuple[str, ...] = (), **changes: object) -> Facts:
     for number, line in enumerate(lines, 100):
         source, point, options = line.split()
         fstab.append(Request(source, point, options, "/etc/fstab", number))
-    snapshot = Snapshot(
-        superblocks=tuple(superblocks),
-        stats=tuple(stats),
-        requests=(*utab, *fstab),
-        kernel=KERNEL,
-        distribution=DEBIAN,
-    )
+    seen = Snapshot(tuple(superblocks), stats=tuple(stats), requests=(*utab, *fstab))
+    snapshot = replace(seen, kernel=KERNEL, distribution=DEBIAN)
     found = Facts(LIVE, snapshot, POLICY, targets(snapshot, POLICY))
     return replace(found, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
 

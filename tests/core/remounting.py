@@ -26,11 +26,9 @@ def tree(found: Facts) -> tuple[MountNode, ...]:
         mount = target.live
         outer = [node for node in nodes if mount.point.startswith(node.point.rstrip("/") + "/")]
         parent = max(outer, key=lambda node: len(node.point))
-        shared = 100 + mount.mount_id
-        node = MountNode(
-            mount.mount_id, parent.mount_id, mount.device, mount.point, "nfs4", mount.source, "rw"
-        )
-        nodes.append(replace(node, shared=shared))
+        number, point = mount.mount_id, mount.point
+        node = MountNode(number, parent.mount_id, mount.device, point, "nfs4", mount.source, "rw")
+        nodes.append(replace(node, shared=100 + number))
     return tuple(nodes)
 
 
@@ -62,14 +60,12 @@ def why(*made: Made, seen: Sight | None = None) -> str:
 
 
 def left_alone(found: Facts, seen: Sight | None = None) -> Left:
-    """Return a host's one group, which must be left alone."""
     (left,) = planned(found, seen)
     assert isinstance(left, Left), left
     return left
 
 
 def plan_of(found: Facts, seen: Sight | None = None, point: str | None = None) -> RemountPlan:
-    """Return the plan of a host's one group, or of the group at a point."""
     (plan,) = planned(found, seen, point)
     assert isinstance(plan, RemountPlan), plan
     return plan

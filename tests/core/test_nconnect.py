@@ -91,9 +91,8 @@ def test_a_mount_that_asks_for_more_than_the_first_is_told_who_came_first() -> N
     (fault,) = faults("NFS204", facts(Made("/a", age_s=90), second))
     assert fault.subject == "/b"
     assert "/etc/fstab:2 asks for nconnect=4 and the mount has 1: /a came first" in fault.message
-    assert fault.remedy.endswith(
-        "sudo umount /b /a && sudo mount /b && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /a"
-    )
+    again = "sudo mount /b && sudo mount -t nfs4 -o rw,nconnect=4 nas:/srv /a"
+    assert fault.remedy.endswith(f"sudo umount /b /a && {again}")
 
 
 def test_no_line_is_named_for_a_mount_that_was_made_by_hand() -> None:
@@ -193,21 +192,14 @@ SHARE, EIGHT = f"{AZURE}:/sa1/share", "vers=4.1,proto=tcp,nconnect=8"
 FOUR, OTHER = "vers=4.1,proto=tcp,nconnect=4", AZURE.replace("sa1", "sa2")
 PUBLIC = "52.239.238.8"
 ANF = [Made(f"/{at}", "rw", source="10.9.0.5:/v", at=f"10.9.0.{at}") for at in (5, 6)]
+ASKED, CHANGED = Made("/a", "nconnect=4", FOUR), Made("/a", None, fstab="nconnect=4")
 ANF_OF_POD = replace(ANF[0], point="/pod", space="pod")
 POD = Made("/b", "rw", source=f"{AZURE}:/sa1/b", at="10.0.0.4", space="pod")
 SEVERAL = Network(answers=tuple(Answer(host, ("10.0.0.4", "10.0.0.5")) for host in (AZURE, OTHER)))
 SUBJECTS: dict[str, tuple[str, Facts, list[str]]] = {
-    "a mount that asks for nothing lost nothing": (
-        "NFS204",
-        facts(Made("/a", "nconnect=4", FOUR), Made("/b", "rw", FOUR)),
-        [],
-    ),
-    "a file newer than the mount accuses nobody": ("NFS204", facts(Made("/a", None, fstab="nconnect=4")), []),
-    "another mount shows that the file is not newer": (
-        "NFS204",
-        facts(Made("/a", None, fstab="nconnect=4"), Made("/b")),
-        ["/a"],
-    ),
+    "a mount that asks for nothing lost nothing": ("NFS204", facts(ASKED, Made("/b", "rw", FOUR)), []),
+    "a file newer than the mount accuses nobody": ("NFS204", facts(CHANGED), []),
+    "another mount shows that the file is not newer": ("NFS204", facts(CHANGED, Made("/b")), ["/a"]),
     "too many belong to the mount that asked": (
         "NFS202",
         facts(Made("/a", "nconnect=8", EIGHT, SHARE, 9), Made("/b", "nconnect=4", EIGHT, SHARE, 5)),
@@ -309,15 +301,11 @@ def test_any_key_of_a_map_stands_for_those_that_nobody_used_yet() -> None:
 
 def test_a_mount_comes_back_also_where_nothing_tells_its_options() -> None:
     (fault,) = faults("NFS204", facts(Made("/a", None), Made("/b", "nconnect=4")))
-    assert fault.remedy == (
-        "sudo umount /b /a && sudo mount -t nfs4 -o nconnect=4 nas:/srv /b, then "
-        "mount /a again with nconnect=4 and otherwise the options that it had"
-    )
+    again = "mount /a again with nconnect=4 and otherwise the options that it had"
+    command = "sudo umount /b /a && sudo mount -t nfs4 -o nconnect=4 nas:/srv /b"
+    assert fault.remedy == f"{command}, then {again}"
     (fault,) = faults("NFS201", facts(Made("/a", None, source=f"{AZURE}:/sa1/s"), Made("/b", fstab="rw")))
-    assert fault.remedy.endswith(
-        "then sudo umount /b /a, then mount /a again with nconnect=4 and otherwise the options that it had, "
-        "then sudo mount /b"
-    )
+    assert fault.remedy.endswith(f"then sudo umount /b /a, then {again}, then sudo mount /b")
 
 
 VOLUMES = range(12)
@@ -401,15 +389,11 @@ def test_no_mount_gets_more_than_the_profiles_of_its_group_allow() -> None:
     share = f"{AZURE}:/sa1/s"
     first, second = Made("/a", source=share, age_s=9), Made("/b", "nconnect=8", fstab="nconnect=8")
     (fault,) = faults("NFS204", facts(first, second))
-    assert fault.remedy.startswith(
-        "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more, then sudo umount /b /a && "
-    )
+    line = "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more"
+    assert fault.remedy.startswith(f"{line}, then sudo umount /b /a && ")
     first, second = replace(first, asked="nconnect=4", shown=FOUR), replace(second, shown=FOUR)
     (fault,) = faults("NFS204", facts(first, second))
-    assert fault.remedy == (
-        "set nconnect=4 in /etc/fstab:2, as the profile of /a allows no more, then "
-        "sudo umount /b && sudo mount /b"
-    )
+    assert fault.remedy == f"{line}, then sudo umount /b && sudo mount /b"
 
 
 def test_groups_are_worked_out_once_for_a_host_and_anew_for_another() -> None:

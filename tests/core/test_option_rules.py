@@ -217,15 +217,13 @@ def test_the_requests_between_two_looks_count_before_those_since_the_mount() -> 
     assert "(75 % of its requests, 60 a second)" in only("NFS306", busy).message
 
 
-@pytest.mark.parametrize(
-    ("release", "wrong"),
-    [("5.17.15", ["NFS305"]), ("5.18.0", []), ("5.14.0-611.5.1.el9_7.x86_64", ["NFS305"])],
-)
-def test_noresvport_is_needed_before_5_18(release: str, wrong: list[str]) -> None:
+def test_noresvport_is_needed_before_5_18() -> None:
     without = f"{AZURE} nfs {GOOD.replace('noresvport,', '')}"
-    assert [line[:6] for line in found(facts(without, kernel=parse_release(release)))] == wrong
+    for release, wrong in (("5.17.15", 1), ("5.18.0", 0), ("5.14.0-611.5.1.el9_7.x86_64", 1)):
+        seen = found(facts(without, kernel=parse_release(release)))
+        assert [line[:6] for line in seen] == ["NFS305"] * wrong
+        assert found(facts(f"nas:/a /a nfs {GOOD}", kernel=parse_release(release))) == []
     assert found(facts(without, kernel=None)) == []
-    assert found(facts(f"nas:/a /a nfs {GOOD}", kernel=parse_release(release))) == []
 
 
 @pytest.mark.parametrize(
@@ -323,7 +321,6 @@ def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
 
 
 def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
-    """The host may have something else at the same mount point."""
     remedy = only("NFS307", live("/data", "soft", foreign=True)).remedy
     assert remedy.endswith("then unmount /data in its own mount namespace and mount it again")
 
@@ -372,22 +369,20 @@ def test_a_protocol_of_nfsmount_conf_is_taken_out_there() -> None:
     assert own == {"NFS312": "write proto=tcp instead of udp in the options in /etc/fstab:1"}
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [("", f"{CONF}:2 asks for version 3"), (",vers=4.2", "this entry asks for version 4.2")],
-)
-def test_the_place_that_asks_for_a_version_is_named(more: str, said: str) -> None:
-    line = f"{AZURE} nfs sec=sys,actimeo=30,noresvport,nofail{more}"
-    seen = requested(*facts(line).snapshot.requests, settings=(conf("Vers", "3"),))
-    assert only("NFS301", seen).message.endswith(f", and {said}")
+def test_the_place_that_asks_for_a_version_is_named() -> None:
+    for more, said in (
+        ("", f"{CONF}:2 asks for version 3"),
+        (",vers=4.2", "this entry asks for version 4.2"),
+    ):
+        line = f"{AZURE} nfs sec=sys,actimeo=30,noresvport,nofail{more}"
+        seen = requested(*facts(line).snapshot.requests, settings=(conf("Vers", "3"),))
+        assert only("NFS301", seen).message.endswith(f", and {said}")
 
 
-@pytest.mark.parametrize(
-    ("options", "remedy"), [("vers=3", "add nolock to"), ("vers=3,lock", "write nolock instead of lock in")]
-)
-def test_a_server_without_locks_needs_nolock_in_the_line(options: str, remedy: str) -> None:
-    added = configured(f"{BLOB} nfs {options},sec=sys,nofail", ("Lock", "True"))
-    assert added == {"NFS319": f"{remedy} the options in /etc/fstab:1"}
+def test_a_server_without_locks_needs_nolock_in_the_line() -> None:
+    for more, remedy in (("", "add nolock to"), (",lock", "write nolock instead of lock in")):
+        added = configured(f"{BLOB} nfs vers=3{more},sec=sys,nofail", ("Lock", "True"))
+        assert added == {"NFS319": f"{remedy} the options in /etc/fstab:1"}
 
 
 def test_an_option_that_overrides_nfsmount_conf_is_written_into_the_mounts_own_line() -> None:
@@ -604,24 +599,17 @@ def test_a_live_option_that_the_line_does_not_have_goes_by_mounting_again() -> N
     asked = Request("nas:/a", "/a", "vers=4.1,nofail", "/etc/fstab", 1)
     seen = live("/a", "rw,sync,vers=4.1,rsize=8192,wsize=8192,proto=tcp")
     seen = host(replace(seen.snapshot, requests=(asked,)))
-    assert only("NFS316", seen).remedy.startswith(
-        "sudo umount /a and mount it again (/etc/fstab:1 does not ask for that); keep it"
-    )
+    again = "sudo umount /a and mount it again (/etc/fstab:1 does not ask for that)"
+    assert only("NFS316", seen).remedy.startswith(f"{again}; keep it")
     assert "NFS303 /a" not in found(seen)
 
 
-@pytest.mark.parametrize(
-    ("options", "remedy"),
-    [
-        ("actimeo=0", "take actimeo out of the options in /etc/fstab:1; keep it"),
-        ("noac,lookupcache=none", "take lookupcache and noac out of the options in /etc/fstab:1; keep it"),
-    ],
-)
-def test_a_cache_that_is_off_names_the_options_to_take_out(options: str, remedy: str) -> None:
-    fault = only("NFS306", facts(f"nas:/a /a nfs {options},nofail"))
-    assert fault.remedy.startswith(remedy)
-    assert ("each write waits" in fault.message) is ("noac" in options)
-    assert "each write" not in only("NFS306", facts(f"nas:/a /a nfs {options},ro,nofail")).message
+def test_a_cache_that_is_off_names_the_options_to_take_out() -> None:
+    for options, names in (("actimeo=0", "actimeo"), ("noac,lookupcache=none", "lookupcache and noac")):
+        fault = only("NFS306", facts(f"nas:/a /a nfs {options},nofail"))
+        assert fault.remedy.startswith(f"take {names} out of the options in /etc/fstab:1; keep it")
+        assert ("each write waits" in fault.message) is ("noac" in options)
+        assert "each write" not in only("NFS306", facts(f"nas:/a /a nfs {options},ro,nofail")).message
 
 
 @pytest.mark.parametrize(

@@ -343,8 +343,7 @@ def test_one_that_reads_no_drop_ins_gets_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("utils", "words"),
-    [(None, "there is no mount.nfs here: install"), (NfsUtils(), "shows no version")],
+    ("utils", "words"), [(None, "there is no mount.nfs here: install"), (NfsUtils(), "shows no version")]
 )
 def test_without_knowing_it_nothing_is_written_or_taken_away(utils: NfsUtils | None, words: str) -> None:
     plan = planned(host(A, VOL), {SA1: 4}, utils)

@@ -225,9 +225,8 @@ class TestWithoutVisibleMounts:
 
 
 NAS = (row("nas"),)
-LOWERING = replace(
-    policy((Match(export=("/a",)), "low")), profiles=(*PROFILES, Profile("low", ReadAhead(1024), lower=True))
-)
+LOW = Profile("low", ReadAhead(1024), lower=True)
+LOWERING = replace(policy((Match(export=("/a",)), "low")), profiles=(*PROFILES, LOW))
 CERTAIN_FIRST = policy((Match(("10.0.0.0/24",)), "scratch"), (Match(export=("/a",)), "generic"))
 SAME_VALUE = policy((Match(export=("/a",)), "azure-netapp-files"))
 

@@ -197,11 +197,8 @@ def test_any_samples_make_a_page_without_a_number_that_is_none(samples: list[Sam
 
 def test_a_week_of_fifty_mounts_is_of_a_size_that_a_browser_takes() -> None:
     """Seven days of a sample every half hour have as many points as of one every minute."""
-    week = [
-        replace(used(30 * step), interval_s=1800.0, mount_points=(f"/mnt/share{mount}",))
-        for step in range(336)
-        for mount in range(2)
-    ]
+    halves = [replace(used(30 * step), interval_s=1800.0) for step in range(336)]
+    week = [replace(one, mount_points=(f"/mnt/share{mount}",)) for one in halves for mount in range(2)]
     assert len(text(page(week, Account()))) / 2 * 50 < 8e6
 
 
@@ -251,9 +248,8 @@ def test_every_point_is_inside_of_the_plot(
     values: list[float | None], others: list[float | None], before: float, after: float
 ) -> None:
     columns = max(len(values), len(others))
-    lines = tuple(
-        pages.PlotLine("x", "s1", [*line, *[None] * (columns - len(line))]) for line in (values, others)
-    )  # fmt: skip
+    padded = ([*line, *[None] * (columns - len(line))] for line in (values, others))
+    lines = tuple(pages.PlotLine("x", "s1", line) for line in padded)
     text = svg(pages.Chart("Title", lines, str), frame(columns, before, after))
     assert not re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)
     left, right, ceiling, floor = PLOT

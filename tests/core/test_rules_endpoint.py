@@ -125,12 +125,7 @@ def test_public_nfs_in_the_clear_is_named(options: str, addresses: tuple[str, ..
 
 @pytest.mark.parametrize(
     ("fstype", "options", "clear"),
-    [
-        ("aznfs", "vers=4.1", 0),
-        ("aznfs", "vers=4.1,notls", 1),
-        ("aznfs", "vers=3", 1),
-        ("nfs", "vers=4.1", 1),
-    ],
+    [("aznfs", "vers=4.1", 0), ("aznfs", "vers=4,notls", 1), ("aznfs", "vers=3", 1), ("nfs", "vers=4.1", 1)],
 )
 def test_a_line_through_a_helpers_tunnel_is_not_clear(fstype: str, options: str, clear: int) -> None:
     line = asked("files.example.com:/sa1/s", options, fstype=fstype)
@@ -194,18 +189,13 @@ def test_the_zone_of_a_name_of_ones_own_is_of_the_cloud_that_it_leads_to(host: s
 
 
 @pytest.mark.parametrize(
-    ("host", "owner"),
-    [
-        ("fs-abc123.z05.file.storage.azure.net", "file share"),
-        ("sa1.z12.file.storage.azure.net", "storage account's file service"),
-    ],
+    ("name", "owner"), [("fs-abc123.z05", "file share"), ("sa1.z12", "storage account's file service")]
 )
-def test_the_zone_of_a_name_without_one_is_left_to_the_endpoint(host: str, owner: str) -> None:
+def test_the_zone_of_a_name_without_one_is_left_to_the_endpoint(name: str, owner: str) -> None:
+    host = f"{name}.file.storage.azure.net"
     (fault,) = faults("NFS401", asked(f"{host}:/a/share1"), Answer(host, (PUBLIC,)))
-    assert fault.remedy == (
-        f"create a private endpoint for the {owner} in this network, link the DNS zone in its DNS "
-        "configuration, and mount again"
-    )
+    zone = "link the DNS zone in its DNS configuration, and mount again"
+    assert fault.remedy == f"create a private endpoint for the {owner} in this network, {zone}"
 
 
 def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -> None:
@@ -218,10 +208,8 @@ def test_a_name_of_ones_own_that_leads_to_azure_files_is_judged_like_its_own() -
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_mount_that_makes_no_sessions_does_not_hide_those_of_another(order: int) -> None:
-    mounts = [
-        replace(live("nas:/e", PRIVATE, f"/{device}"), superblock=Superblock(device, 7, 128))
-        for device in ("0:43", "0:44")
-    ]
+    blocks = [Superblock(device, 7, 128) for device in ("0:43", "0:44")]
+    mounts = [replace(live("nas:/e", PRIVATE, f"/{one.device}"), superblock=one) for one in blocks]
     measured = Measured(10, sessions={"0:43": 7})  # the other is of NFSv3
     seen = replace(facts(mounts[::order]), has=Scope(offline=True, sample_s=1).has, measured=measured)
     (fault,) = run_rules(seen, select_rules(RULES, ("NFS414",), ())).findings
@@ -420,26 +408,19 @@ def test_no_other_mounts_override_counts(maker: Maker, scopes: dict[str, str], *
 @pytest.mark.parametrize(
     ("drop_ins", "expected"),
     [
-        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "a.conf", "")], None),
-        ([("mnt-.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "a.conf", "")], None),
-        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-5.mount.d", "a.conf", "")], "windows.net"),
-        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "b.conf", "")], "windows.net"),
-        ([("mnt-4.mount.d", "a.conf", "windows.net"), ("mnt-4.mount.d", "a.conf", "azure.eu")], "azure.eu"),
-        (
-            [
-                ("mnt-4.mount.d", "a.conf", "windows.net"),
-                ("mnt-4.mount.d", "b.conf", "azure.eu"),
-                ("mnt-4.mount.d", "b.conf", ""),
-            ],
-            "windows.net",
-        ),
+        ([("mnt-4", "a", "windows.net"), ("mnt-4", "a", "")], None),
+        ([("mnt-", "a", "windows.net"), ("mnt-4", "a", "")], None),
+        ([("mnt-4", "a", "windows.net"), ("mnt-5", "a", "")], "windows.net"),
+        ([("mnt-4", "a", "windows.net"), ("mnt-4", "b", "")], "windows.net"),
+        ([("mnt-4", "a", "windows.net"), ("mnt-4", "a", "azure.eu")], "azure.eu"),
+        ([("mnt-4", "a", "windows.net"), ("mnt-4", "b", "azure.eu"), ("mnt-4", "b", "")], "windows.net"),
     ],
 )
 def test_a_drop_in_hides_weaker_namesakes(drop_ins: list[tuple[str, str, str]], expected: str | None) -> None:
     """The service manager's override counts where none of a mount's own does."""
+    places = [(f"{unit}.mount.d", name, value) for unit, name, value in drop_ins]
     overrides = [
-        Override(value, f"/{number}/{scope}/{name}", scope)
-        for number, (scope, name, value) in enumerate(drop_ins)
+        Override(value, f"/{n}/{scope}/{name}.conf", scope) for n, (scope, name, value) in enumerate(places)
     ]
     everyones = Override("usgovcloudapi.net", "/etc/systemd/system.conf")
     fault = corrected(asked(f"{CHINA}:/sa1/s", fstype="aznfs"), Tls(overrides=(everyones, *overrides)))
@@ -501,6 +482,5 @@ def test_the_automounter_has_an_environment_of_its_own(scope: str | None) -> Non
     reload = "sudo systemctl daemon-reload and sudo systemctl restart autofs"
     own = f"set {WANTED} in /etc/x.conf, then {reload}"
     new = f"write {WANTED} to /etc/default/autofs (Debian) or /etc/sysconfig/autofs"
-    assert corrected(target, Tls(overrides=overrides)).remedy == (
-        own if scope == AUTOFS else f"{new}, then sudo systemctl restart autofs"
-    )
+    remedy = own if scope == AUTOFS else f"{new}, then sudo systemctl restart autofs"
+    assert corrected(target, Tls(overrides=overrides)).remedy == remedy

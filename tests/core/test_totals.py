@@ -22,11 +22,9 @@ MOVES = ((0, 5, "/mnt/data"), (2, 7, "/bind"), (4, 17, "/bind"), (6, 57, "/mnt/d
 """When one superblock is seen, after how many READs, and where."""
 
 
-def superblock(
-    stanza: MountStats, number: int = 43, point: str = "/mnt/data", group: str = GROUP, bdi: int | None = None
-) -> Counted:
+def superblock(stanza: MountStats, number: int = 43, point: str = "/mnt/data", group: str = GROUP) -> Counted:
     (cut_out,) = cut(stanza)
-    return Counted(f"0:{number}", number if bdi is None else bdi, (point,), "server:/data", group, cut_out)
+    return Counted(f"0:{number}", number, (point,), "server:/data", group, cut_out)
 
 
 EMPTY = Totals()
@@ -47,23 +45,14 @@ def aged(age: int, **ops: int) -> MountStats:
     return replace(stats(age), ops=MappingProxyType({name: op(number) for name, number in ops.items()}))
 
 
+WRAP = stats(1000, moved(2**64 - 5), READ=op(2**32 - 3)), stats(1010, moved(10), READ=op(4))
+FALL = tuple(stats(1000 + 10 * n, moved(read)) for n, read in enumerate((500_000, 100, 130)))
+SLOWER = stats(1000, READ=op(5, rtt_ms=50)), stats(1010, READ=op(6, rtt_ms=40))
 GROWTH = {
-    "a wrap": (
-        (stats(1000, moved(2**64 - 5), READ=op(2**32 - 3)), stats(1010, moved(10), READ=op(4))),
-        15,
-        OpTotals(7, errors=0),
-    ),
-    "a fall, and growth from there": (
-        tuple(stats(1000 + 10 * n, moved(read)) for n, read in enumerate((500_000, 100, 130))),
-        30,
-        None,
-    ),
+    "a wrap": (WRAP, 15, OpTotals(7, errors=0)),
+    "a fall, and growth from there": (FALL, 30, None),
     "a leap": ((aged(1000, READ=5), stats(1010, moved(2**62), READ=op(2**50))), 0, OpTotals(errors=0)),
-    "a sum of times that fell": (
-        (stats(1000, READ=op(5, rtt_ms=50)), stats(1010, READ=op(6, rtt_ms=40))),
-        0,
-        OpTotals(1, errors=0),
-    ),
+    "a sum of times that fell": (SLOWER, 0, OpTotals(1, errors=0)),
     "a stanza of another superblock": ((aged(10, READ=5), aged(900, READ=800)), 0, None),
 }
 """The stanzas of looks ten seconds apart, the bytes that programs read, and the totals of reads."""
@@ -97,7 +86,7 @@ class TestSuperblock:
 
     def test_another_superblock_in_its_place_goes_on_from_its_numbers(self) -> None:
         first, second = aged(1000, READ=5), aged(3, READ=2)
-        totals = counts(look(0.0, superblock(first)), look(10.0, superblock(second, bdi=99)))
+        totals = counts(look(0.0, superblock(first)), look(10.0, replace(superblock(second), bdi=99)))
         assert totals.superblocks[PLACE].kinds["read"].ops == 2
         assert totals.superblocks[PLACE].since == 1e9 + 10.0
 
@@ -272,11 +261,8 @@ def test_a_negative_number_of_connections_is_no_count() -> None:
     never_fell(before, counts(second, before=before))
 
 
-STEPS = st.lists(
-    st.tuples(st.integers(0, 10**12), st.integers(0, 10**6), st.integers(0, 9), st.integers(1, 600)),
-    min_size=1,
-    max_size=12,
-)
+STEP = st.tuples(*(st.integers(least, most) for least, most in ((0, 10**12), (0, 10**6), (0, 9), (1, 600))))
+STEPS = st.lists(STEP, min_size=1, max_size=12)
 
 
 @unhurried
@@ -287,7 +273,7 @@ def test_through_wraps_and_new_superblocks_totals_are_what_really_happened(
     """A 32-bit kernel: operations wrap at 2^32, bytes at 2^64; now and then the mount is made anew."""
     shown_bytes, shown_ops, age, at, bdi = first_bytes, first_ops, 1000, 0.0, 1
     true_bytes, true_ops = 0, 0
-    totals = counts(look(at, superblock(_kernel(age, shown_bytes, shown_ops), bdi=bdi)))
+    totals = counts(look(at, replace(superblock(_kernel(age, shown_bytes, shown_ops)), bdi=bdi)))
     for more_bytes, more_ops, chance, seconds in steps:
         at += seconds
         age += seconds
@@ -296,7 +282,9 @@ def test_through_wraps_and_new_superblocks_totals_are_what_really_happened(
         shown_bytes = (shown_bytes + more_bytes) % 2**64
         shown_ops = (shown_ops + more_ops) % 2**32
         true_bytes, true_ops = true_bytes + more_bytes, true_ops + more_ops
-        totals = counts(look(at, superblock(_kernel(age, shown_bytes, shown_ops), bdi=bdi)), before=totals)
+        totals = counts(
+            look(at, replace(superblock(_kernel(age, shown_bytes, shown_ops)), bdi=bdi)), before=totals
+        )
         kinds = totals.superblocks[PLACE].kinds
         assert totals.superblocks[PLACE].bytes[4] == true_bytes
         assert (kinds["read"].ops if kinds else 0) == true_ops

@@ -60,6 +60,7 @@ def test_slots_are_the_host_s_and_the_mounts_that_are_counted_need_not_be_of_one
 SLOT = "tcp_max_slot_table_entries"
 SLOTS, OPTION = f"sunrpc.{SLOT}", f"options sunrpc {SLOT}=128"
 SESSION = "max_session_slots"
+LINE = "the kernel's command line"
 MODPROBE, SYSCTL = "/etc/modprobe.d", "/etc/sysctl.d"
 NOW = f"for now: sudo sysctl {SLOTS}=128, then unmount and mount again"
 
@@ -72,12 +73,7 @@ NOW = f"for now: sudo sysctl {SLOTS}=128, then unmount and mount again"
         ("", f"{MODPROBE}/a.conf", "256", f"{SLOT}=128 instead of {SLOT}=256 in {MODPROBE}/a.conf:7"),
         ("", "/usr/lib/sysctl.d/50-nfs.conf", "256", f"{SLOTS}=128 into {SYSCTL}/sunrpc-slots.conf"),
         ("64", "/etc/sysctl.conf", "256", f"{SLOTS}=128 instead of {SLOTS}=256 in /etc/sysctl.conf:7"),
-        (
-            "512",
-            f"{MODPROBE}/a.conf",
-            "64",
-            f"{SLOTS}=128 instead of {SLOTS}=512 on the kernel's command line",
-        ),
+        ("512", f"{MODPROBE}/a.conf", "64", f"{SLOTS}=128 instead of {SLOTS}=512 on {LINE}"),
         ("", f"{MODPROBE}/a.conf", "64", ""),
     ],
 )
@@ -117,12 +113,10 @@ def _configured(*values: tuple[str, str | None, str, str]) -> Facts:
     return replace(found, snapshot=replace(found.snapshot, settings=settings))
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [("1", 0), ("16", 0), ("17", 1), ("0", 1), ("4k", 1), ("True", 1), ("$count", 0), ("0x4", 0)],
-)
-def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes(value: str, told: int) -> None:
-    assert len(faults("NFS214", _configured(("server", "nas", "nconnect", value)))) == told
+def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes() -> None:
+    for values, told in ((("1", "16", "$count", "0x4"), 0), (("17", "0", "4k", "True"), 1)):
+        for value in values:
+            assert len(faults("NFS214", _configured(("server", "nas", "nconnect", value)))) == told, value
 
 
 @pytest.mark.parametrize(
@@ -145,13 +139,10 @@ def test_a_value_of_nfsmount_conf_counts_as_mount_nfs_hands_it_on(name: str, val
     assert all(fault.message.startswith(said) for fault in told)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("nconect", 1), ("Rsize", 0), ("Defaultvers", 0), ("Defaultsize", 1), ("retry", 0), ("x-mine", 0)],
-)
-def test_an_option_of_nfsmount_conf_is_one_that_somebody_knows(name: str, told: int) -> None:
-    setting = ("nfsmount_global_options", None, name, "4")
-    assert len(faults("NFS214", _configured(setting))) == told
+def test_an_option_of_nfsmount_conf_is_one_that_somebody_knows() -> None:
+    names = ("nconect", "Rsize", "Defaultvers", "Defaultsize", "retry", "x-mine")
+    found = [faults("NFS214", _configured(("nfsmount_global_options", None, name, "4"))) for name in names]
+    assert [len(each) for each in found] == [1, 0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -206,13 +197,9 @@ def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:
 
 
 def test_only_a_line_with_remount_relies_on_remount() -> None:
-    lines = (
-        f"{NAS}:/a /a remount,nconnect=4",
-        f"{NAS}:/b /b remount,ro",
-        f"{NAS}:/c /c nconnect=4",
-        f"{NAS}:/d /d remount,v4.2",
-    )
-    assert subjects("NFS213", facts(lines=lines)) == ["/etc/fstab:100", "/etc/fstab:103"]
+    options = ("remount,nconnect=4", "remount,ro", "nconnect=4", "remount,v4.2")
+    found = facts(lines=tuple(f"{NAS}:/{n} /{n} {text}" for n, text in enumerate(options)))
+    assert subjects("NFS213", found) == ["/etc/fstab:100", "/etc/fstab:103"]
 
 
 def _sampled(
@@ -256,8 +243,7 @@ def test_a_depth_without_the_count_of_waiting_requests_is_confirmed_by_their_tim
         assert len(faults("NFS209", _sampled(20.0, 4000, rtt_ms, (9, 9, 9, 9)))) == told
 
 
-@pytest.mark.parametrize(
-    ("sent", "told"), [((64, 60, 0, 62), 1), ((63, 60, 0, 62), 0), ((64, 1, 1, 1), 0), ((0, 0, 0, 0), 0)]
-)
-def test_a_connection_is_silent_only_beside_a_busy_one(sent: tuple[int, ...], told: int) -> None:
-    assert len(faults("NFS208", _sampled(2, 400, 2, sent))) == told
+def test_a_connection_is_silent_only_beside_a_busy_one() -> None:
+    assert faults("NFS208", _sampled(2, 400, 2, (64, 60, 0, 62)))
+    for sent in ((63, 60, 0, 62), (64, 1, 1, 1), (0, 0, 0, 0)):
+        assert not faults("NFS208", _sampled(2, 400, 2, sent))
