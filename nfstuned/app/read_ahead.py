@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from nfstuned.app.change import Dialog, Ended, Host, Plan, Way
-from nfstuned.core.policy.plan import forget_undo, name_targets, plan_read_aheads, plan_undo
+from nfstuned.core.policy.plan import forget_holds, name_targets, plan_read_aheads, plan_undo
 from nfstuned.host.observe import observe_host
 from nfstuned.host.read_ahead import State, apply_action, undo
 from nfstuned.host.root import Root
@@ -17,8 +17,8 @@ from nfstuned.parse.fields import count
 
 
 def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return the changes, also of values that the administrator took back (Record.undone)."""
-    return plan_read_aheads(forget_undo(snapshot), policy)
+    """Return the changes, also of superblocks that the service leaves alone (Record.hold)."""
+    return plan_read_aheads(forget_holds(snapshot), policy)
 
 
 def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:

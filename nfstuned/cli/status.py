@@ -27,6 +27,7 @@ from nfstuned.view.status import (
 )
 
 SHOWN, INVALID = 0, 2
+OBSERVES = 'mode = "observe": the service reports the values that it would write, and writes none'
 
 
 def _print(rows: tuple[StatusRow, ...], lines: tuple[str, ...]) -> None:
@@ -74,8 +75,9 @@ def status_command(root: Root, form: str) -> int:
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
-    that exist. The word after a number judges it: ok, low, high, undone (by `nfstuned undo`), ignored
-    (the mount asked for another number), unknown (it could not be read) or - (the profile asks for nothing).
+    that exist. The word after a number judges it: ok, low, high, undone (by `nfstuned undo`), existing
+    (from before the installation, left alone until the next boot), ignored (the mount asked for another
+    number), unknown (it could not be read) or - (the profile asks for nothing).
     STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No
     mount is touched, so that a dead server cannot hang this.
 
@@ -101,8 +103,9 @@ def status_command(root: Root, form: str) -> int:
     complete = all(row.connections is not None for row in rows)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     if form == "json":
-        print_document(status_document(rows, writers))
+        print_document(status_document(rows, writers, policy.mode if policy else None))
     else:
         lines = hints(rows, hidden(snapshot), _steps(root, snapshot, policy, rows))
-        _print(rows, (*lines, *(rule_lines(writers) if rows else ())))
+        observes = (OBSERVES,) if policy is not None and policy.observes else ()
+        _print(rows, (*observes, *lines, *(rule_lines(writers) if rows else ())))
     return SHOWN if policy is not None else INVALID

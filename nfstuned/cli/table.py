@@ -23,6 +23,7 @@ STYLES = {
     "high": "yellow",
     "ignored": "yellow",
     "undone": "cyan",
+    "existing": "cyan",
     "failed": "bold red",
     "error": "bold red",
     "warning": "bold yellow",

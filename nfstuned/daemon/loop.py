@@ -19,7 +19,7 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import Child, builtin_policy, find_files, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
 from nfstuned.host.process import catch_signals, notify, reloading, watchdog_s, without_huge_pages
-from nfstuned.host.read_ahead import State
+from nfstuned.host.read_ahead import State, hold_existing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sinks import REQUEST, request_persist
@@ -71,7 +71,7 @@ class Persister:
 
     def offer(self, snapshot: Snapshot, policy: Policy | None) -> None:
         """Ask where a look has shown a server that is new, or an old one after REPEAT_S."""
-        if policy is None or policy.nconnect_mode != PERSIST:
+        if policy is None or policy.observes or policy.nconnect_mode != PERSIST:
             return
         names = frozenset(
             section_name(mount.source) for superblock in snapshot.superblocks for mount in superblock.mounts
@@ -120,6 +120,7 @@ class Daemon:
         self._events_lost = False
         self._tick_at = float("inf")
         State(root).prepare()
+        hold_existing(root, State(root))
         self._tuner.forget_lost()
         # Every source is opened before the first look: a later change is an event.
         self._kernel = KernelEvents()
@@ -314,6 +315,8 @@ class Daemon:
         self._tuner.start_over()
         self._persister.start_over()
         self._become_ready()
+        if held := self._tuner.held_mounts():
+            self._reporter.held(held)
         self._metrics.update()
 
     def _refuse(self, error: ConfigError) -> None:

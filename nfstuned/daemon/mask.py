@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nfstuned.host.config import sets_observe
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, stderr_is_journal
 from nfstuned.host.udev_mask import made_masks, make_masks, reload_rules, take_masks, udev_runs
@@ -37,7 +38,12 @@ class Masks:
     """Has udev read its rules again, and returns the reason where it could not."""
 
     def make(self) -> int:
-        """Bring the masks in line with the administrators' rules and settings; return the exit status."""
+        """Bring the masks in line with the administrators' rules and settings; return the exit status.
+
+        A service that only observes leaves udev as it is.
+        """
+        if sets_observe(self.root):
+            return self.take()
         try:
             return self._make() if udev_runs(self.root) else DONE
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nfstuned.core.policy.plan import superblock_name
 from nfstuned.core.samples.stalls import group_server
@@ -13,6 +13,7 @@ from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import ConfigError, Policy
 from nfstuned.model.samples import Counted, Look, Stall
 from nfstuned.model.udev import RuleWriter
+from nfstuned.parse.fields import some
 
 MOST_REMEMBERED = 200
 """The number of reported errors that are remembered, so that each is reported once."""
@@ -40,9 +41,13 @@ class Reporter:
         """The errors of files that are read between looks, and the last time of each."""
 
     def changed(self, superblock: Superblock, decision: Decision, outcome: Outcome) -> None:
-        """Report a change of a read-ahead, or the kernel's refusal."""
+        """Report a change of a read-ahead, the kernel's refusal, or a value that is only observed."""
         fields = _fields(superblock, outcome.action, decision)
         action, name = outcome.action, superblock_name(superblock)
+        if outcome.result is Result.PLANNED:
+            text = f"{name}: read-ahead {action.old_kb} KiB, only observed: {action.new_kb} ({decision.why})"
+            self._journal.send(Message.READ_AHEAD_WANTED, text, Priority.INFO, reason=decision.why, **fields)
+            return
         if outcome.result is Result.FAILED:
             text = f"{name}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
             file = f"/sys/class/bdi/{superblock.device}/read_ahead_kb"
@@ -52,6 +57,15 @@ class Reporter:
             return
         text = f"{name}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
+
+    def held(self, names: Sequence[str]) -> None:
+        """Report the mounts that keep their read-ahead until the next boot."""
+        text = (
+            f"mounted before nfstuned was installed, left as they are until the next boot: {some(names)}; "
+            "to tune them now: sudo nfstuned apply"
+        )
+        mounts = " ".join(names[:MOST_REMEMBERED])
+        self._journal.send(Message.READ_AHEAD_HELD, text, Priority.NOTICE, mounts=mounts)
 
     def conflict(self, superblock: Superblock, decision: Decision) -> None:
         """Report that mounts of a superblock ask for different values."""

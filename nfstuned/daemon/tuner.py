@@ -8,7 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
-from nfstuned.core.policy.plan import WINDOW_S, Contest, changed_by_another, plan_superblock
+from nfstuned.core.policy.plan import (
+    WINDOW_S,
+    Contest,
+    changed_by_another,
+    plan_read_aheads,
+    plan_superblock,
+    superblock_name,
+)
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
@@ -26,7 +33,7 @@ from nfstuned.host.read_ahead import (
     write,
 )
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Decision, Outcome, Result, Snapshot, Superblock
+from nfstuned.model.mounts import Action, Decision, Hold, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.udev import UdevEvent
 from nfstuned.parse.proc.mounts import find_volume
@@ -97,6 +104,8 @@ class WatchedDevice:
     """The reported conflict between the profiles of its mounts."""
     is_searched: bool | None = None
     """Whether other namespaces were searched for its mounts; None where they are known."""
+    wanted: Action | None = None
+    """The change that the service would make, and that it has reported, where it only observes."""
     unnamed_since_s: float | None = None
     """The time since which a change waits for a mount in any namespace to be reported by."""
 
@@ -239,6 +248,18 @@ class Tuner:
         """By device: the contests with other writers, until the superblock goes or `start_over`."""
         return {device: watched.contest for device, watched in self._devices.items() if watched.contest.count}
 
+    def held_mounts(self) -> tuple[str, ...]:
+        """Return the mounts from before the installation that do not have their profile's value."""
+        outcomes = plan_read_aheads(self.snapshot, self.policy) if self.policy is not None else ()
+        skipped = {one.action.device for one in outcomes if one.result is Result.SKIPPED}
+        return tuple(
+            superblock_name(superblock)
+            for superblock in self.snapshot.superblocks
+            if superblock.device in skipped
+            and superblock.record is not None
+            and superblock.record.hold is Hold.EXISTING
+        )
+
     def forget_lost(self) -> None:
         """Drop the state and the records of superblocks that were removed unseen."""
         with self._root.faults.block() as faults:
@@ -322,6 +343,9 @@ class Tuner:
             # Announced once more (udevadm trigger): an undo or a contest since then counts.
             self.must_look = True
             return
+        if self.policy is not None and self.policy.observes:
+            self.must_look = True
+            return
         watched.add_change(write(bdi, self._state, planned.action))
         self._watch_writes(watched)
 
@@ -329,7 +353,7 @@ class Tuner:
         value, record, watched = bdi.read_kb(), self._state.get(bdi.device), self._devices.get(bdi.device)
         if record is not None and record.bdi != bdi.inode:
             record = None
-        if record is not None and (record.undone or value == record.written_kb):
+        if record is not None and (record.hold or value == record.written_kb):
             return
         if watched is None or watched.bdi != bdi.inode or watched.decided is None:
             self.must_look = True
@@ -378,10 +402,15 @@ class Tuner:
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None or planned.result is not Result.PLANNED:
             return
+        if self.policy is not None and self.policy.observes:
+            if planned.action != watched.wanted:
+                watched.wanted = planned.action
+                watched.add_change(planned)
+            return
         with suppress(OSError):
             # An undo since the record was read is not another writer's work.
             record = self._state.get(superblock.device)
-            if record is not None and record.bdi == superblock.bdi and record.undone:
+            if record is not None and record.bdi == superblock.bdi and record.hold:
                 return
         if not changed_by_another(superblock):
             watched.add_change(apply_action(self._root, self._state, planned.action))

@@ -14,7 +14,7 @@ from contextlib import suppress
 import nfstuned
 from nfstuned.host.root import Root
 from nfstuned.host.tools import GRACE_S
-from nfstuned.model.policy import ConfigError, Policy, policy_from_json
+from nfstuned.model.policy import OBSERVE, ConfigError, Policy, policy_from_json
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"
@@ -40,6 +40,18 @@ def find_files(root: Root) -> tuple[str, ...]:
     # A leading dot is an editor's: `.#50-site.toml` is Emacs's lock, a link to nowhere.
     wanted = (name for name in names if name.endswith(".toml") and not name.startswith("."))
     return (*main, *(f"{DROP_INS}/{name}" for name in wanted))
+
+
+def sets_observe(root: Root) -> bool:
+    """Return whether the files ask for mode = "observe"; the validation reports files that are no TOML."""
+    from nfstuned.parse.toml import parse_toml  # noqa: PLC0415 - most hosts have no file, and mounts wait
+
+    mode = ""
+    with suppress(ConfigError, OSError):
+        for name in find_files(root):
+            table = parse_toml(name, root.read(name)).values.get("daemon")
+            mode = table.get("mode", mode) if isinstance(table, dict) else mode
+    return mode == OBSERVE
 
 
 _DATA = os.path.join(os.path.dirname(nfstuned.__file__), "data")

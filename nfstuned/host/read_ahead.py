@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Action, Outcome, Record, Result
+from nfstuned.model.mounts import Action, Hold, Outcome, Record, Result
 from nfstuned.parse.proc.mounts import is_device_number, parse_read_ahead
 
 if TYPE_CHECKING:
@@ -89,9 +89,14 @@ class Bdi:
         os.close(self._fd)
 
 
+FIRST_START = "run/nfstuned/first-start"
+"""A package makes this file when it is installed, and only then."""
 RECORDS = "run/nfstuned/read-ahead"
 LENGTH = 96
 """Bytes of a record's file: four JSON values of at most 20 characters, and spaces."""
+
+
+_HOLDS = {hold.value: hold for hold in Hold}
 
 
 class State:
@@ -110,12 +115,14 @@ class State:
     def get(self, device: str) -> Record | None:
         """Return the record of a device number; None where no record is whole. Raises OSError."""
         try:
-            bdi, original, written, undone = json.loads(self._root.read(f"{RECORDS}/{device}"))
+            bdi, original, written, hold = json.loads(self._root.read(f"{RECORDS}/{device}"))
         except (FileNotFoundError, RecursionError, TypeError, ValueError):
             return None
         if not all(type(value) is int for value in (bdi, original, written)):
             return None
-        return Record(device, bdi, original, written, undone is True)
+        # 0.1 wrote true for a value that was taken back.
+        known = Hold.UNDONE if hold is True else _HOLDS.get(hold) if isinstance(hold, str) else None
+        return Record(device, bdi, original, written, known)
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number. Raises OSError."""
@@ -131,7 +138,7 @@ class State:
         A single write(2) of always the same length replaces the record before it: whenever a reader looks or
         the daemon is killed, there is the old record, the new record, or (instead of the first) none.
         """
-        values = [record.bdi, record.original_kb, record.written_kb, record.undone]
+        values = [record.bdi, record.original_kb, record.written_kb, record.hold]
         fd = self._open(record.device)
         try:
             os.write(fd, json.dumps(values).ljust(LENGTH).encode())
@@ -186,7 +193,22 @@ def write(bdi: Bdi, state: State, action: Action) -> Outcome:
 def undo(root: Root, state: State) -> tuple[Outcome, ...]:
     """Put back every value that nfstuned changed, unless somebody has changed it since."""
     records = sorted(state.all().values(), key=lambda record: int(record.device.partition(":")[2] or 0))
-    return tuple(_undo(root, state, record) for record in records if not record.undone)
+    return tuple(_undo(root, state, record) for record in records if record.hold is None)
+
+
+def hold_existing(root: Root, state: State) -> None:
+    """Hold every superblock that exists, at the first start after the package's installation.
+
+    A superblock that comes meanwhile is a new one. Raises OSError where the sign of that start stays.
+    """
+    if not root.exists(FIRST_START):
+        return
+    for device in identities(root):
+        # Without a record no value is written, so that none is lost where this fails.
+        with suppress(OSError, ParseError), Bdi(root, device) as bdi:
+            value = bdi.read_kb()
+            state.put(Record(device, bdi.inode, value, value, Hold.EXISTING))
+    os.unlink(root.path(FIRST_START))
 
 
 def restore(root: Root, state: State) -> tuple[Outcome, ...]:
@@ -211,7 +233,7 @@ def _undo(root: Root, state: State, record: Record) -> Outcome:
             value = bdi.read_kb()
             if value != record.written_kb:
                 return Outcome(action, Result.SKIPPED, f"changed to {value} by another writer since")
-            state.put(Record(record.device, record.bdi, record.original_kb, record.original_kb, undone=True))
+            state.put(Record(record.device, record.bdi, record.original_kb, record.original_kb, Hold.UNDONE))
             bdi.write_kb(record.original_kb)
             return Outcome(action, Result.DONE, "the value before nfstuned")
     except (OSError, ParseError) as error:

@@ -217,6 +217,15 @@ PERSISTED = "/etc/nfsmount.conf.d/50-nfstuned.conf"
 """nfstuned's own drop-in (`nfstuned apply --persist`)."""
 
 
+class Hold(str, Enum):
+    """Why the service leaves a superblock alone until `nfstuned apply`; until the next boot at most."""
+
+    UNDONE = "undone"
+    """The administrator took the value back."""
+    EXISTING = "existing"
+    """It was mounted when the package was installed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A change of a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
@@ -228,8 +237,7 @@ class Record:
     bdi: int
     original_kb: int
     written_kb: int
-    undone: bool = False
-    """The administrator took the value back: the superblock is left alone."""
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)

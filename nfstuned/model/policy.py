@@ -15,6 +15,7 @@ SAMPLE_INTERVAL_S = 60.0
 """The default."""
 WORKLOAD_MARK = "+"
 """The sign between the names of a profile and of the workload that changed it; no name contains it."""
+OBSERVE = "observe"
 RANDOM = "random"
 """The built-in workload of files that are read here and there (data/workloads)."""
 _READ_AHEAD = "read_ahead_kb"
@@ -206,6 +207,8 @@ class Policy:
     sample_interval_s: float = SAMPLE_INTERVAL_S
     """0 means that no samples are taken."""
     restore_on_stop: bool = False
+    mode: str = "tune"
+    """"observe" for a service that writes no read-ahead and persists no nconnect."""
     nconnect_mode: str = "advise"
     sample_file: str = ""
     """The absolute path of a file for samples as JSON lines; "" for the journal alone."""
@@ -218,6 +221,11 @@ class Policy:
     """The administrator's files, in order."""
     workloads: tuple[Workload, ...] = ()
     providers: tuple[Provider, ...] = ()
+
+    @property
+    def observes(self) -> bool:
+        """Whether the service only reports the values that it would write."""
+        return self.mode == OBSERVE
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

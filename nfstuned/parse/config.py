@@ -141,6 +141,7 @@ class DaemonTable(_Table):
         description='a duration such as "60s", "5m" or "1h", at most "24h"; "0" for no samples',
     )
     restore_on_stop: bool = Field(default=False, description="true or false")
+    mode: Literal["tune", "observe"] = Field(default="tune", description='"tune" or "observe"')
 
 
 class SamplesTable(_Table):

@@ -50,6 +50,7 @@ _NO_SAMPLES = (
 _SCALARS = {
     ("daemon", "sample_interval"): "sample_interval_s",
     ("daemon", "restore_on_stop"): "restore_on_stop",
+    ("daemon", "mode"): "mode",
     ("samples", "file"): "sample_file",
     ("samples", "max_size"): "sample_file_bytes",
     ("samples", "keep"): "sample_files_kept",

@@ -175,7 +175,7 @@ TUNING = (
     Metric(
         "nfstuned_mount_read_ahead_target_bytes",
         "The read-ahead that the profile asks for; absent where it asks for none or was undone.",
-        lambda row: None if row.undone else _bytes(row.read_ahead_target_kb),
+        lambda row: None if row.hold else _bytes(row.read_ahead_target_kb),
     ),
     Metric(
         "nfstuned_mount_nconnect",

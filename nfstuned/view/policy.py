@@ -77,7 +77,11 @@ def _daemon_tables(policy: Policy) -> dict[str, dict[str, object]]:
     metrics, size = policy.prometheus, policy.sample_file_bytes
     units = (f"{size // factor}{unit}" for unit, factor in SIZE_UNITS.items() if size and size % factor == 0)
     return {
-        "daemon": {"sample_interval": interval, "restore_on_stop": policy.restore_on_stop},
+        "daemon": {
+            "sample_interval": interval,
+            "restore_on_stop": policy.restore_on_stop,
+            "mode": policy.mode,
+        },
         "samples": {
             "file": policy.sample_file,
             "max_size": next(units, str(size)),

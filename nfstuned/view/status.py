@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nfstuned.core.mounts.status import StatusRow, StatusRules
 from nfstuned.model.change import ChangeKind, NconnectStep
+from nfstuned.model.mounts import Hold
 from nfstuned.parse.fields import count
 from nfstuned.view.words import NONE, Document, duration, printable, text
 
@@ -19,6 +20,7 @@ STATUS_KEYS = (
     "profile",
     "read_ahead_kb",
     "read_ahead_target_kb",
+    "hold",
     "nconnect_requested",
     "nconnect_requested_by",
     "nconnect",
@@ -36,6 +38,11 @@ STALLED_HEADER = "STALLED"
 """The header of one more column, which the table has where any mount is stalled."""
 _REMOUNT = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
 _OTHERS_DECIDE = ", as other mounts of the server decide"
+_HELD = {
+    Hold.UNDONE: "undone by the administrator; to tune again",
+    Hold.EXISTING: "from before the installation, left as they are until the next boot; to tune now",
+}
+"""The words for each reason why the service leaves a mount alone."""
 _OFF = {
     "low": "below the profile's nconnect",
     "high": "above the profile's nconnect",
@@ -44,11 +51,11 @@ _OFF = {
 """The words for each mark of nconnect that is not right."""
 
 
-def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules]) -> Document:
-    """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json)."""
+def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules], mode: str | None) -> Document:
+    """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json); `mode` is the policy's."""
     mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
     writers = [{"file": rule.file, "masked_by": rule.masked_by} for rule in rules]
-    return {"schema": "nfstuned.status/1", "mounts": mounts, "udev_rules": writers}
+    return {"schema": "nfstuned.status/1", "mode": mode, "mounts": mounts, "udev_rules": writers}
 
 
 def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
@@ -62,7 +69,7 @@ def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
 
 
 def read_ahead_mark(row: StatusRow) -> str:
-    """Return in a word how the read-ahead is: ok, low, high, undone, unknown, or "-" without a target."""
+    """Return the judgement on the read-ahead in a word; "-" without a target."""
     now, target = row.read_ahead_kb, row.read_ahead_target_kb
     if target is None:
         return NONE
@@ -70,8 +77,8 @@ def read_ahead_mark(row: StatusRow) -> str:
         return "unknown"
     if now == target or (now > target and not row.lower):
         return "ok"
-    if row.undone:
-        return "undone"
+    if row.hold:
+        return row.hold.value
     return "low" if now < target else "high"
 
 
@@ -124,7 +131,7 @@ def hints(
     `unseen` are the file systems without a visible mount, `steps` those of nconnect.
     """
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
-    undone = sum(1 for row in rows if read_ahead_mark(row) == "undone")
+    held = Counter(row.hold for row in rows if read_ahead_mark(row) in _HELD)
     remedies = {point: _nconnect_remedy(step) for step in steps for point in step.points}
     off = Counter(
         (mark, remedies.get(row.mount_point, _OTHERS_DECIDE))
@@ -135,7 +142,7 @@ def hints(
     lines = (
         (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
-        (undone, f"{count(undone, 'mount')} undone by the administrator; to tune again: sudo nfstuned apply"),
+        *((held[hold], f"{count(held[hold], 'mount')} {_HELD[hold]}: sudo nfstuned apply") for hold in _HELD),
         *(
             (number, f"{count(number, 'mount')} {_OFF[mark]}{remedy}")
             for (mark, remedy), number in off.items()

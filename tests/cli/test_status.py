@@ -29,6 +29,12 @@ def mounts(run: Run) -> dict[str, dict[str, Any]]:
     return {row["mount_point"]: row for row in run.document["mounts"]}
 
 
+def test_a_service_that_only_observes_is_named(here: Host) -> None:
+    here.configure('[daemon]\nmode = "observe"\n')
+    assert here.run("status", "--format", "json").document["mode"] == "observe"
+    assert 'mode = "observe": the service reports the values' in here.run("status").out
+
+
 UNMOUNTS = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
 HINTS = {
     "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",

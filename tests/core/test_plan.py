@@ -6,7 +6,7 @@ import pytest
 
 from nfstuned.core.policy.plan import Contest, changed_by_another, plan_superblock, superblock_name
 from nfstuned.model.kernel import Mount, Options
-from nfstuned.model.mounts import Decision, Outcome, Record, Result, Superblock
+from nfstuned.model.mounts import Decision, Hold, Outcome, Record, Result, Superblock
 
 UNTOUCHED = Superblock("0:43", 7001, 128)
 TUNED = replace(UNTOUCHED, read_ahead_kb=15360, record=Record("0:43", 7001, 128, 15360))
@@ -46,7 +46,7 @@ def test_another_writers_value_is_replaced_only_when_it_is_lower(found: int, exp
 
 
 def test_an_undone_superblock_is_left_alone() -> None:
-    undone = replace(UNTOUCHED, record=Record("0:43", 7001, 128, 128, undone=True))
+    undone = replace(UNTOUCHED, record=Record("0:43", 7001, 128, 128, hold=Hold.UNDONE))
     outcome = plan_superblock(undone, decision(15360), 4)
     assert outcome is not None
     assert outcome.result is Result.SKIPPED

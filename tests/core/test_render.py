@@ -12,7 +12,7 @@ import pytest
 from nfstuned.core.mounts.status import StatusRow
 from nfstuned.model.change import Change, ChangeKind, NconnectStep, ShellCommand, quote
 from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
-from nfstuned.model.mounts import Result, Snapshot
+from nfstuned.model.mounts import Hold, Result, Snapshot
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
 from nfstuned.parse.fields import count
 from nfstuned.view.change import cells, diff_lines, summary
@@ -30,7 +30,7 @@ CHANGE = Change(ChangeKind.READ_AHEAD, "/mnt/a", 128, 15360, Result.DONE, "becau
 
 
 LOWER = replace(ROW, lower=True)
-UNDONE = replace(ROW, undone=True)
+UNDONE = replace(ROW, hold=Hold.UNDONE)
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,9 @@ UNDONE = replace(ROW, undone=True)
         (LOWER, 16384, 15360, "high"),
         (ROW, 128, 15360, "low"),
         (UNDONE, 128, 15360, "undone"),
-        (replace(LOWER, undone=True), 16384, 15360, "undone"),
+        (replace(LOWER, hold=Hold.UNDONE), 16384, 15360, "undone"),
         (UNDONE, 15360, 15360, "ok"),
+        (replace(ROW, hold=Hold.EXISTING), 128, 15360, "existing"),
     ],
 )
 def test_a_word_marks_the_read_ahead(row: StatusRow, now: int | None, target: int | None, mark: str) -> None:
@@ -87,15 +88,22 @@ def test_what_is_not_known_is_a_hyphen() -> None:
 def test_each_thing_that_is_off_has_one_hint() -> None:
     low = replace(ROW, read_ahead_kb=128)
     few = replace(ROW, nconnect=1)
-    rows = [low, replace(low, undone=True), few, replace(few, mount_point="/mnt/b"), replace(ROW, nconnect=8)]
+    rows = [
+        low,
+        replace(low, hold=Hold.UNDONE),
+        replace(low, hold=Hold.EXISTING),
+        few,
+        replace(few, mount_point="/mnt/b"),
+        replace(ROW, nconnect=8),
+    ]
     steps = [NconnectStep((ROW.mount_point,), ChangeKind.PERSIST, "a\nb")]
     assert hints([ROW], []) == ()
     lines = hints(rows, ["0:51", "0:52"], steps)
-    assert lines[2:4] == (
+    assert lines[3:5] == (
         "1 mount below the profile's nconnect: sudo nfstuned apply --persist, for the next boot (a\\nb)",
         "1 mount below the profile's nconnect, as other mounts of the server decide",
     )
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert lines[0] == "1 mount off the profile's read-ahead: sudo nfstuned apply"
     assert lines[-1] == "2 file systems without a visible mount: 0:51, 0:52"
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from nfstuned.core.mounts.status import hidden, status
-from nfstuned.core.policy.plan import forget_undo, name_targets
+from nfstuned.core.policy.plan import forget_holds, name_targets
 from nfstuned.model.kernel import Mount, MountStats, Transport, parse_options
-from nfstuned.model.mounts import Action, Outcome, Record, Request, Result, Snapshot, Superblock
+from nfstuned.model.mounts import Action, Hold, Outcome, Record, Request, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile, ReadAhead
 from nfstuned.view.status import hints, nconnect_mark
 
@@ -80,16 +80,16 @@ def test_a_request_has_its_number_and_the_line_that_asks_for_it() -> None:
 
 
 def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
-    undone = Record("0:43", 7, 128, 128, undone=True)
+    undone = Record("0:43", 7, 128, 128, hold=Hold.UNDONE)
     superblocks = (
         Superblock("0:43", 7, 128, record=undone),
-        Superblock("0:44", 8, 128, record=replace(undone, device="0:44", undone=False)),
+        Superblock("0:44", 8, 128, record=replace(undone, device="0:44", hold=None)),
         Superblock("0:45", 9, 128),
     )
-    first, second, third = forget_undo(Snapshot(superblocks)).superblocks
-    assert first.record == replace(undone, undone=False)
+    first, second, third = forget_holds(Snapshot(superblocks)).superblocks
+    assert first.record == replace(undone, hold=None)
     assert (second, third) == superblocks[1:]
-    assert status(host(mount("/a")), POLICY)[0].undone is False
+    assert status(host(mount("/a")), POLICY)[0].hold is None
 
 
 def test_outcomes_get_the_name_of_the_same_superblock_only() -> None:

@@ -103,6 +103,16 @@ def test_a_reload_unmasks_a_rule_that_an_administrator_has_configured_since(udev
     assert (udev.masks, udev.told) == ([NFS], 3)
 
 
+def test_a_service_that_only_observes_leaves_udev_as_it_is(udev: Udev) -> None:
+    udev.mask()
+    udev.write("etc/nfstuned/nfstuned.toml", '[daemon]\nmode = "observe"\n')
+    udev.mask()
+    assert udev.masks == []
+    udev.write("etc/nfstuned/conf.d/10-on.toml", '[daemon]\nmode = "tune"\n')
+    udev.mask()
+    assert udev.masks == [NFS]
+
+
 def test_where_no_udev_runs_nothing_is_made(udev: Udev) -> None:
     (udev.folder / "run/udev").rmdir()
     before = everything(udev.folder)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.app.read_ahead import carry_out, plan_anew
 from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
-from nfstuned.host.read_ahead import State, undo
+from nfstuned.host.read_ahead import FIRST_START, State, hold_existing, undo
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Outcome, Result
@@ -154,6 +155,43 @@ def test_a_new_superblock_is_tuned_at_once_and_reported_once_when_its_mount_show
     host.look(deep=True)
     (text,) = host.entries.texts(Message.READ_AHEAD_SET)
     assert text == f"/mnt/a: read-ahead 128 -> 15360 KiB (azure-files by name {AZURE})"
+
+
+def test_the_first_start_after_an_installation_leaves_the_mounts_that_exist(host: Host) -> None:
+    host.show()
+    put(host.folder / FIRST_START, "")
+    hold_existing(host.root, host.state)
+    host.look()
+    assert host.tuner.held_mounts() == ("/mnt/a",)
+    host.appear("0:44")
+    assert (host.value("0:43"), host.value("0:44")) == (128, 15360)
+    hold_existing(host.root, host.state)
+    host.mount("0:44", point="/mnt/b")
+    host.tuner.added("0:43")
+    host.look()
+    assert host.value("0:43") == 128
+    assert host.tuner.held_mounts() == ("/mnt/a",)
+    carry_out(host.root, plan_anew(host.tuner.snapshot, POLICY))
+    host.look()
+    assert (host.value("0:43"), host.tuner.held_mounts()) == (15360, ())
+
+
+def test_a_service_that_only_observes_writes_nothing_and_reports_each_value_once(host: Host) -> None:
+    host.tuner.policy = replace(POLICY, mode="observe")
+    host.appear("0:43")
+    host.mount("0:43")
+    for _ in range(2):
+        host.look(deep=True)
+        host.set("0:43", 256)
+        host.tuner.handled("0:43", "add")
+    host.look()
+    texts = host.entries.texts(Message.READ_AHEAD_WANTED)
+    assert [text.partition(" (")[0] for text in texts] == [
+        "/mnt/a: read-ahead 128 KiB, only observed: 15360",
+        "/mnt/a: read-ahead 256 KiB, only observed: 15360",
+    ]
+    assert host.value("0:43") == 256
+    assert host.state.all() == {}
 
 
 @pytest.mark.parametrize("lives_s", [0, UNNAMED_S - 1])

@@ -21,7 +21,7 @@ from nfstuned.host.read_ahead import (
     write,
 )
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Action, Record, Result
+from nfstuned.model.mounts import Action, Hold, Record, Result
 from tests.tree import put
 
 
@@ -102,12 +102,12 @@ def tuned(root: Root) -> State:
 def test_undo_puts_every_value_back_once(root: Root, tuned: State) -> None:
     outcomes = undo(root, tuned)
     assert [outcome.action.device for outcome in outcomes] == ["0:43", "0:44"]
-    assert tuned.get("0:43") == Record("0:43", action(root).bdi, 128, 128, undone=True)
+    assert tuned.get("0:43") == Record("0:43", action(root).bdi, 128, 128, hold=Hold.UNDONE)
     assert undo(root, tuned) == ()
 
 
 def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root, tuned: State) -> None:
-    undone = Record("0:45", 1, 128, 128, undone=True)
+    undone = Record("0:45", 1, 128, 128, hold=Hold.UNDONE)
     tuned.put(undone)
     outcomes = restore(root, tuned)
     assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.DONE]
@@ -128,12 +128,17 @@ def test_undo_leaves_what_somebody_else_changed_and_forgets_an_unmounted_superbl
 
 def test_a_record_takes_the_place_of_a_longer_one_also_where_somebody_removed_the_folder(root: Root) -> None:
     state = State(root)
-    for record in (Record("0:43", 2**63, 2**40, 2**40), Record("0:43", 1, 128, 128, undone=True)):
+    for record in (Record("0:43", 2**63, 2**40, 2**40), Record("0:43", 1, 128, 128, hold=Hold.UNDONE)):
         state.put(record)
         assert state.get("0:43") == record
     shutil.rmtree(root.path("run/nfstuned/read-ahead"))
     state.put(record)
     assert state.get("0:43") == record
+
+
+def test_a_record_of_version_0_1_keeps_its_hold(root: Root) -> None:
+    Path(root.path("run/nfstuned/read-ahead/0:43")).write_text("[1, 128, 128, true]")
+    assert State(root).get("0:43") == Record("0:43", 1, 128, 128, Hold.UNDONE)
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3, 4, 5]"])

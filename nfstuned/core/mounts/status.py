@@ -10,7 +10,7 @@ from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
 from nfstuned.core.policy.decision import decide, matcher, wanted_connections
 from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
-from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.mounts import Hold, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.samples import Stalled
 from nfstuned.model.udev import UdevFile, is_mask
@@ -46,8 +46,8 @@ class StatusRow:
     """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
     nconnect_carrying: int | None = None
     """How many carry requests: more than `nconnect` where some were added while it was mounted."""
-    undone: bool = False
-    """The administrator took nfstuned's value back."""
+    hold: Hold | None = None
+    """Why the service leaves its read-ahead alone."""
     stalled_s: float | None = None
     """For how long its users have waited for the server, 0 where they do not; None: nobody knows."""
     recovering: bool = False
@@ -139,7 +139,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_depends=profile.nconnect_depends,
         nconnect_max=profile.most_connections(named),
         lower=decision.lower,
-        undone=superblock.record is not None and superblock.record.undone,
+        hold=superblock.record.hold if superblock.record is not None else None,
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,
         stalled_operations=stall.operations if stall else (),

@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 
 from nfstuned.core.policy.decision import decide
 from nfstuned.model.kernel import whole_pages
-from nfstuned.model.mounts import Action, Decision, Outcome, Result, Snapshot, Superblock
+from nfstuned.model.mounts import Action, Decision, Hold, Outcome, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 
 TRIES = 3
 WINDOW_S = 60.0
+_HELD = {
+    Hold.UNDONE: "undone by the administrator; `nfstuned apply` sets it again",
+    Hold.EXISTING: "mounted before nfstuned was installed; `nfstuned apply` sets it, or the next boot",
+}
 UNREAD = "the files on which its value depends could not be read"
 
 
@@ -69,8 +73,8 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
         return None
     target = superblock_name(superblock)
     action = Action("read-ahead", superblock.device, bdi, target, current, new, decision.why)
-    if record is not None and record.undone:
-        return Outcome(action, Result.SKIPPED, "undone by the administrator; `nfstuned apply` sets it again")
+    if record is not None and record.hold is not None:
+        return Outcome(action, Result.SKIPPED, _HELD[record.hold])
     return Outcome(action, Result.PLANNED, decision.why)
 
 
@@ -79,7 +83,7 @@ def plan_undo(snapshot: Snapshot) -> tuple[Outcome, ...]:
     outcomes = []
     for superblock in snapshot.superblocks:
         record, current = superblock.record, superblock.read_ahead_kb
-        if record is None or record.undone:
+        if record is None or record.hold is not None:
             continue
         target, kbs = superblock_name(superblock), (record.written_kb, record.original_kb)
         action = Action("read-ahead", record.device, record.bdi, target, *kbs, "undo")
@@ -91,11 +95,11 @@ def plan_undo(snapshot: Snapshot) -> tuple[Outcome, ...]:
     return tuple(outcomes)
 
 
-def forget_undo(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with no superblock marked as undone, for an administrator's new apply."""
+def forget_holds(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without a hold on a superblock, for an administrator's new apply."""
     superblocks = tuple(
-        replace(superblock, record=replace(superblock.record, undone=False))
-        if superblock.record is not None and superblock.record.undone
+        replace(superblock, record=replace(superblock.record, hold=None))
+        if superblock.record is not None
         else superblock
         for superblock in snapshot.superblocks
     )
@@ -105,7 +109,7 @@ def forget_undo(snapshot: Snapshot) -> Snapshot:
 def changed_by_another(superblock: Superblock) -> bool:
     """Return whether the value is no longer the one that nfstuned wrote."""
     record = superblock.record
-    return record is not None and not record.undone and superblock.read_ahead_kb != record.written_kb
+    return record is not None and record.hold is None and superblock.read_ahead_kb != record.written_kb
 
 
 def name_targets(outcomes: tuple[Outcome, ...], snapshot: Snapshot) -> tuple[Outcome, ...]:

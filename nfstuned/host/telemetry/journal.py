@@ -62,6 +62,13 @@ class Message(Enum):
     """Another program had changed a value to `old_kb`; `new_kb` was written again."""
     READ_AHEAD_LEFT = ("f33562687ae841cdae8787f80e507691", (*_MOUNT, "old_kb", "new_kb", "writer"))
     """Another program keeps writing `old_kb`; nfstuned no longer writes `new_kb` to this superblock."""
+    READ_AHEAD_HELD = ("3441f9146f7e4921a193ccf89ff1c39a", ("mounts",))
+    """`mounts` were there before the installation, and keep their read-ahead until the next boot."""
+    READ_AHEAD_WANTED = (
+        "3fd0ff348d8c41bdb64b2ad1fbd19ce5",
+        (*_MOUNT, "provider", "profile", "old_kb", "new_kb", "reason"),
+    )
+    """With mode = "observe": the service would write `new_kb` to a superblock, and does not."""
     READ_AHEAD_RESTORED = ("230913708d0d4b7c923972ca92cfedb6", ("device", "old_kb", "new_kb", "reason"))
     """A superblock got back the value that it had before nfstuned changed it."""
     READ_AHEAD_FAILED = ("660f2b2f659043009b1eaf166aaa014f", (*_MOUNT, "old_kb", "new_kb", "file", "reason"))
