@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,8 @@ class Person:
     process: subprocess.Popen[bytes]
     end: int
     terminal: int
+    modes: list[Any]
+    """The terminal's, before the program began."""
     shown: bytes = b""
 
     def type(self, keys: bytes) -> None:
@@ -177,6 +180,7 @@ def at_terminal(command: list[str], *, session: bool = True) -> Iterator[Person]
     """Run it at a terminal of 80 columns, in a session of its own unless it makes one."""
     end, terminal = pty.openpty()
     resize(terminal, 80, 24)
+    modes = termios.tcgetattr(terminal)
     process = subprocess.Popen(
         command,
         cwd=REPOSITORY,
@@ -187,7 +191,7 @@ def at_terminal(command: list[str], *, session: bool = True) -> Iterator[Person]
         start_new_session=session,
     )
     try:
-        yield Person(process, end, terminal)
+        yield Person(process, end, terminal, modes)
     finally:
         process.kill()
         process.wait()
@@ -237,13 +241,12 @@ class TestScreen:
         ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
     )
     def test_a_signal_gives_the_terminal_back(self, person: Person, number: int, status: int) -> None:
-        before = termios.tcgetattr(person.terminal)
         person.sees("rates follow")
-        assert termios.tcgetattr(person.terminal) != before
+        assert termios.tcgetattr(person.terminal) != person.modes
         person.process.send_signal(number)
         assert person.ends() == status
         assert person.shown.endswith(b"\x1b[?1049l")
-        assert termios.tcgetattr(person.terminal) == before
+        assert termios.tcgetattr(person.terminal) == person.modes
 
     def test_a_shell_that_stops_it_has_the_terminal_and_fg_gives_it_back(self, host: MakeHost) -> None:
         """Job control as a person has it: the shell's own session, and a group in the foreground."""
@@ -261,11 +264,10 @@ class TestScreen:
     def test_a_mistake_of_its_own_gives_it_back(self, host: MakeHost) -> None:
         confused = f"import nfstuned.cli.top; nfstuned.cli.top.press = None; {PROGRAM}"
         with at_terminal(top_of(host(CASE), confused)) as person:
-            before = termios.tcgetattr(person.terminal)
             person.sees("rates follow")
             person.type(b"x")
             person.sees("\x1b[?1049l")
             assert person.ends() == 2
             assert b"\x1b[?1049l" in person.shown
             assert b"nfstuned: TypeError: " in person.shown.partition(b"\x1b[?1049l")[2]
-            assert termios.tcgetattr(person.terminal) == before
+            assert termios.tcgetattr(person.terminal) == person.modes
