@@ -194,6 +194,7 @@ def look(root: Folder = _HERE, *, time: float | None = None, monotonic_s: float 
         stanzas,
         clock.time() if time is None else time,
         clock.monotonic() if monotonic_s is None else monotonic_s,
+        host.observe_major_faults(opened),
     )
 
 

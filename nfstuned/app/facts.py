@@ -10,7 +10,14 @@ from nfstuned.core.mounts.targets import is_missing, server_name, targets, unmou
 from nfstuned.core.policy.endpoint import as_address, is_loopback, split_source
 from nfstuned.errors import ParseError
 from nfstuned.host.network.outside import Outside, Questions
-from nfstuned.host.observe import observe_entries, observe_host, observe_modes, observe_stanzas, read_stalls
+from nfstuned.host.observe import (
+    observe_entries,
+    observe_host,
+    observe_major_faults,
+    observe_modes,
+    observe_stanzas,
+    read_stalls,
+)
 from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
 from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
@@ -209,7 +216,7 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
 
     names = tuple(interface.name for interface in network.interfaces)
     tunnels = read_tunnels(root, facts.system.tls.services)
-    before, traffic = observe_stanzas(root), observe_traffic(root, names)
+    before, traffic, faults = observe_stanzas(root), observe_traffic(root, names), observe_major_faults(root)
     operations = read_smb_operations(root)
     seconds = outside.pause(scope.sample_s)
     after, later = observe_stanzas(root), observe_traffic(root, names)
@@ -217,7 +224,8 @@ def _measure(root: Root, facts: Facts, scope: Scope, outside: Outside, network: 
         return None
     snapshot = facts.snapshot
     tunnels_after = read_tunnels(root, facts.system.tls.services)
-    first, second = make_look(snapshot, before, 0.0, 0.0), make_look(snapshot, after, seconds, seconds)
+    first = make_look(snapshot, before, 0.0, 0.0, faults)
+    second = make_look(snapshot, after, seconds, seconds, observe_major_faults(root))
     return Measured(
         seconds=seconds,
         samples=rates(first, second),

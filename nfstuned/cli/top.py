@@ -18,7 +18,7 @@ from nfstuned.cli.terminal import format_option, note, print_document, terminal_
 from nfstuned.core.samples.rates import make_look
 from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved, saved_to_json
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arrange, frame, parse_keys, press
-from nfstuned.host.observe import observe_stanzas, observe_superblocks, read_stalls
+from nfstuned.host.observe import observe_major_faults, observe_stanzas, observe_superblocks, read_stalls
 from nfstuned.host.root import STDIN, Root, read_saved
 from nfstuned.host.tty import ENDS, Tty
 from nfstuned.model.kernel import Stanza
@@ -80,7 +80,8 @@ class Watch:
                 raise next(iter(self._root.faults))
             return self._shown
         self._stanzas = stanzas
-        now = make_look(snapshot, stanzas, self._clock.now(), self._clock.monotonic())
+        moment = self._clock.now(), self._clock.monotonic()
+        now = make_look(snapshot, stanzas, *moment, observe_major_faults(self._root))
         self._shown = frame(self._before, now, snapshot, read_stalls(self._root))
         self._before = now
         return self._shown

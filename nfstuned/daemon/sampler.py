@@ -23,7 +23,7 @@ from nfstuned.core.samples.stalls import (
 )
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import observe_stanzas
+from nfstuned.host.observe import observe_major_faults, observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -253,7 +253,8 @@ class Sampler:
         if stanzas is None:
             return None
         self._stanzas = stanzas
-        return make_look(snapshot, stanzas, time.time(), time.monotonic())
+        faults = observe_major_faults(self._root)
+        return make_look(snapshot, stanzas, time.time(), time.monotonic(), faults)
 
     def _send(self, sample: Sample) -> None:
         """Send an entry: a line for people, and every number of `nfstuned.sample/1` as a field."""

@@ -26,7 +26,7 @@ from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
-from nfstuned.parse.proc.machine import parse_os_release, parse_release
+from nfstuned.parse.proc.machine import parse_major_faults, parse_os_release, parse_release
 from nfstuned.parse.proc.mounts import parse_clients, parse_mountinfo, parse_read_ahead, parse_volumes
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 
@@ -220,6 +220,11 @@ def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza
     with root.faults.block() as faults:
         stanzas = _read_mountstats(root, read)
         return None if faults else stanzas or ()
+
+
+def observe_major_faults(root: Root) -> int | None:
+    """Return the machine's count of page faults that waited; None where it is not known."""
+    return parse_major_faults(root.read_or_empty("proc/vmstat"))
 
 
 def observe_stanzas_of(root: Root, process: int) -> tuple[Stanza, ...]:

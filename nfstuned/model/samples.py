@@ -138,6 +138,8 @@ class Look:
     superblocks: tuple[Counted, ...] = ()
     hidden: frozenset[str] = frozenset()
     """The servers, as RpcRequest.peer has them, of superblocks that have no counters here."""
+    major_faults: int | None = None
+    """The machine's page faults that waited for a disk or a server (/proc/vmstat, pgmajfault)."""
 
 
 class Csv(Enum):
@@ -266,6 +268,12 @@ class Sample:
     pnfs_reads_per_s: Annotated[float | None, Field("events: pNFS reads", "1/s", csv=Csv.LAST)] = None
     """Reads that went to a data server, past the metadata server."""
     pnfs_writes_per_s: Annotated[float | None, Field("events: pNFS writes", "1/s", csv=Csv.LAST)] = None
+    read_ahead_calls_per_s: Annotated[float | None, Field("events: VFS read-ahead", "1/s", csv=Csv.LAST)] = (
+        None
+    )
+    """How often the kernel's read-ahead asked for a window, or for its part outside the page cache."""
+    major_faults_per_s: Annotated[float | None, Field("vmstat: pgmajfault", "1/s", csv=Csv.LAST)] = None
+    """The page faults of the whole machine that waited for a disk or a server."""
     stalled_s: Annotated[
         float | None, Field("rpc_clnt: tasks, else xprt:", "s", "mount_stalled_seconds", Csv.LAST)
     ] = None

@@ -183,15 +183,15 @@ class TestRates:
 
     def test_events_are_rates_and_what_the_kernel_does_not_show_is_unknown(self) -> None:
         """A damaged line, or one that fell, costs these figures alone."""
-        assert of_events("0 " * 27, f"{'7 ' * 21}10 20 30 40 50 60 ") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-        assert of_events("5 " * 27, "5 " * 27) == (0.0,) * 6
-        assert of_events(f"{'4294967290 ' * 27}", f"{'4 ' * 27}") == (1.0,) * 6
-        assert of_events("5 " * 27 + "1 ", "5 " * 27 + "9 ") == (0.0,) * 6
+        assert of_events("0 " * 27, f"{'7 ' * 21}10 20 30 40 50 60 ") == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.7)
+        assert of_events("5 " * 27, "5 " * 27) == (0.0,) * 7
+        assert of_events(f"{'4294967290 ' * 27}", f"{'4 ' * 27}") == (1.0,) * 7
+        assert of_events("5 " * 27 + "1 ", "5 " * 27 + "9 ") == (0.0,) * 7
         for before, now in ((None, "0 " * 27), ("9 " * 27, "8 " * 27), ("0 ", "0 ")):
-            assert of_events(before, now) == (None,) * 6
-        assert of_events("0 " * 25, "10 " * 27) == (1.0, 1.0, 1.0, 1.0, None, None)
+            assert of_events(before, now) == (None,) * 7
+        assert of_events("0 " * 25, "10 " * 27) == (1.0, 1.0, 1.0, 1.0, None, None, 1.0)
         for damaged in ("x " * 27, "-1 " * 27, "", f"{'9' * 30} " * 27):
-            assert of_events(damaged, damaged) == (None,) * 6
+            assert of_events(damaged, damaged) == (None,) * 7
 
     def test_only_operations_that_ended_in_the_interval_appear(self) -> None:
         assert one(stats(READ=op(7), WRITE=op(7)), stats(READ=op(7), WRITE=op(8))).ops.keys() == {"WRITE"}
@@ -355,7 +355,22 @@ def of_events(before: str | None, now: str | None) -> tuple[float | None, ...]:
         sample.delays_per_s,
         sample.pnfs_reads_per_s,
         sample.pnfs_writes_per_s,
+        sample.read_ahead_calls_per_s,
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "per_s"), [((5, 25), 2.0), ((0, 0), 0.0), ((5, 4), None), ((None, 5), None), ((5, None), None)]
+)
+def test_the_major_faults_are_those_of_the_machine(
+    counts: tuple[int | None, int | None], per_s: float | None
+) -> None:
+    before, now = (
+        Look(at, at, (counted(stats(age=1000 + int(at))),), major_faults=faults)
+        for at, faults in zip((0.0, 10.0), counts, strict=True)
+    )
+    (sample,) = rates(before, now)
+    assert sample.major_faults_per_s == per_s
 
 
 class TestTelling:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,6 +47,28 @@ def test_waste_is_twice_the_reads_with_a_value_set(times: float, mib: int, kb: i
     assert read_ahead_use(reads) is use
     assert read_ahead_use(replace(reads, direct_bytes=reads.read_bytes / 2)) is use
     assert read_ahead_use(replace(reads, rsize_bytes=None, requests=0)) is use
+
+
+MAPPED = Reads(0, 0, 256 * MIB, 256, 1024, MIB, 256, 256)
+"""A page here and there of mapped files: each fault fetched a window of 1024 KiB."""
+
+
+@pytest.mark.parametrize(
+    ("change", "use"),
+    [
+        ({}, Use.WASTED),
+        ({"faults": 128.0}, Use.WASTED),
+        ({"faults": 127.0}, None),  # mapped files that are read in order
+        ({"faults": 385.0}, None),  # they may be of anything
+        ({"faults": None}, None),
+        ({"calls": None}, None),
+        ({"calls": 63.0, "faults": 63.0}, None),
+        ({"read_ahead_kb": 128}, None),
+        ({"fetched_bytes": 255.0 * MIB}, None),
+    ],
+)
+def test_a_fault_for_each_window_is_waste(change: Mapping[str, Any], use: Use | None) -> None:
+    assert read_ahead_use(replace(MAPPED, **change)) is use
 
 
 @pytest.mark.parametrize("reads", [SEQUENTIAL, NARROW])
@@ -108,6 +131,19 @@ def test_each_read_ahead_has_its_own_verdict_with_the_numbers() -> None:
     )
 
 
+def test_mapped_files_that_are_read_here_and_there_are_named() -> None:
+    mapped = replace(
+        sample(1.0, 512, 1024),
+        read_bytes_per_s=0.0,
+        over_fetch_ratio=None,
+        read_ahead_calls_per_s=10.0,
+        major_faults_per_s=9.0,
+    )
+    (text,) = verdicts(mapped, mapped)
+    sent = "the server sent 1.1 GB for about 1080 pages of mapped files that are read here and there"
+    assert text == f"a read-ahead of 15360 KiB is wasted: {sent}"
+
+
 def test_more_than_half_of_what_was_sent_must_say_the_same() -> None:
     helps, wasted, neither = sample(1.0, 512, 1024), sample(3.0, 512, 1024), sample(1.5, 512, 1024)
     assert len(verdicts(helps, helps, wasted)) == 1
@@ -125,11 +161,24 @@ def test_no_sample_makes_it_raise(one: Sample, other: Sample) -> None:
         assert text.isprintable()
 
 
-@given(st.builds(Reads, *[st.floats(0, 1e12)] * 4, st.integers(0, 65536), st.none() | st.integers(0, MIB)))
+FLOATS = st.floats(0, 1e12)
+
+
+@given(
+    st.builds(
+        Reads,
+        *[FLOATS] * 4,
+        st.integers(0, 65536),
+        st.none() | st.integers(0, MIB),
+        st.none() | FLOATS,
+        st.none() | FLOATS,
+    )
+)
 def test_a_verdict_is_only_given_where_its_numbers_are(reads: Reads) -> None:
     use = read_ahead_use(reads)
     if use is Use.WASTED:
-        assert reads.fetched_bytes >= 2 * reads.read_bytes > 0
+        assert reads.fetched_bytes >= 2 * reads.read_bytes
+        assert reads.of_faults or reads.read_bytes > 0
     elif use is not None:
         assert reads.rsize_bytes
         assert 0.9 * reads.read_bytes <= reads.fetched_bytes <= 1.1 * reads.read_bytes

@@ -26,7 +26,7 @@ from nfstuned.core.rules.rule import (
     superblock_key,
     unmask,
 )
-from nfstuned.core.samples.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of
+from nfstuned.core.samples.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of, waste
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages
@@ -131,6 +131,9 @@ def shared_conflict(facts: Facts) -> Iterator[Fault]:
         )
 
 
+_UNLESS_MAPPED = " (unless programs map files into memory: the kernel does not count those reads)"
+
+
 @rule("NFS109", "read-ahead-wasted", ADVICE, needs=(LIVE, SAMPLE), source="include/linux/nfs_iostat.h")
 def wasted(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks for which the server sent far more than programs read."""
@@ -160,12 +163,12 @@ def wasted(facts: Facts) -> Iterator[Fault]:
         command = give_workload(match, own, RANDOM)
         yield Fault(
             target.subject,
-            f"in {sample.interval_s:.0f} s the server sent {reads.fetched_bytes / (1 << 20):.0f} MiB, "
-            f"{reads.ratio:.1f} times as much as programs read: a read-ahead of {reads.read_ahead_kb} KiB "
-            "fetches data that random reads do not want (unless programs map files into memory: the kernel "
-            "does not count those reads)",
-            observed=f"{reads.ratio:.1f} bytes fetched for each that was read",
-            expected=f"below {WASTE_RATIO:.0f}",
+            f"in {sample.interval_s:.0f} s {waste(reads)}: a read-ahead of {reads.read_ahead_kb} KiB "
+            f"fetches data that random reads do not want{'' if reads.of_faults else _UNLESS_MAPPED}",
+            observed=f"{reads.calls:.0f} windows for {reads.faults:.0f} page faults"
+            if reads.of_faults
+            else f"{reads.ratio:.1f} bytes fetched for each that was read",
+            expected="at most a page for each fault" if reads.of_faults else f"below {WASTE_RATIO:.0f}",
             remedy=f"{command}; then {reload}sudo nfstuned apply, and measure again",
         )
 

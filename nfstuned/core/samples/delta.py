@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import compress
 from operator import ne, sub
@@ -130,6 +131,8 @@ class EventDelta(NamedTuple):
     delays: int | None = None
     pnfs_reads: int | None = None
     pnfs_writes: int | None = None
+    read_ahead_calls: int | None = None
+    """How often the kernel's read-ahead called NFS (vfsreadpages of nfsiostat)."""
 
 
 class Delta(NamedTuple):
@@ -149,13 +152,14 @@ _BYTES = 6
 STILL = (0,) * _BYTES
 """The growth of byte counters that did not change."""
 NO_OPS: Mapping[str, OpDelta] = MappingProxyType({})
-NO_EVENTS = EventDelta(0, 0, 0, 0, 0, 0)
+NO_EVENTS = EventDelta(0, 0, 0, 0, 0, 0, 0)
 _EVENTS_UNKNOWN = EventDelta()
 NO_GROWTH = Delta(STILL, NO_OPS, NO_EVENTS)
-_FIRST_EVENT, _MOST_DIGITS = 21, 20
-"""The column of silly renames; the others follow it (include/linux/nfs_iostat.h, nfs_stat_eventcounters),
-and the digits of 64 bits."""
-_EVENTS = _FIRST_EVENT + len(NO_EVENTS)
+_READ_AHEAD, _FIRST_EVENT, _MOST_DIGITS = 9, 21, 20
+"""The columns of read-ahead and of silly renames, which all others but read-ahead follow
+(include/linux/nfs_iostat.h, nfs_stat_eventcounters), and the digits of 64 bits."""
+
+_EVENTS = _FIRST_EVENT + len(NO_EVENTS) - 1
 
 
 class Elsewhere(NamedTuple):
@@ -248,15 +252,26 @@ def _events(before: Stanza, now: Stanza, span: Span) -> EventDelta:
         return _EVENTS_UNKNOWN
     if before.events == now.events and _is_complete(now.events):
         return NO_EVENTS
-    # Nearly no look meets one of these events.
-    shown = now.events.split()[_FIRST_EVENT:_EVENTS]
-    if shown == before.events.split()[_FIRST_EVENT:_EVENTS] and len(shown) == len(NO_EVENTS):
-        return NO_EVENTS if _are_numbers(shown) else _EVENTS_UNKNOWN
+    old, new = before.events.split(), now.events.split()
+    # Nearly no look meets one of the rare events.
+    if len(new) >= _EVENTS and new[_FIRST_EVENT:_EVENTS] == old[_FIRST_EVENT:_EVENTS]:
+        calls = old[_READ_AHEAD], new[_READ_AHEAD]
+        if _are_numbers([*calls, *new[_FIRST_EVENT:_EVENTS]]):
+            return NO_EVENTS._replace(read_ahead_calls=_calls(int(calls[0]), int(calls[1]), span))
     try:
-        old, new = (event_row(line)[_FIRST_EVENT:_EVENTS] for line in (before.events, now.events))
-        return EventDelta(*(grown(was, grew, span.most_ops) for was, grew in zip(old, new, strict=False)))
-    except (ResetError, ParseError):
+        was, shown = event_row(before.events), event_row(now.events)
+        pairs = zip(was[_FIRST_EVENT:_EVENTS], shown[_FIRST_EVENT:_EVENTS], strict=False)
+        rare = EventDelta(*(grown(*pair, span.most_ops) for pair in pairs))
+        return rare._replace(read_ahead_calls=_calls(was[_READ_AHEAD], shown[_READ_AHEAD], span))
+    except (ResetError, ParseError, IndexError):
         return _EVENTS_UNKNOWN
+
+
+def _calls(before: int, now: int, span: Span) -> int | None:
+    """Return the growth of the calls of read-ahead; None where their counter fell."""
+    with suppress(ResetError):
+        return grown(before, now, span.most_ops)
+    return None
 
 
 def _ops(

@@ -1,8 +1,11 @@
 """The evidence of counters on a read-ahead: it helps, it is wasted, it is too small, or it is not clear.
 
 The kernel counts the bytes that programs read, the bytes that the server sent, and READ requests. It counts
-neither the order nor the blocks in which a file is read, nor reads of memory-mapped files. So there is a
-verdict only where one reading of the numbers is by far the likeliest, and nothing is changed because of it.
+neither the order nor the blocks in which a file is read, nor the bytes that programs read of memory-mapped
+files. For these it counts the calls of read-ahead and, on the whole machine, the page faults that wait (major
+faults): one at the begin of a mapped file that is read in order, and one for each call where it is read here
+and there (docs/kernel-facts.md). So there is a verdict only where one reading of the numbers is by far the
+likeliest, and nothing is changed because of it.
 """
 
 from __future__ import annotations
@@ -35,6 +38,11 @@ ROOM = 2
 DIRECT_PART = 0.01
 """The largest part of direct reads: they fetch nothing ahead, and programs choose the size of their READs.
 They never make a ratio look wasteful."""
+FAULTED = (0.5, 1.5)
+"""Major faults for each call of read-ahead where programs read mapped files here and there. The faults are
+those of the whole machine: where there are more, they may be of anything."""
+ENOUGH_CALLS = 64
+"""So many calls do not have as many faults of other programs by chance."""
 MOST_VALUES = 16
 """The most pairs of read-ahead and rsize of one mount; nobody sets more, but a file may hold any number."""
 
@@ -60,6 +68,34 @@ class Reads:
     """READ and READ_PLUS that ended."""
     read_ahead_kb: int
     rsize_bytes: int | None = None
+    calls: float | None = None
+    """Calls of the kernel's read-ahead."""
+    faults: float | None = None
+    """Major faults of the whole machine."""
+
+    def __add__(self, other: Reads) -> Reads:
+        """Return the reads of two times with the same read-ahead and rsize."""
+        calls, faults = (
+            None if None in pair else sum(filter(None, pair))
+            for pair in ((self.calls, other.calls), (self.faults, other.faults))
+        )
+        return Reads(
+            self.read_bytes + other.read_bytes,
+            self.direct_bytes + other.direct_bytes,
+            self.fetched_bytes + other.fetched_bytes,
+            self.requests + other.requests,
+            self.read_ahead_kb,
+            self.rsize_bytes,
+            calls,
+            faults,
+        )
+
+    @property
+    def of_faults(self) -> bool:
+        """Whether page faults made most of the calls of read-ahead: each fetched a window for a page."""
+        if self.calls is None or self.faults is None or self.calls < ENOUGH_CALLS:
+            return False
+        return FAULTED[0] * self.calls <= self.faults <= FAULTED[1] * self.calls
 
     @property
     def ratio(self) -> float | None:
@@ -84,15 +120,21 @@ def reads_of(sample: Sample) -> Reads | None:
         requests=sum(op.per_s for name in KINDS["read"] if (op := sample.ops.get(name))) * seconds,
         read_ahead_kb=sample.read_ahead_kb,
         rsize_bytes=sample.rsize_bytes,
+        calls=_total(sample.read_ahead_calls_per_s, seconds),
+        faults=_total(sample.major_faults_per_s, seconds),
     )
+
+
+def _total(per_s: float | None, seconds: float) -> float | None:
+    return None if per_s is None else per_s * seconds
 
 
 def read_ahead_use(reads: Reads) -> Use | None:
     """Return the effect of the read-ahead on these reads; None where the counters do not show it."""
     ratio = reads.ratio
-    if ratio is None:
+    if ratio is None and not reads.of_faults:
         return None
-    if ratio >= WASTE_RATIO:
+    if ratio is None or ratio >= WASTE_RATIO:
         wasted = reads.fetched_bytes >= ENOUGH_BYTES and reads.read_ahead_kb > KERNEL_KB
         return Use.WASTED if wasted else None
     if not NEAR_ONE[0] <= ratio <= NEAR_ONE[1] or reads.direct_bytes > DIRECT_PART * reads.fetched_bytes:
@@ -106,6 +148,14 @@ def read_ahead_use(reads: Reads) -> Use | None:
     return Use.HELPS if window >= rsize and reads.fetched_bytes >= ENOUGH_BYTES else None
 
 
+def waste(reads: Reads) -> str:
+    """Return the bytes that the server sent, and for which reads."""
+    sent = f"the server sent {amount(reads.fetched_bytes)}"
+    if reads.of_faults:
+        return f"{sent} for about {reads.faults:.0f} pages of mapped files that are read here and there"
+    return f"{sent}, {reads.ratio or 0.0:.2f} times as much as programs read"
+
+
 @dataclass(frozen=True, slots=True)
 class ReadAheadVerdict:
     """The effect of one read-ahead by most of the bytes that the server sent, and their numbers."""
@@ -115,11 +165,9 @@ class ReadAheadVerdict:
 
     def __str__(self) -> str:
         reads = self.reads
-        sent = amount(reads.fetched_bytes)
-        times = f"{reads.ratio or 0.0:.2f} times as much as programs read"
-        begin = f"a read-ahead of {reads.read_ahead_kb} KiB {self.use.value}: the server sent {sent}, {times}"
+        begin = f"a read-ahead of {reads.read_ahead_kb} KiB {self.use.value}: {waste(reads)}"
         if self.use is Use.WASTED:
-            return f"{begin}, unless they map files, which is not counted"
+            return begin if reads.of_faults else f"{begin}, unless they map files, which is not counted"
         size = f"{begin}, in READs of {reads.request_bytes / 1024:.0f} KiB"
         room = f", where rsize allows {(reads.rsize_bytes or 0) // 1024} KiB"
         return size + room if self.use is Use.TOO_SMALL else size
@@ -130,16 +178,14 @@ class _ReadSums:
     """The bytes sent under one read-ahead, and the sums of the reads by their use."""
 
     fetched_bytes: float = 0.0
-    uses: dict[Use, list[float]] = field(default_factory=dict)
+    uses: dict[Use, Reads] = field(default_factory=dict)
 
     def add(self, reads: Reads) -> None:
         self.fetched_bytes += reads.fetched_bytes
         use = read_ahead_use(reads)
         if use is not None:
-            sums = self.uses.setdefault(use, [0.0, 0.0, 0.0, 0.0])
-            added = (reads.read_bytes, reads.direct_bytes, reads.fetched_bytes, reads.requests)
-            for index, value in enumerate(added):
-                sums[index] += value
+            before = self.uses.get(use)
+            self.uses[use] = reads if before is None else before + reads
 
 
 class Tally:
@@ -162,8 +208,8 @@ class Tally:
         """Return the verdict of more than half of the bytes under each read-ahead, the smallest first."""
         verdicts = []
         ordered = sorted(self._sums.items(), key=lambda item: (item[0][0], item[0][1] or 0))
-        for (kb, rsize), sums in ordered:
-            for use, (read, direct, fetched, requests) in sums.uses.items():
-                if fetched > sums.fetched_bytes / 2:
-                    verdicts.append(ReadAheadVerdict(use, Reads(read, direct, fetched, requests, kb, rsize)))
+        for _, sums in ordered:
+            for use, reads in sums.uses.items():
+                if reads.fetched_bytes > sums.fetched_bytes / 2:
+                    verdicts.append(ReadAheadVerdict(use, reads))
         return tuple(verdicts)

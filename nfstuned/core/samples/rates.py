@@ -140,7 +140,13 @@ class _Group(NamedTuple):
     elsewhere: Elsewhere
 
 
-def make_look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotonic_s: float) -> Look:
+def make_look(
+    snapshot: Snapshot,
+    stats: Iterable[Stanza],
+    time: float,
+    monotonic_s: float,
+    major_faults: int | None = None,
+) -> Look:
     """Return the counters of every superblock that has a mount with statistics, each superblock once.
 
     mountstats names no device, so mounts and stanzas are joined by source and mount point. Where several
@@ -159,7 +165,7 @@ def make_look(snapshot: Snapshot, stats: Iterable[Stanza], time: float, monotoni
         else:
             if superblock.volume is not None:
                 hidden.add(superblock.volume.peer)
-    return Look(time, monotonic_s, tuple(seen), frozenset(hidden))
+    return Look(time, monotonic_s, tuple(seen), frozenset(hidden), major_faults)
 
 
 def _counted(
@@ -205,6 +211,7 @@ def rates(
     span = Span.of(seconds)
     groups: dict[str, _Group] = {}
     samples: list[Sample] = []
+    faults = _major_faults(earlier, later, span)
     for before, now in _pairs(earlier, later):
         if not continues(before.stats, now.stats, seconds):
             continue
@@ -214,8 +221,17 @@ def rates(
             damaged(ParseError(error.file, 0, f"no sample of {now.source}: {error.message}"))
             continue
         if sample is not None:
-            samples.append(sample)
+            samples.append(sample if faults is None else replace(sample, major_faults_per_s=faults))
     return tuple(samples)
+
+
+def _major_faults(earlier: Look, later: Look, span: Span) -> float | None:
+    """Return the machine's major faults in a second; None where a look has no count, or it fell."""
+    if earlier.major_faults is None or later.major_faults is None:
+        return None
+    with suppress(ResetError):
+        return grown(earlier.major_faults, later.major_faults, span.most_ops) / span.seconds
+    return None
 
 
 def _sample(
@@ -268,6 +284,7 @@ def _sample(
         delays_per_s=events[3],
         pnfs_reads_per_s=events[4],
         pnfs_writes_per_s=events[5],
+        read_ahead_calls_per_s=events[6],
     )
 
 

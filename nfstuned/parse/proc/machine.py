@@ -85,6 +85,12 @@ def parse_cpu_list(text: str) -> int | None:
     return count
 
 
+def parse_major_faults(text: str) -> int | None:
+    """Return the page faults since the boot that waited for data, by the text of /proc/vmstat."""
+    match = re.search(r"(?m)^pgmajfault (\d{1,20})$", text)
+    return int(match[1]) if match else None
+
+
 def parse_slabinfo(text: str) -> dict[str, int]:
     """Return the active objects of each cache; headers and lines of another form are left out."""
     return {name: int(active) for name, active in re.findall(r"(?m)^(\S+) +([0-9]{1,20}) ", text)}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nfstuned.core.samples.rates import make_look
-from nfstuned.host.observe import observe_stanzas, observe_superblocks
+from nfstuned.host.observe import observe_major_faults, observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.samples import Look
 from tests.lab.kit.mounts import Mounted
@@ -101,7 +101,7 @@ def look() -> Look:
     """Return the counters of all superblocks, as the daemon sees them."""
     root = Root()
     superblocks, stanzas = observe_superblocks(root, deep=False), observe_stanzas(root) or ()
-    return make_look(superblocks, stanzas, time.time(), time.monotonic())
+    return make_look(superblocks, stanzas, time.time(), time.monotonic(), observe_major_faults(root))
 
 
 _PROGRAM = """

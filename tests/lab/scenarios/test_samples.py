@@ -271,9 +271,9 @@ def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(
     def read(*how: str) -> None:
         run("dd", f"if={file}", "of=/dev/null", "status=none", *how)
 
-    def mapped() -> None:
+    def mapped(step: int = 4 * KIB) -> None:
         with Path(file).open("rb") as opened, mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ) as data:
-            assert sum(len(data[at : at + 1]) for at in range(0, LARGE, 4 * KIB)) == LARGE // (4 * KIB)
+            assert sum(len(data[at : at + 1]) for at in range(0, LARGE, step)) == LARGE // step
 
     def twice() -> None:
         read("bs=64K")
@@ -302,3 +302,14 @@ def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(
 
     wide = during(again_and_again, say)
     assert read_ahead_use(wide) is Use.HELPS, wide
+
+    def mapped_again(step: int) -> None:
+        for _ in range(6):
+            Path("/proc/sys/vm/drop_caches").write_text("3\n")
+            mapped(step)
+
+    in_order = during(lambda: mapped_again(4 * KIB), say)
+    assert read_ahead_use(in_order) is None, in_order
+    here_and_there = during(lambda: mapped_again(1024 * KIB), say)
+    assert read_ahead_use(here_and_there) is Use.WASTED, here_and_there
+    assert here_and_there.faults == pytest.approx(here_and_there.calls, rel=0.1), here_and_there
