@@ -1,17 +1,18 @@
-"""The .deb in a system that runs: it starts the service; neither an upgrade nor a removal touches a mount.
+"""The .deb in a system that runs: it starts the service; none of its changes touches a mount that exists.
 
 All of a boot's scenarios run this package's program; it is installed again when this one ends.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nfstuned.host.telemetry.journal import Message
-from tests.lab.kit.daemon import ETC, STATE, UNIT, Daemon, nfstuned
+from tests.lab.kit.daemon import ETC, STATE, UNIT, Daemon, nfstuned, status_rows
 from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.rivals import MASK, difference, view
 from tests.lab.kit.shell import attempt, run, tuned
@@ -80,12 +81,25 @@ def test_an_upgrade_a_removal_and_an_installation_leave_a_mount_as_it_is(
     assert [path for path in (ETC, STATE, HOME) if path.exists()] == []
     assert difference(rules, view()) == []
 
+    existing = [mounted, mount("b", "vers=3,nolock"), mount("c", "vers=4.2")]
+    values = [each.read_ahead_kb for each in existing]
     stopped_daemon.journal.mark()
     install_again(files)
-    tuned(15360, mounted)
+    new = mount("d")
+    tuned(15360, new)
+    assert [each.read_ahead_kb for each in existing] == values
+    held = stopped_daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_HELD.id)
+    assert set(held["NFSTUNED_MOUNTS"].split()) == {str(each.point) for each in existing}
+    assert {row["hold"] for point, row in status_rows().items() if point != str(new.point)} == {"existing"}
     assert run("systemctl", "is-enabled", UNIT).strip() == "enabled"
     command = Path(f"/proc/{stopped_daemon.pid}/cmdline").read_bytes()
     assert b"\0/usr/lib/nfstuned/__main__.py\0daemon\0" in command
     assert stopped_daemon.rss_kb <= 30 * 1024
     entry = stopped_daemon.wait_for_entry(MESSAGE_ID=Message.READ_AHEAD_SET.id)
     assert entry["NFSTUNED_NEW_KB"] == "15360"
+
+    # A boot begins with an empty /run.
+    stopped_daemon.stop()
+    shutil.rmtree("/run/nfstuned")
+    stopped_daemon.start()
+    tuned(15360, *existing)
