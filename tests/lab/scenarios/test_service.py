@@ -14,8 +14,8 @@ from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, Daemon, Entry, nfstuned
 from tests.lab.kit.mounts import BDI, Mounts, set_read_ahead_kb
 from tests.lab.kit.rivals import settle
-from tests.lab.kit.shell import becomes, run, tuned, wait_for
-from tests.lab.kit.unit import let_rest, let_tick, override
+from tests.lab.kit.shell import becomes, program, run, tuned, wait_for
+from tests.lab.kit.unit import let_rest, let_tick, override, process_status
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
@@ -195,6 +195,30 @@ def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daem
     assert mounted.read_ahead_kb == 15360, done.stdout
     let_tick(stopped_daemon)
     assert mounted.read_ahead_kb == 15360
+
+
+def test_a_service_that_only_observes_makes_no_write_to_sysfs(
+    stopped_daemon: Daemon, mount: Mounts, tmp_path: Path
+) -> None:
+    stopped_daemon.start('[daemon]\nmode = "observe"\n')
+    trace = tmp_path / "trace"
+    command = ["strace", "-f", "-y", "-e", "trace=write,writev,pwrite64,pwritev", "-o", str(trace)]
+    with program(*command, "-p", str(stopped_daemon.pid)) as strace:
+        becomes(str(strace.pid), lambda: process_status(stopped_daemon.pid)["TracerPid"])
+        mounts = [mount("a"), mount("b", V3), mount("c", "vers=4.2")]
+        for mounted in mounts:
+            stopped_daemon.wait_for_entry(
+                MESSAGE_ID=Message.READ_AHEAD_WANTED.id, NFSTUNED_DEVICE=mounted.device
+            )
+        mount.umount(mounts.pop())
+        let_rest(stopped_daemon)
+        assert [mounted.read_ahead_kb for mounted in mounts] == [128, 128]
+        assert "</sys/" not in trace.read_text()
+        # The trace sees the writes of a service that tunes.
+        stopped_daemon.configure('[daemon]\nmode = "tune"\n')
+        stopped_daemon.reload()
+        tuned(15360, *mounts)
+        becomes(len(mounts), lambda: trace.read_text().count("read_ahead_kb>"))
 
 
 def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mounts) -> None:
