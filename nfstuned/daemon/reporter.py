@@ -13,7 +13,6 @@ from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import ConfigError, Policy
 from nfstuned.model.samples import Counted, Look, Stall
 from nfstuned.model.udev import RuleWriter
-from nfstuned.parse.fields import some
 
 MOST_REMEMBERED = 200
 """The number of reported errors that are remembered, so that each is reported once."""
@@ -60,12 +59,12 @@ class Reporter:
 
     def held(self, names: Sequence[str]) -> None:
         """Report the mounts that keep their read-ahead until the next boot."""
+        shown = names[:MOST_REMEMBERED]
         text = (
-            f"mounted before nfstuned was installed, left as they are until the next boot: {some(names)}; "
-            "to tune them now: sudo nfstuned apply"
+            "mounted before nfstuned was installed, left as they are until the next boot: "
+            f"{', '.join(shown)}; to tune them now: sudo nfstuned apply"
         )
-        mounts = " ".join(names[:MOST_REMEMBERED])
-        self._journal.send(Message.READ_AHEAD_HELD, text, Priority.NOTICE, mounts=mounts)
+        self._journal.send(Message.READ_AHEAD_HELD, text, Priority.NOTICE, mounts=" ".join(shown))
 
     def conflict(self, superblock: Superblock, decision: Decision) -> None:
         """Report that mounts of a superblock ask for different values."""
