@@ -148,7 +148,8 @@ def test_what_never_answers_does_not_hold_the_others_up(tmp_path: Path, port: in
     names = (*(f"{number}.slow.example.com" for number in range(40)), "slow.example.com", SHARE)
     begun = time.monotonic()
     answers = resolve(tree(tmp_path), names, 1, port)
-    assert time.monotonic() - begun < 3
+    # One after the other they would take a second each.
+    assert time.monotonic() - begun < len(names) / 2
     assert [answer.host for answer in answers] == list(names)
     assert answers[-1].addresses == ("10.10.10.10",)
     assert (answers[-2].error, answers[-2].final) == ("no answer within 1 s", False)
