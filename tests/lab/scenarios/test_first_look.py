@@ -72,17 +72,16 @@ def table(found: dict[str, Race]) -> str:
 @pytest.mark.release
 @pytest.mark.parametrize("options", VERSIONS)
 @pytest.mark.usefixtures("quiet_udev", "running_daemon")
-def test_27_of_30_mounts_are_right_at_the_first_look_and_all_within_50_ms(
+def test_27_of_30_mounts_are_right_at_the_first_look(
     mount: Mounts, options: str, say: Callable[[object], None]
 ) -> None:
     seen = race(mount, options, AZURE_KB, shares())
     say(seen)
     assert seen.first_looks >= 27, str(seen)
-    assert seen.worst_ms <= 50, str(seen)
 
 
 @pytest.mark.release
-def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules(
+def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules_and_its_worst_no_later(
     mount: Mounts, stopped_daemon: Daemon, say: Callable[[object], None]
 ) -> None:
     """With the version whose mount(8) returns soonest after the kernel's event: the closest race."""
@@ -93,7 +92,9 @@ def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules(
             found[name] = race(mount, VERSIONS[0], AZURE_KB, shares())
             rivals.settle()
     say(table(found))
-    assert found["nfstuned"].median_ms <= found["the vendor's awk rule"].median_ms / 4, table(found)
+    rule, own = found["the vendor's awk rule"], found["nfstuned"]
+    assert own.median_ms <= rule.median_ms / 4, table(found)
+    assert own.worst_ms <= rule.worst_ms, table(found)
 
 
 UNITS = Path("/run/systemd/system")
