@@ -144,15 +144,16 @@ def test_a_server_that_fails_or_is_silent_gives_no_verdict(tmp_path: Path, port:
     assert ("SERVFAIL" in answer.error) is name.startswith("broken")
 
 
+@pytest.mark.slow
 def test_what_never_answers_does_not_hold_the_others_up(tmp_path: Path, port: int) -> None:
     names = (*(f"{number}.slow.example.com" for number in range(40)), "slow.example.com", SHARE)
     begun = time.monotonic()
-    answers = resolve(tree(tmp_path), names, 1, port)
-    # One after the other they would take a second each.
-    assert time.monotonic() - begun < len(names) / 2
+    answers = resolve(tree(tmp_path), names, 4, port)
+    # One after the other they would take four seconds each.
+    assert time.monotonic() - begun < 4 * len(names) / 2
     assert [answer.host for answer in answers] == list(names)
     assert answers[-1].addresses == ("10.10.10.10",)
-    assert (answers[-2].error, answers[-2].final) == ("no answer within 1 s", False)
+    assert (answers[-2].error, answers[-2].final) == ("no answer within 4 s", False)
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])
