@@ -130,14 +130,11 @@ def test_lines_that_differ_are_told_while_the_right_one_happens_to_be_first() ->
 
 
 def test_newer_lines_are_told_with_what_gives_the_mounts_their_number() -> None:
-    host = facts(
-        Made("/a", "rw", source=f"{AZURE}:/sa1/a", fstab="nconnect=4"),
-        Made("/b", "rw", source=f"{AZURE}:/sa1/b", fstab="rw"),
-    )
+    made = Made("/a", "rw", source=f"{AZURE}:/sa1/a", fstab="nconnect=4")
+    host = facts(made, replace(made, point="/b", source=f"{AZURE}:/sa1/b", fstab="rw"))
     assert told(host) == ["NFS215 /etc/fstab:1"]
-    assert faults("NFS215", host)[0].remedy == (
-        "set nconnect=4 in /etc/fstab:2, then sudo umount /b /a && sudo mount /a && sudo mount /b"
-    )
+    again = "sudo umount /b /a && sudo mount /a && sudo mount /b"
+    assert faults("NFS215", host)[0].remedy == f"set nconnect=4 in /etc/fstab:2, then {again}"
 
 
 def test_shares_of_a_private_endpoint_that_differ_are_left_to_the_vendors_rule() -> None:

@@ -282,9 +282,8 @@ def test_through_wraps_and_new_superblocks_totals_are_what_really_happened(
         shown_bytes = (shown_bytes + more_bytes) % 2**64
         shown_ops = (shown_ops + more_ops) % 2**32
         true_bytes, true_ops = true_bytes + more_bytes, true_ops + more_ops
-        totals = counts(
-            look(at, replace(superblock(_kernel(age, shown_bytes, shown_ops)), bdi=bdi)), before=totals
-        )
+        seen = replace(superblock(_kernel(age, shown_bytes, shown_ops)), bdi=bdi)
+        totals = counts(look(at, seen), before=totals)
         kinds = totals.superblocks[PLACE].kinds
         assert totals.superblocks[PLACE].bytes[4] == true_bytes
         assert (kinds["read"].ops if kinds else 0) == true_ops

@@ -38,9 +38,8 @@ def names_go_on(stanza: str) -> bool:
     return bool(named) and (",date='0,0'\n" not in rest or len(rest) <= LONGEST_NAMES)
 
 
-any_text = st.text(
-    st.characters(codec="utf-8") | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF), max_size=200
-)
+_byte = st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF)
+any_text = st.text(st.characters(codec="utf-8") | _byte, max_size=200)
 """What a file's bytes can decode to: of all lone surrogates only those that stand for a byte (PEP 383)."""
 
 

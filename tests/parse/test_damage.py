@@ -92,11 +92,8 @@ def rules(text: str) -> Iterable[object]:
 
 def boot(text: str) -> Iterable[object]:
     release = test_parameters.RELEASE
-    return (
-        parse_boot_entry(text, release, parse_grub_environment(text)),
-        parse_grub_config(text, release),
-        parse_grub_defaults(text, {}),
-    )
+    yield parse_boot_entry(text, release, parse_grub_environment(text))
+    yield from (parse_grub_config(text, release), parse_grub_defaults(text, {}))
 
 
 def names(text: str) -> Iterable[object]:

@@ -87,11 +87,9 @@ def test_a_quoted_token_is_short_printable_ascii(text: str) -> None:
     assert len(shown) < 1000
 
 
-@pytest.mark.parametrize(
-    ("path", "clean"), [("/", "/"), ("//a//b/", "/a/b"), ("a/./b", "/a/b"), ("/../../x", "/x"), ("", "/")]
-)
-def test_a_clean_path_does_not_leave_the_root(path: str, clean: str) -> None:
-    assert fields.clean_path(path) == clean
+def test_a_clean_path_does_not_leave_the_root() -> None:
+    paths = {"/": "/", "//a//b/": "/a/b", "a/./b": "/a/b", "/../../x": "/x", "": "/"}
+    assert {path: fields.clean_path(path) for path in paths} == paths
 
 
 def test_options_keep_their_order_and_the_last_one_counts() -> None:

@@ -26,11 +26,9 @@ VERSION_ID=9.4
 BROKEN="x"""
 
 
-@pytest.mark.parametrize(
-    ("text", "count"), [("0\n", 1), ("0-3,7\n", 5), ("0-15", 16), ("", None), ("x", None), ("0-", None)]
-)
-def test_processors_are_counted(text: str, count: int | None) -> None:
-    assert machine.parse_cpu_list(text) == count
+def test_processors_are_counted() -> None:
+    assert [machine.parse_cpu_list(text) for text in ("0\n", "0-3,7\n", "0-15")] == [1, 5, 16]
+    assert [machine.parse_cpu_list(text) for text in ("", "x", "0-")] == [None] * 3
 
 
 def test_active_objects_are_read_and_other_lines_left_out() -> None:

@@ -97,9 +97,8 @@ def test_eight_nine_and_more_columns_of_an_operation_are_understood() -> None:
     columns = {"READ": 8, "WRITE": 9, "READ_PLUS": 11, "77": 9}
     lines = [f"\t{name:>12}: {' '.join(map(str, range(1, 1 + n)))}" for name, n in columns.items()]
     idle = [f"\t{name:>12}: {'0 ' * n}".rstrip() for name, n in (("OPEN", 10), ("CLOSE", 8), ("LOCK", 9))]
-    assert only(stanza(OPS, *lines, *idle)).ops == {
-        name: OpCounters(*range(1, 1 + min(n, 9))) for name, n in columns.items()
-    }
+    used = {name: OpCounters(*range(1, 1 + min(n, 9))) for name, n in columns.items()}
+    assert only(stanza(OPS, *lines, *idle)).ops == used
 
 
 # om_queue, om_rtt and om_execute are ktime_t, printed with %Lu (net/sunrpc/stats.c)

@@ -29,10 +29,8 @@ def test_each_parameter_has_its_module_and_its_line() -> None:
 
 def test_a_module_whose_place_a_program_takes_that_does_nothing_is_refused() -> None:
     text = "install cifs /bin/false\n#install nfs /bin/true\ninstall nfs-layout true\n" + REAL
-    assert parameters.parse_refused_modules(text, "f") == (
-        RefusedModule("cifs", "f", 1),
-        RefusedModule("nfs_layout", "f", 3),
-    )
+    refused = (RefusedModule("cifs", "f", 1), RefusedModule("nfs_layout", "f", 3))
+    assert parameters.parse_refused_modules(text, "f") == refused
 
 
 SYSCTL = """\

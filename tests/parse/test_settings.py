@@ -189,6 +189,9 @@ NAME = "AZNFS_READ_AHEAD_KB"
 AZNFS = '# Read ahead size in KB defaults to 16384.\nAZNFS_READ_AHEAD_KB="${AZNFS_READ_AHEAD_KB:-16384}"\n'
 
 
+SEVERAL = f"{NAME}=1\n{NAME}='2'\n#{NAME}=3\nMY_{NAME}=4\n"
+
+
 def test_assignments_keep_their_section_their_case_and_their_line() -> None:
     assert tuple(settings.parse_ini(f"a=b\n{TUNED}word\nx==y=z\n", "/f")) == (
         Setting("main", None, "include", "throughput-performance", "/f", 3),
@@ -200,11 +203,7 @@ def test_assignments_keep_their_section_their_case_and_their_line() -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [
-        (AZNFS, ("16384", 2)),
-        (f"{NAME}=1\n{NAME}='2'\n#{NAME}=3\nMY_{NAME}=4\n", ("2", 2)),
-        (f"{NAME}=big\n{NAME}=\n", None),
-    ],
+    [(AZNFS, ("16384", 2)), (SEVERAL, ("2", 2)), (f"{NAME}=big\n{NAME}=\n", None)],
 )
 def test_of_aznfs_the_last_number_counts_and_no_comment(text: str, found: tuple[str, int] | None) -> None:
     setting = Setting("aznfs", None, NAME, found[0], "/f", found[1]) if found else None
