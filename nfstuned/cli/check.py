@@ -270,8 +270,9 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
 
     It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
     the udev rules, names and ports, and the host itself; with --root the files of an image; with --fstab the
-    lines of a file and the names in them. It changes nothing and touches no mount. `nfstuned rules` lists its
-    rules, `nfstuned explain RULE` gives a rule's reasons. IDS are separated by commas.
+    lines of a file and the names in them. A copy of /proc/mounts is no fstab: check judges those mounts on
+    their own host. It changes nothing and touches no mount. `nfstuned rules` lists its rules, `nfstuned
+    explain RULE` gives a rule's reasons. IDS are separated by commas.
 
     \b
     Examples:

@@ -197,6 +197,14 @@ def test_the_hosts_own_fstab_is_judged_with_the_host(
         ),
         ("nas:/x /mnt nfs vers=4.1,xprtsec=tls,_netdev 0 0\n", ("--kernel", "6.4.16"), ["NFS309"]),
         (PERFECT.replace("noresvport,", ""), ("--kernel", "5.14.0-427.el9"), ["NFS305"]),
+        *(
+            (f"fs-0a1b2c3d.efs.eu-west-1.amazonaws.com:/ /m nfs4 vers=4.1,_netdev{more} 0 0\n", kernel, ids)
+            for more, kernel, ids in [
+                ("", (), ["NFS305"]),
+                (",noresvport", (), []),
+                ("", ("--kernel", "5.10"), []),
+            ]
+        ),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), (), []),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), ("--nfs-utils", "2.5.2"), []),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), ("--nfs-utils", "1:2.6.4-3+deb12u1"), ["NFS309"]),

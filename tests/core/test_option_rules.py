@@ -314,6 +314,12 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
         ('"vers=4.2,hard"', "write the options without quotes in /etc/fstab:1"),
         ("soft\u200breval", "spell 'soft\\u200breval' as softreval in"),
         ("hard\u00a0", "spell 'hard\\xa0' as hard in"),
+        ("vers=4,1,sec=sys", "write vers=4.1 instead of vers=4,1 in /etc/fstab:1"),
+        ("hard,nfsvers=4,2", "write nfsvers=4.2 instead of nfsvers=4,2 in /etc/fstab:1"),
+        ("vers=4,10", "take '10' out"),
+        ("vers=3,1", "take '1' out"),
+        ("tls", "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in"),
+        ("iam,accesspoint=fsap-1,zzz", "for Amazon EFS write the type efs"),
     ],
 )
 def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:

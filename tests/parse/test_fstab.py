@@ -99,6 +99,7 @@ def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fst
         ("s:/", "no mount point after 's:/'"),
         ("s:/ /m", "no type after '/m'"),
         ("s:/ /m nfs a, v=3", "dump frequency is not a number: 'v=3': is there a blank within the options?"),
+        ("s:/ /m nfs -o rw,hard", "-o is of mount's command line: write 'rw,hard' in its place"),
         ("s:/ /m nfs rw # why", "dump frequency is not a number: '#'"),
         ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),
         ("s:/ /m nfs rw 0 0\r ", "fsck pass is not a number: '0\\r'"),
@@ -137,6 +138,7 @@ NUMBERED = "a numbered list, or output of cat -n or grep"
             "proc /proc proc rw,nosuid,relatime 0 0\nnas:/x /mnt nfs4 rw,vers=4.1,hard,addr=10.0.0.6 0 0",
             "a copy of /proc/mounts",
         ),
+        ("-e nas:/x\t/mnt\tnfs\tdefaults\t0\t0\n-e nas:/y /m nfs rw 0 0", "output of echo -e in a shell"),
         ("26 27 0:46 / /mnt rw,relatime shared:1 - nfs4 nas:/x rw,vers=4.1", "mountinfo"),
         ("/mnt nas:/x nfs4 rw,relatime,vers=4.1", "output of findmnt or df"),
         ("nas:/x 1.0T 5.1G 1T 1% /mnt", "output of findmnt or df"),
@@ -167,6 +169,35 @@ def test_text_that_is_no_fstab_is_named_once_with_its_command(text: str, kind: s
     *before, error = shown(parse_fstab(f"s:/ /m nfs rw\n{text}\n"))
     assert before == ([] if "/proc/mounts" in kind else [entry("s:/", "/m", "rw")])
     assert str(error).startswith(f"{FSTAB}:2: {kind}")
+
+
+KERNELS = (
+    "nas:/x /mnt nfs4 rw,relatime,vers=4.1,rsize=65536,wsize=65536,namlen=255,hard,proto=tcp,timeo=600,"
+    "retrans=2,sec=sys,clientaddr=10.0.0.5,local_lock=none,addr=10.0.0.6 0 0"
+)
+KERNELS_3 = (
+    ":/x /mnt nfs rw,vers=3,namlen=255,hard,mountaddr=10.0.0.6,mountvers=3,local_lock=none,addr=10.0.0.6 0 0"
+)
+KERNELS_SMB = "//nas/x /mnt cifs rw,vers=3.1.1,addr=10.0.0.6,rsize=4194304,bsize=1048576,echo_interval=60 0 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "judged"),
+    [
+        (f"{KERNELS}\n", False),
+        (f"sunrpc /run/rpc_pipefs rpc_pipefs rw 0 0\nsystemd-1 /m autofs rw 0 0\n{KERNELS_3}", False),
+        (f"{KERNELS_SMB}\n\n", False),
+        (f"# pasted\n{KERNELS}\n", True),
+        (f"UUID=1 / ext4 defaults 0 1\n{KERNELS}\n", True),
+        (f"/dev/sda1 / ext4 rw,relatime 0 0\n{KERNELS}\n", True),
+        (f"{KERNELS}\nnas:/y /n nfs4 defaults,_netdev 0 0\n", True),
+        ("nas:/x /mnt nfs rw,vers=3,addr=10.0.0.6 0 0\n", True),
+    ],
+)
+def test_lines_of_proc_mounts_alone_are_no_fstab(text: str, *, judged: bool) -> None:
+    first, *_ = shown(parse_fstab(text))
+    assert isinstance(first, Request) == judged
+    assert judged or "a copy of /proc/mounts" in str(first)
 
 
 @pytest.mark.parametrize(

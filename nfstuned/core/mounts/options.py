@@ -110,6 +110,7 @@ class OptionNames:
     nfs: frozenset[str]
     rare_nfs: frozenset[str]
     aznfs: frozenset[str]
+    efs: frozenset[str]
     multipath: frozenset[str]
     smb: frozenset[str]
     renamed_smb: dict[str, str]
@@ -126,6 +127,7 @@ def option_names() -> OptionNames:
         nfs=_split(nfs["names"]),
         rare_nfs=_split(nfs["rare"]) | multipath,
         aznfs=_split(nfs["aznfs"]),
+        efs=_split(tables["efs"]["names"]),
         multipath=multipath,
         smb=_split(smb["names"]),
         renamed_smb=smb["renamed"],

@@ -243,7 +243,10 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS305", "noresvport-missing", WARNING, source=Manual.MOUNTING)
 def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
-    """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name."""
+    """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name.
+
+    AWS's helper sets the option on each kernel, so that it is advice for EFS where the kernel is not known.
+    """
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
         place = AZURE_FILES if target.is_azure_files else target.endpoint.provider
@@ -252,15 +255,17 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
             continue
         if kernel is None:
             yield from facts.lacks(KERNEL)
-        elif kernel.version < since:
+        if kernel.version < since if kernel else place == EFS:
+            this = f" (this is {kernel.text})" if kernel else ""
             yield Fault(
                 target.subject,
-                f"noresvport is missing, and kernels before {since[0]}.{since[1]} (this is {kernel.text}) "
-                "reconnect from the same port after the network failed, which can keep the share away",
+                f"noresvport is missing, and kernels before {since[0]}.{since[1]}{this} reconnect "
+                "from the same port after the network failed, which can keep the share away",
                 observed="resvport",
                 expected="noresvport",
                 remedy=f"add noresvport to the options in {place_to_change(target)}",
                 source=_EFS_OPTIONS if place == EFS else "",
+                severity=None if kernel else ADVICE,
             )
 
 

@@ -46,6 +46,11 @@ _SECOND = re.compile("v2|(?:nfs)?vers=2")
 _CLEAR_SMB = ("1.0", "2.0", "2.1")
 """Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
 _ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
+_MINOR_AFTER_COMMA = re.compile(r"\b((?:nfs)?vers=4),([0-2])(?![^,])")
+_EFS_INSTEAD = (
+    "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
+    "another server take {names} out"
+)
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
 
@@ -192,9 +197,12 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
     renamed = [name for name in strange if smb and name in known.renamed_smb]
     foreign = [name for name in strange if name.lower() in other - own and name not in renamed]
-    unknown = [name for name in strange if name not in {*foreign, *renamed}]
+    of_efs = [name for name in strange if not smb and name in known.efs]
+    unknown = [name for name in strange if name not in {*foreign, *renamed, *of_efs}]
+    minor = _MINOR_AFTER_COMMA.search(request.options)
     why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
     why += [f"Linux 5.11 and later have no {_listed(renamed)} of SMB"] if renamed else []
+    why += [f"only the type efs knows {_listed(of_efs)}"] if of_efs else []
     blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     why += [
@@ -214,8 +222,12 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         for name in unknown
         if not {*name} & {*_QUOTES} and (close := _near(name, own | known.common))
     }
-    gone = [name for name in out if name not in {*renamed, *near}]
+    split = [minor[2]] if minor and minor[2] in unknown else []
+    gone = [name for name in out if name not in {*renamed, *near, *of_efs, *split}]
     steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
+    steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and split else []
+    tls = ", or write xprtsec=tls (Linux 6.5), where it has TLS" if "tls" in of_efs else ""
+    steps += [_EFS_INSTEAD.format(place=place, names=_listed(of_efs)) + tls] if of_efs else []
     steps += [_removal(gone, request.options, place)] if gone else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     if len(versions) > 1:

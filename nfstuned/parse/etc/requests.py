@@ -57,6 +57,9 @@ _FOREIGN = {
     "a numbered list, or output of cat -n or grep: take the numbers or the names before the lines out": (
         rf"[0-9]+[.:)]? (?:#|\S+ (?:/|none |swap ))|{_NUMBERED}"
     ),
+    "output of echo -e in a shell that knows no -e (dash), not an entry: take -e out, or write with printf": (
+        r"-(?:e|n|en|ne) "
+    ),
     "a quotation, a table or a diff, not an entry: begin each line with its source": _MARK,
     "a unit of systemd, not an entry: nfstuned check judges the units of a host, with --root an image's": (
         r"\[(?:Unit|Mount|Automount|Install)\]$|(?:What|Where|Type|Options|Description|After|WantedBy)="
@@ -76,6 +79,12 @@ _FOREIGN = {
 _KERNELS = r"(?m)^proc /proc proc r[ow],\S*relatime\S* 0 0\r?$"
 _KERNELS_MOUNT = r"(?m)^\S+ /\S* (?:nfs4?|cifs|smb3) r[ow],\S*,addr="
 """Lines as the kernel writes them: together they show a copy of /proc/mounts."""
+_KERNELS_PART = r"\s*(?:\S+ /\S* (?:nfs4?|cifs|smb3|autofs|nfsd|rpc_pipefs) r[ow](?:,\S*)? 0 0\s*)+"
+_KERNELS_OPTIONS = (
+    r"(?m)^\S+ /\S* (?:nfs4? r[ow],(?=\S*,namlen=)(?=\S*,local_lock=)"
+    r"|(?:cifs|smb3) r[ow],(?=\S*,bsize=)(?=\S*,echo_interval=))\S*,addr="
+)
+"""Nothing but such lines, with options that people do not write together: the output of grep."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
@@ -87,7 +96,8 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
     error, because it could be anything; a line of another type is passed over, whatever is wrong with it. Of
     text that is no fstab the first line is an error. A line with placeholders is judged as it stands.
     """
-    of_kernel = re.search(_KERNELS_MOUNT, text) and re.search(_KERNELS, text)
+    part = re.search(_KERNELS_OPTIONS, text) and re.fullmatch(_KERNELS_PART, text)
+    of_kernel = part or (re.search(_KERNELS_MOUNT, text) and re.search(_KERNELS, text))
     if of_kernel:
         position = text.count("\n", 0, of_kernel.start()) + 1
         return (ParseError(file, position, f"a copy of /proc/mounts, not an fstab: {_LIVE}"),)
@@ -174,6 +184,8 @@ def _problem_of_rest(fields: list[str], line: str) -> str:
         return (
             f"the options have the placeholder {quoted(whole[0])}, so that the line is not judged: {_RENDER}"
         )
+    if fields[_LEAST:_NUMBERS] == ["-o"] and fields[_NUMBERS:]:
+        return f"-o is of mount's command line: write {quoted(fields[_NUMBERS], line)} in its place"
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not re.fullmatch(r"[+-]?[0-9]+", token) and not has_placeholder(token):
             hint = ": is there a blank within the options?" if _OPTIONS.fullmatch(token) else ""
