@@ -530,9 +530,8 @@ def test_the_remedy_of_a_wasted_read_ahead_adds_to_the_configuration(tmp_path: P
     mine = tmp_path / "etc/nfstuned/conf.d/mine.toml"
     mine.write_text("[profile.mine]\nread_ahead_kb = 2048\n")
     entries = read_configuration(Root(str(tmp_path))).assignments
-    assert [(entry.profile, entry.workload) for entry in entries] == [
-        ("", "random"), ("mine", "random"), ("", "random")
-    ]  # fmt: skip
+    found = [(entry.profile, entry.workload) for entry in entries]
+    assert found == [("", "random"), ("mine", "random"), ("", "random")]
     for entry, (mounts, _) in zip(entries, orders, strict=True):
         for point, pattern in zip(mounts, entry.match.mount_point, strict=True):
             assert fnmatchcase(point, pattern)
