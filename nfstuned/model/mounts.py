@@ -119,6 +119,7 @@ class Unread(Enum):
     FORMAT = "it is written for amd"
     PLACE = "it lies below a mount point"
     MISSING = "there is no such file"
+    ENDING = "its name does not end in .autofs"
     TWICE = "the key has an earlier entry in the same file"
 
 

@@ -329,7 +329,7 @@ def _is_automatic(request: Request) -> bool:
 
 @rule("NFS310", "autofs-map", INFO, needs=(HOST,), source="autofs(5)")
 def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
-    """Yield the automounter's entries for any key, and its maps that are not files."""
+    """Yield the automounter's entries for any key, its maps that are not files, and unread master maps."""
     # Not by line, as in _requests: the mount of a key in use has the same line without the wildcard.
     wildcards: dict[tuple[str, int, str], Request] = {}
     for request in facts.snapshot.requests:
@@ -345,6 +345,17 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     for item in facts.snapshot.maps:
         origin = f"{item.file}:{item.line}"
         if item.why is Unread.TWICE:
+            continue
+        if item.why is Unread.ENDING:
+            yield Fault(
+                origin,
+                f"automount(8) reads only files whose names end in .autofs there, and so never {item.name}: "
+                f"it mounts nothing at {item.point}",
+                observed=item.name,
+                expected=item.local,
+                remedy=sudo("mv -n", item.name, item.local, folder=facts.folder),
+                severity=WARNING,
+            )
             continue
         if item.why is Unread.MISSING:
             yield Fault(

@@ -34,6 +34,11 @@ _FOLDERS = ("/etc", "/etc/autofs")
 """Where maps without a path are (AUTOFS_MAP_DIR): mostly in the first, with Arch and Gentoo in the other."""
 _FOUND, _NOT_FOUND, _UNAVAILABLE, _AGAIN = "SUCCESS", "NOTFOUND", "UNAVAIL", "TRYAGAIN"
 _OLD_MASTER = "auto_master"
+_MISNAMED = re.compile(
+    r"(?!.*(?:old|ba[ck]|orig|save|copy|dis|off|ample|tmp|te?mpl))([\w-]+)(?:\.(?:conf|cfg|auto|map|master))?",
+    re.IGNORECASE,
+)
+"""Files of auto.master.d that somebody meant to be read: names without the marks of a copy put away."""
 _HOSTS, _NULL = "hosts", "null"
 """The map of `-hosts` is not named: it is on by default with RHEL, and nobody wrote a server into it."""
 _PROGRAMS = ("usr/sbin/automount", "usr/bin/automount")
@@ -63,6 +68,8 @@ class AutoMaps:
         self.mounted = mounted
         self.collected = collected
         self.maps: list[AutoMap] = []
+        self.misnamed: dict[str, str] = {}
+        """Files next to .autofs files, by the name under which automount(8) would read them."""
         self.files = 0
         self._answering: dict[str, bool] = {}
 
@@ -79,6 +86,15 @@ class AutoMaps:
             elif item.point == DIRECT or item.point not in points:
                 points.add(item.point)
                 self._read_map(item)
+        for right, path in self.misnamed.items():
+            entries = [] if self.root.exists(right[1:]) else parse_master(self._text(path), path)
+            maps = [each for each in entries if isinstance(each, AutoMap)]
+            names = {
+                each.name for each in maps if each.name.startswith("/") and self._may_exist(each.name[1:])
+            }
+            if maps and len(maps) == len(entries) == len(names - {each.name for each in self.maps}):
+                found = MapInclude("", path, path, maps[0].line)
+                self._name(Unread.ENDING, found, maps[0].point, local=right)
 
     @cached_property
     def _folder(self) -> str:
@@ -204,6 +220,8 @@ class AutoMaps:
                 path = posixpath.join(wanted.name, name)
                 if name.endswith(".autofs") and not name.startswith(".") and path not in known:
                     self._master_in(path, known, depth)
+                elif match := _MISNAMED.fullmatch(name):
+                    self.misnamed[posixpath.join(wanted.name, f"{match[1]}.autofs")] = path
             return
         if default and not self._exists(MASTER) and self._exists(_OLD_MASTER):
             wanted = MapInclude("", _OLD_MASTER, wanted.file, wanted.line)
