@@ -73,6 +73,9 @@ def observe_system(root: Root, *, image: bool) -> System:
         helpers=frozenset(helpers),
         daemon=read_unit(root, "nfstuned.service", image=image),
         tls=read_tls(root, image=image),
+        rpcbind_masked=all(
+            read_unit(root, f"rpcbind.{kind}", image=True).masked for kind in ("service", "socket")
+        ),
         nfs_utils=read_nfs_utils(root),
     )
     if image:

@@ -275,6 +275,8 @@ class System:
     """nfstuned.service."""
     client: ClientIdentity = ClientIdentity()
     tls: Tls = Tls()
+    rpcbind_masked: bool = False
+    """Neither rpcbind.service nor rpcbind.socket can start, without which rpc.statd does not either."""
     nfs_utils: NfsUtils | None = None
     """mount.nfs by its file; None where it is not installed, or may not be read."""
     config_problems: tuple[str, ...] = ()

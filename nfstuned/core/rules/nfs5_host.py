@@ -26,6 +26,7 @@ from nfstuned.core.rules.rule import (
     parameter,
     permanent_setting,
     rule,
+    systemctl,
 )
 from nfstuned.model.change import quote, sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
@@ -120,6 +121,30 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
                 remedy=f"install the package {packages[helper]}",
                 severity=WARNING if caches else None,
             )
+    if facts.system.rpcbind_masked:
+        yield from _without_statd(facts)
+
+
+def _without_statd(facts: Facts) -> Iterator[Fault]:
+    """Yield the first line that mount.nfs refuses as rpcbind is masked: it wants rpc.statd for NFSv3's locks.
+
+    See nfs_verify_lock_option() in utils/mount/stropts.c. mount.aznfs adds nolock itself.
+    """
+    for target in facts.targets:
+        options, request = target.options, target.request
+        local = options.last_of("lock", "nolock") == "nolock" or "local_lock" in options
+        if target.live or request is None or not target.is_v3 or request.fstype == "aznfs" or local:
+            continue
+        yield Fault(
+            "rpcbind",
+            "rpcbind.service and rpcbind.socket are masked, so that rpc.statd does not start: mount.nfs "
+            f"refuses {target.origin}, as version 3 needs it for locks on the server",
+            observed="masked",
+            expected="rpcbind.socket",
+            remedy=f"{systemctl(facts)} unmask rpcbind.service && {systemctl(facts)} unmask rpcbind.socket; "
+            f"or add nolock to the options in {target.origin}, where no other host locks files",
+        )
+        return
 
 
 @rule("NFS503", "idmapping-enabled", WARNING, needs=(HOST,), source=Manual.TROUBLE)
