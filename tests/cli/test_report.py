@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from nfstuned.core.samples.sample import to_line
 from nfstuned.host.root import Root
 from tests.check import hosts
 from tests.cli.conftest import REPOSITORY, MakeHost
+from tests.core.pages import shown
 from tests.host.journald import Told, record
 from tests.parse.test_samples import SAMPLE
 from tests.tree import put
@@ -41,12 +40,6 @@ def file(tmp_path: Path) -> Path:
     return found
 
 
-def words(page: str) -> str:
-    """Return what a browser shows of a page, which must be well-formed."""
-    root = ET.fromstring(page.partition("\n")[2])  # noqa: S314 - our own text
-    return re.sub(r"\s+", " ", " ".join(root.itertext()))
-
-
 def order(**more: object) -> ReportOrder:
     return replace(ReportOrder(None, None, None, None, offline=False, samples_only=False), **more)  # type: ignore[arg-type]
 
@@ -57,46 +50,46 @@ def written(tree: Path, asked: ReportOrder) -> tuple[int, str]:
     status = write_report(
         Root(str(tree)), replace(asked, output=str(output)), hosts.World(hosts.load(TREE).network)
     )
-    return status, words(output.read_text())
+    return status, shown(output.read_text())
 
 
-def test_a_file_of_another_host_is_shown_and_this_host_is_not(tree: Path, file: Path) -> None:
-    status, said = written(tree, order(file=str(file), samples_only=True))
-    assert status == 0
-    assert f"NFS mounts in {file}" in said
-    assert "/srv/\\377<b>" in said
-    assert said.count("Not asked for: this page is about samples only.") == 2
-    assert "NFS101" not in said
+@pytest.mark.parametrize(
+    ("more", "present", "absent"),
+    [
+        ({}, ("NFS mounts in FILE", "/srv/\\377<b>"), "NFS101"),
+        ({"since": "1h ago"}, ("1 sample, in use for 60 s",), "NFS101"),
+        ({"mount": "/mnt/share"}, ("2 samples, in use for 2 min",), "/srv/"),
+    ],
+)
+def test_a_file_of_another_host_is_shown_and_this_host_is_not(
+    tree: Path, file: Path, more: dict[str, str], present: tuple[str, ...], absent: str
+) -> None:
+    status, page = written(tree, order(file=str(file), samples_only=True, **more))
+    assert (status, absent in page) == (0, False)
+    assert all(words.replace("FILE", str(file)) in page for words in present)
+    assert page.count("Not asked for: this page is about samples only.") == 2
 
 
 def test_the_page_has_the_hosts_findings(tree: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, said = written(tree, order(file=str(file)))
+    status, page = written(tree, order(file=str(file)))
     assert status == 1  # there is no journal, which the page says
-    assert "NFS101" in said
-    assert "read-ahead is 128 KiB and the profile azure-files asks for 15360 KiB" in said
-    assert "Not known: " in said
+    assert "NFS101" in page
+    assert "read-ahead is 128 KiB and the profile azure-files asks for 15360 KiB" in page
+    assert "Not known: " in page
     assert "the service's changes are not on the page: " in capsys.readouterr().err
-
-
-def test_since_and_mount_choose(tree: Path, file: Path) -> None:
-    _, said = written(tree, order(file=str(file), samples_only=True, since="1h ago"))
-    assert "1 sample, in use for 60 s" in said
-    _, said = written(tree, order(file=str(file), samples_only=True, mount="/mnt/share"))
-    assert "2 samples, in use for 2 min" in said
-    assert "/srv/" not in said
 
 
 def test_damaged_lines_are_on_the_page_and_make_the_status_1(tree: Path, file: Path) -> None:
     file.write_bytes(to_line(NEW) + b"{\n{\n")
-    status, said = written(tree, order(file=str(file), samples_only=True))
-    assert (status, "2 damaged samples could not be read." in said) == (1, True)
+    status, page = written(tree, order(file=str(file), samples_only=True))
+    assert (status, "2 damaged samples could not be read." in page) == (1, True)
 
 
 def test_a_bad_file_costs_only_findings(tree: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(tree / "etc/nfstuned/nfstuned.toml", "nonsense = 1\n")
-    status, said = written(tree, order(file=str(file)))
-    assert (status, "/mnt/share" in said, "nonsense" in capsys.readouterr().err) == (1, True, True)
-    assert "Not judged: the configuration is invalid, see nfstuned config check." in said
+    status, page = written(tree, order(file=str(file)))
+    assert (status, "/mnt/share" in page, "nonsense" in capsys.readouterr().err) == (1, True, True)
+    assert "Not judged: the configuration is invalid, see nfstuned config check." in page
 
 
 class TestCommand:
@@ -104,14 +97,14 @@ class TestCommand:
         command = [sys.executable, "-m", "nfstuned", "report", "--file", str(file), "--samples-only"]
         environ = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
         done = subprocess.run(command, cwd=REPOSITORY, env=environ, capture_output=True, check=True)
-        assert "/srv/\\377<b>" in words(done.stdout.decode("utf-8"))
+        assert "/srv/\\377<b>" in shown(done.stdout.decode("utf-8"))
         assert done.stderr == b""
 
     def test_a_file_without_samples_has_its_page_and_a_word(self, host: MakeHost, tmp_path: Path) -> None:
         (tmp_path / "empty.jsonl").touch()
         run = host("no-nfs").run("report", "--file", str(tmp_path / "empty.jsonl"), "--samples-only")
         assert run.status == 0
-        assert "There are no samples of this time" in words(run.out)
+        assert "There are no samples of this time" in shown(run.out)
         assert run.err == "no samples: nothing was in use, or the service did not run\n"
 
     def test_a_terminal_gets_no_page(self, host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,10 +123,10 @@ class TestJournal:
             ("UNREADABLE", "of no interest", {"file": "/x"}),
         ]
         record(tree / "var/log/journal", [NEW, OTHER], told=told)
-        status, said = written(tree, order())
+        status, page = written(tree, order())
         assert status == 0
-        assert "nfstuned 1" in said
+        assert "nfstuned 1" in page
         # Once as a row of the table, once as a mark in the mount's chart.
-        assert said.count("/mnt/share: read-ahead 128 -> 15360 KiB") == 2
-        assert "of no interest" not in said
-        assert "1 sample, in use for 60 s" in said
+        assert page.count("/mnt/share: read-ahead 128 -> 15360 KiB") == 2
+        assert "of no interest" not in page
+        assert "1 sample, in use for 60 s" in page
