@@ -104,44 +104,6 @@ def test_as_metrics_it_counts_each_rule_that_was_judged(host: MakeHost, rules: R
     assert (run.status, run.err) == (0, "")
 
 
-@pytest.mark.parametrize(("level", "status"), [("error", 0), ("warning", 1), ("advice", 1), ("info", 1)])
-def test_fail_on_decides_the_severities_that_count(low: Host, level: str, status: int) -> None:
-    run = low.run("check", "--offline", "--select", "NFS101", "--fail-on", level, "--format", "json")
-    assert (run.status, run.document["exit_code"]) == (status, status)
-    assert run.document["summary"]["warning"] == 1
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_rule_that_raises_is_nfs000_and_2(form: str, host: MakeHost, rules: Rules) -> None:
-    rules.are(ADVICE, CRASH)
-    run = check(host("clean"), "--format", form)
-    assert run.status == 2
-    assert "NFS000" in run.out
-    assert "NFS199 broken-rule crashed: LookupError: no 1th element" in run.out
-    assert "NFS198" in run.out
-
-
-def test_json_names_the_mount_and_the_skipped_rules(low: Host, rules: Rules) -> None:
-    rules.are(*[rule for rule in catalogue.RULES if rule.id == "NFS101"], SKIPPED)
-    document = check(low, "--format", "json").document
-    assert document["mounts"] == [
-        {
-            "mount_point": "/mnt/share",
-            "source": "sa1.file.core.windows.net:/sa1/share",
-            "fstype": "nfs4",
-            "device": "0:46",
-            "provider": "azure-files",
-            "profile": "azure-files",
-            "live": True,
-        }
-    ]
-    assert document["summary"] == {"error": 0, "warning": 1, "advice": 0, "info": 0, "skipped": 1}
-    assert document["skipped"] == [{"rule": "NFS197", "needs": ["network"]}]
-    assert (
-        check(low).out.splitlines()[-2] == "1 warning (1 mount, 1 rule); 1 rule skipped (1 needs the network)"
-    )
-
-
 def test_unanswered_questions_are_printed(low: Host) -> None:
     problem = "sa1.file.core.windows.net: no answer within 3 s"
 
@@ -224,6 +186,21 @@ def test_a_proposal_with_a_line_that_is_none_is_2_and_its_other_lines_are_judged
         assert [one.get("message") for one in suite.iter("error")] == [BAD_LINE]
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_rule_that_raises_is_nfs000_and_bytes_that_are_no_text_come_through(
+    form: str, host: MakeHost, rules: Rules
+) -> None:
+    rules.are(ADVICE, CRASH, SKIPPED)
+    run = check(strange(host), "--format", form)
+    assert run.status == 2
+    assert "NFS000" in run.out
+    assert "NFS199 broken-rule crashed: LookupError: no 2th element" in run.out
+    assert "NFS198" in run.out
+    run.out.encode("utf-8")
+    assert "\x1b" not in run.out
+    assert form != "json" or STRANGE in [mount["mount_point"] for mount in run.document["mounts"]]
+
+
 def junit(run: Run) -> Element:
     """Return the suite of a document, which must keep its schema."""
     xmlschema.XMLSchema(SCHEMAS / "junit-10.xsd").validate(run.out)
@@ -237,16 +214,6 @@ def strange(host: MakeHost) -> Host:
     here.edit("proc/1/mountinfo", " /mnt/share ", f" {octal} ")
     (here.tree / "etc/fstab").write_bytes(b"srv\xff:/b /mnt/b nfs defaults 0 0\n")
     return here
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_bytes_that_are_no_text_come_through_every_format(form: str, host: MakeHost, rules: Rules) -> None:
-    rules.are(ADVICE, CRASH, SKIPPED)
-    run = check(strange(host), "--format", form)
-    assert run.status == 2
-    run.out.encode("utf-8")
-    assert "\x1b" not in run.out
-    assert form != "json" or STRANGE in [mount["mount_point"] for mount in run.document["mounts"]]
 
 
 @pytest.mark.parametrize("level", ["info", "error"])
