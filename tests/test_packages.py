@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -224,6 +224,13 @@ class Machine:
         """Let systemd run."""
         (self.top / "run/systemd/system").mkdir(parents=True)
 
+    def call(self, name: str, *arguments: str, script: str = "", error: str = "") -> list[str]:
+        """Run Debian's script of a name, or another, and return its calls; it succeeds with this message."""
+        script = script or (OWN / "deb" / name).read_text()
+        done = self.run(self.put(self.top / name, script), *arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", error)
+        return self.called()
+
     def run(self, script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         path = f"{self.bin}:/usr/bin:/bin"
         command = ["sh", str(script), *arguments]
@@ -276,40 +283,21 @@ class TestTheLauncher:
 
 
 class TestCompiling:
-    @pytest.fixture
-    def python(self, machine: Machine) -> str:
-        """Return the version of a Python that is there: the one of Debian that runs the tests."""
-        real = Path("/usr/bin/python3").resolve()
-        if real.name.removeprefix("python") not in lock.PYTHONS:
+    def test_the_modules_of_commands_are_compiled_for_the_chosen_python(self, machine: Machine) -> None:
+        real, vendor = Path("/usr/bin/python3").resolve(), machine.lib / "vendor"
+        version = real.name.removeprefix("python")
+        if version not in lock.PYTHONS:
             pytest.skip(f"{real} is not a version that the packages support")
         (machine.bin / real.name).symlink_to(real)
-        (machine.lib / "vendor").mkdir()
-        (machine.lib / "vendor/module.py").write_text("x = 1\n")
-        return real.name.removeprefix("python")
-
-    def test_only_the_chosen_interpreters_files_stay(self, python: str, machine: Machine) -> None:
-        cache = machine.lib / "vendor/__pycache__"
-        cache.mkdir()
-        (cache / "module.cpython-39.pyc").touch()
-        assert machine.run(machine.lib / "compile").returncode == 0
-        assert [path.name for path in cache.iterdir()] == [f"module.cpython-{python.replace('.', '')}.pyc"]
-
-    def test_it_leaves_out_modules_that_no_command_imports(self, python: str, machine: Machine) -> None:
-        del python
-        vendor = machine.lib / "vendor"
-        used = ["pygments/lexers/_mapping.py", "pyroute2/netlink/rtnl/ifinfmsg/plugins/bond.py"]
+        used = ["module.py", "pygments/lexers/_mapping.py", "pyroute2/netlink/rtnl/ifinfmsg/plugins/bond.py"]
         unused = ["pygments/lexers/java.py", "pyroute2/ndb/main.py"]
         for name in (*used, *unused):
-            (vendor / name).parent.mkdir(parents=True, exist_ok=True)
-            (vendor / name).touch()
-        assert machine.run(machine.lib / "compile").returncode == 0
-        made = {path.name.partition(".")[0] for path in vendor.rglob("*.pyc")}
-        assert made == {"module", "_mapping", "bond"}
-
-    @pytest.mark.usefixtures("python")
-    def test_it_takes_all_of_it_away_again(self, machine: Machine) -> None:
+            put(vendor / name)
         before = sorted(machine.lib.rglob("*"))
-        machine.run(machine.lib / "compile")
+        put(vendor / "__pycache__/module.cpython-39.pyc")
+        assert machine.run(machine.lib / "compile").returncode == 0
+        made = {path.name for path in vendor.rglob("*.pyc")}
+        assert made == {f"{Path(name).stem}.cpython-{version.replace('.', '')}.pyc" for name in used}
         assert machine.run(machine.lib / "compile", "--clean").returncode == 0
         assert sorted(machine.lib.rglob("*")) == before
 
@@ -317,48 +305,44 @@ class TestCompiling:
         assert machine.run(machine.lib / "compile").returncode == 0
 
 
+@pytest.fixture
+def debian(machine: Machine) -> Machine:
+    """Return a machine that notes the calls of packages' scripts."""
+    for name in ("systemctl", "deb-systemd-invoke", "deb-systemd-helper"):
+        machine.command(name)
+    machine.put(machine.lib / "compile", f'#!/bin/sh\necho "compile $*" >>{machine.log}\n')
+    return machine
+
+
 class TestDebiansScripts:
-    @pytest.fixture
-    def debian(self, machine: Machine) -> Machine:
-        for name in ("systemctl", "deb-systemd-invoke", "deb-systemd-helper"):
-            machine.command(name)
-        machine.put(machine.lib / "compile", f'#!/bin/sh\necho "compile $*" >>{machine.log}\n')
-        return machine
-
-    def call(self, debian: Machine, name: str, *arguments: str) -> list[str]:
-        script = debian.put(debian.top / name, (OWN / "deb" / name).read_text())
-        done = debian.run(script, *arguments)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-        return debian.called()
-
-    def test_in_an_image_nothing_asks_systemd(self, debian: Machine) -> None:
+    @pytest.mark.parametrize("booted", [False, True], ids=["image", "host"])
+    def test_only_on_a_host_they_start_and_restart_services(self, debian: Machine, *, booted: bool) -> None:
         enabled = [
             "compile ",
             "deb-systemd-helper --quiet was-enabled nfstuned.service",
             "deb-systemd-helper enable nfstuned.service",
             f"deb-systemd-helper update-state {' '.join(OWN_UNITS)}",
         ]
-        assert self.call(debian, "postinst", "configure", "") == enabled
-        assert self.call(debian, "postinst", "configure", "0.1.0-1") == enabled
-        assert self.call(debian, "prerm", "remove") == ["compile --clean"]
-        assert self.call(debian, "postrm", "remove") == []
+        started, restarted = (
+            ["systemctl --system daemon-reload", f"deb-systemd-invoke {change}"] if booted else []
+            for change in ("start nfstuned.service", "try-restart nfstuned.service nfstuned-exporter.service")
+        )
+        if booted:
+            debian.boot()
+        assert debian.call("postinst", "configure", "") == [*enabled, *started]
+        assert debian.call("prerm", "upgrade", "0.2.0-1") == ["compile --clean"]
+        assert debian.call("postrm", "upgrade", "0.2.0-1") == []
+        assert debian.call("postinst", "configure", "0.1.0-1") == [*enabled, *restarted]
 
-    def test_an_installation_starts_the_service_and_an_upgrade_restarts_it(self, debian: Machine) -> None:
-        debian.boot()
-        assert self.call(debian, "postinst", "configure", "")[4:] == [
-            "systemctl --system daemon-reload",
-            "deb-systemd-invoke start nfstuned.service",
-        ]
-        assert self.call(debian, "prerm", "upgrade", "0.2.0-1") == ["compile --clean"]
-        assert self.call(debian, "postrm", "upgrade", "0.2.0-1") == []
-        assert self.call(debian, "postinst", "configure", "0.1.0-1")[4:] == [
-            "systemctl --system daemon-reload",
-            "deb-systemd-invoke try-restart nfstuned.service nfstuned-exporter.service",
-        ]
+    def test_a_removal_from_an_image_asks_nothing_of_systemd(self, debian: Machine) -> None:
+        assert debian.call("prerm", "remove") == ["compile --clean"]
+        (debian.lib / "compile").unlink()
+        assert debian.call("prerm", "remove") == [], "somebody has removed the files"
+        assert debian.call("postrm", "remove") == []
 
     def test_a_service_that_the_administrator_disabled_stays_disabled(self, debian: Machine) -> None:
         debian.command("deb-systemd-helper", 'test "$2" != was-enabled')
-        calls = self.call(debian, "postinst", "configure", "0.1.0-1")
+        calls = debian.call("postinst", "configure", "0.1.0-1")
         assert "deb-systemd-helper enable nfstuned.service" not in calls
         assert "deb-systemd-helper update-state nfstuned.service" in calls
 
@@ -373,13 +357,13 @@ class TestDebiansScripts:
         enabled = debian.top / "etc/systemd/system/timers.target.wants/nfstuned-check.timer"
         enabled.parent.mkdir(parents=True)
         enabled.symlink_to("/usr/lib/systemd/system/nfstuned-check.timer")
-        assert self.call(debian, "prerm", "remove") == [
+        assert debian.call("prerm", "remove") == [
             "deb-systemd-invoke stop nfstuned-check.timer nfstuned-exporter.service nfstuned.service",
             "compile --clean",
         ]
-        assert self.call(debian, "postrm", "remove") == ["systemctl --system daemon-reload"]
+        assert debian.call("postrm", "remove") == ["systemctl --system daemon-reload"]
         assert all(folder.exists() for folder in (*kept, shared / "50-nfstuned.conf"))
-        assert self.call(debian, "postrm", "purge") == [
+        assert debian.call("postrm", "purge") == [
             f"deb-systemd-helper purge nfstuned.service {' '.join(OWN_UNITS)}"
         ]
         assert not any(folder.exists() for folder in kept)
@@ -392,42 +376,50 @@ class TestDebiansScripts:
         folder.mkdir(parents=True)
         (folder / "50-nfstuned.conf").touch()
         debian.command("dpkg-query", f"exit {0 if owned else 1}")
-        self.call(debian, "postrm", "purge")
+        debian.call("postrm", "purge")
         assert folder.exists() is owned
 
-    def test_a_failure_to_compile_fails_neither_installation_nor_upgrade(self, debian: Machine) -> None:
+    @pytest.mark.parametrize(
+        "call", [("postinst", "configure", ""), ("rtupdate", "rtupdate", "3.11", "3.13")]
+    )
+    def test_a_failure_to_compile_fails_no_script(self, call: tuple[str, ...], debian: Machine) -> None:
         debian.put(debian.lib / "compile", "#!/bin/sh\nexit 1\n")
-        for name, arguments in (("postinst", ("configure", "")), ("rtupdate", ("rtupdate", "3.11", "3.13"))):
-            script = debian.put(debian.top / name, (OWN / "deb" / name).read_text())
-            done = debian.run(script, *arguments)
-            assert (done.returncode, done.stderr) == (0, "nfstuned: its Python files could not be compiled\n")
-
-    def test_a_removal_succeeds_where_somebody_has_removed_the_files(self, debian: Machine) -> None:
-        (debian.lib / "compile").unlink()
-        assert self.call(debian, "prerm", "remove") == []
-        assert self.call(debian, "postrm", "remove") == []
+        debian.call(*call, error="nfstuned: its Python files could not be compiled\n")
 
     def test_another_default_python_is_compiled_for_once(self, debian: Machine) -> None:
         calls = [
-            self.call(debian, "rtupdate", step, "3.11", "3.13")
+            debian.call("rtupdate", step, "3.11", "3.13")
             for step in ("pre-rtupdate", "rtupdate", "post-rtupdate")
         ]
         assert calls == [[], ["compile "], []]
 
 
-class TestDebiansPackage:
-    def test_it_is_the_same_whenever_and_by_whomever_it_is_built(
-        self, files: dict[str, File], wheels: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        made = []
-        for place, zone in (("one", "UTC"), ("two", "Pacific/Kiritimati")):
-            (tmp_path / place).mkdir()
-            monkeypatch.setenv("TZ", zone)
-            made.append(deb.build(files, libraries(wheels), RELEASE, tmp_path / place))
-            files = dict(reversed(files.items()))
-        assert made[0].name == "nfstuned_0.1.0-1_amd64.deb"
-        assert made[0].read_bytes() == made[1].read_bytes()
+RPMBUILD = pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild is not installed")
 
+
+@pytest.mark.parametrize(
+    ("build", "name"),
+    [
+        (deb.build, "nfstuned_0.1.0-1_amd64.deb"),
+        pytest.param(rpm.build, "nfstuned-0.1.0-1.x86_64.rpm", marks=RPMBUILD),
+    ],
+    ids=["deb", "rpm"],
+)
+def test_a_package_is_the_same_whenever_and_by_whomever_it_is_built(
+    build: Callable[..., Path], name: str, files: dict[str, File], wheels: list[Path], tmp_path: Path
+) -> None:
+    made = []
+    for zone in ("UTC", "Pacific/Kiritimati"):
+        (tmp_path / zone).mkdir(parents=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TZ", zone)
+            made.append(build(files, libraries(wheels), RELEASE, tmp_path / zone))
+        files = dict(reversed(files.items()))
+    assert {path.name for path in made} == {name}
+    assert made[0].read_bytes() == made[1].read_bytes()
+
+
+class TestDebiansPackage:
     def test_dpkg_reads_it(self, files: dict[str, File], wheels: list[Path], tmp_path: Path) -> None:
         made = deb.build(files, libraries(wheels), RELEASE, tmp_path)
         fields = ["dpkg-deb", "--show", "--showformat=${Package} ${Version} ${Architecture}", str(made)]
@@ -468,48 +460,35 @@ class TestTheRpm:
     def test_its_licence_is_an_expression_of_all(self, wheels: list[Path]) -> None:
         assert rpm.terms(libraries(wheels)) == "Apache-2.0 AND MIT"
 
-    @pytest.mark.parametrize("argument", ["0", "1", "2"])
-    @pytest.mark.parametrize("section", ["post", "preun", "postun"])
-    def test_scripts_restart_a_running_service(self, section: str, argument: str, machine: Machine) -> None:
-        machine.boot()
-        machine.command("systemctl")
-        machine.put(machine.lib / "compile", f'#!/bin/sh\necho "compile $*" >>{machine.log}\n')
+    PRESET = ("compile ", "systemctl --no-reload preset nfstuned.service", "systemctl daemon-reload")
+    RESTART = (
+        "compile ",
+        "systemctl daemon-reload",
+        "systemctl try-restart nfstuned.service nfstuned-exporter.service",
+    )
+    STOP = (
+        f"systemctl --no-reload disable {' '.join(OWN_UNITS)} nfstuned.service",
+        "systemctl stop nfstuned-check.timer nfstuned-exporter.service nfstuned.service",
+        "compile --clean",
+    )
+
+    @pytest.mark.parametrize(
+        ("section", "calls"),
+        [
+            ("post", (RESTART, PRESET, RESTART)),
+            ("preun", (STOP, (), ())),
+            ("postun", (("systemctl daemon-reload",), (), ())),
+        ],
+    )
+    def test_scripts_restart_a_running_service(
+        self, section: str, calls: tuple[tuple[str, ...], ...], debian: Machine
+    ) -> None:
+        debian.boot()
         found = re.search(rf"^%{section}\n(.*?)(?=^%\w)", SPEC.read_text(), re.MULTILINE | re.DOTALL)
         assert found
-        script = machine.put(machine.top / section, "set -e\n" + found[1])
-        assert machine.run(script, argument).returncode == 0
-        assert machine.called() == {
-            ("post", "1"): [
-                "compile ",
-                "systemctl --no-reload preset nfstuned.service",
-                "systemctl daemon-reload",
-            ],
-            ("post", "2"): [
-                "compile ",
-                "systemctl daemon-reload",
-                "systemctl try-restart nfstuned.service nfstuned-exporter.service",
-            ],
-            ("preun", "0"): [
-                f"systemctl --no-reload disable {' '.join(OWN_UNITS)} nfstuned.service",
-                "systemctl stop nfstuned-check.timer nfstuned-exporter.service nfstuned.service",
-                "compile --clean",
-            ],
-            ("postun", "0"): ["systemctl daemon-reload"],
-            ("post", "0"): [
-                "compile ",
-                "systemctl daemon-reload",
-                "systemctl try-restart nfstuned.service nfstuned-exporter.service",
-            ],
-        }.get((section, argument), [])
-
-    @pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild is not installed")
-    def test_builds_are_identical(self, files: dict[str, File], wheels: list[Path], tmp_path: Path) -> None:
-        made = []
-        for place in ("one", "two"):
-            (tmp_path / place).mkdir()
-            made.append(rpm.build(files, libraries(wheels), RELEASE, tmp_path / place))
-        assert made[0].name == "nfstuned-0.1.0-1.x86_64.rpm"
-        assert made[0].read_bytes() == made[1].read_bytes()
+        for left, expected in enumerate(calls):
+            called = debian.call(section, str(left), script="set -e\n" + found[1])
+            assert called == list(expected), f"with {left} packages left"
 
 
 class TestTheBillOfMaterials:

@@ -19,6 +19,10 @@ from tests.promtool import needs_promtool, promtool
 
 FOLDER = Path(__file__).parents[1] / "docs/prometheus"
 CASES = Path(__file__).parent / "data/alerts.yml"
+BOARD = json.loads(DASHBOARD.read_text())
+PANELS = BOARD["panels"]
+TARGETS: list[dict[str, str]] = [target for panel in PANELS for target in panel.get("targets", ())]
+"""Every query of a panel, with the names of its lines."""
 Golden = Callable[[Path, str], None]
 
 
@@ -27,15 +31,14 @@ def queried(text: str) -> set[str]:
 
 
 @needs_promtool
-def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
-    status, said = promtool("check", "rules", "--lint=all", "--lint-fatal", str(RULES))
+@pytest.mark.parametrize(
+    "arguments",
+    [("check", "rules", "--lint=all", "--lint-fatal", str(RULES)), ("test", "rules", str(CASES))],
+    ids=["are right", "fire when they should and only then"],
+)
+def test_promtool_finds_that_the_alerts(arguments: tuple[str, ...]) -> None:
+    status, said = promtool(*arguments)
     assert status == 0, said
-
-
-@needs_promtool
-def test_each_alert_fires_when_it_should_and_only_then() -> None:
-    status, output = promtool("test", "rules", str(CASES))
-    assert status == 0, output
 
 
 def test_every_alert_has_a_case() -> None:
@@ -95,20 +98,16 @@ def test_every_query_of_the_dashboard_is_promql(tmp_path: Path) -> None:
 
 
 def test_the_dashboard_has_the_fields_that_grafana_requires() -> None:
-    dashboard = json.loads(DASHBOARD.read_text())
-    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= dashboard.keys()
-    assert dashboard["id"] is None
-    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= BOARD.keys()
+    assert BOARD["id"] is None
+    ids = [panel["id"] for panel in PANELS]
     assert len(set(ids)) == len(ids)
     taken: set[tuple[int, int]] = set()
-    for panel in dashboard["panels"]:
+    for panel in PANELS:
         place = panel["gridPos"]
         assert place["x"] + place["w"] <= 24
-        squares = {
-            (x, y)
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        }
+        columns, rows = (range(place[at], place[at] + place[size]) for at, size in ("xw", "yh"))
+        squares = {(x, y) for x in columns for y in rows}
         assert not squares & taken, panel["title"]
         taken |= squares
         if panel["type"] != "row":
@@ -118,56 +117,31 @@ def test_the_dashboard_has_the_fields_that_grafana_requires() -> None:
             assert len(set(refs)) == len(refs)
 
 
-def targets() -> list[dict[str, str]]:
-    """Every query of a panel, with the names of its lines."""
-    panels = json.loads(DASHBOARD.read_text())["panels"]
-    return [target for panel in panels for target in panel.get("targets", ())]
-
-
-@pytest.mark.parametrize("target", targets(), ids=lambda target: target["expr"][:60])
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target["expr"][:60])
 def test_selectors_and_names_of_lines_use_labels_that_the_metrics_have(target: dict[str, str]) -> None:
     scraped, known_labels = {"instance", "job"}, described()
     for name, selector in re.findall(r"\b(nfstuned_\w+)\{([^}]*)\}", target["expr"]):
         used = set(re.findall(r"(\w+)\s*[!=]=?~?\s*\"", selector))
         assert used <= scraped | set(known_labels[name][1]), name
-    left = [set(known_labels[name][1]) for name in queried(target["expr"])]
-    gone = set(re.findall(r"without \((\w+)\)", target["expr"]))
-    assert set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))) <= scraped | (
-        set.union(*left) - gone
-    )
-
-
-def drawn() -> dict[str, tuple[str | None, list[str]]]:
-    """Unit and queries of each panel that draws numbers, by its title."""
-    panels = json.loads(DASHBOARD.read_text())["panels"]
-    return {
-        panel["title"]: (
-            panel["fieldConfig"]["defaults"].get("unit"),
-            [one["expr"] for one in panel["targets"]],
-        )
-        for panel in panels
-        if panel["type"] not in {"row", "table"}
-    }
+    left = {label for name in queried(target["expr"]) for label in known_labels[name][1]}
+    left -= set(re.findall(r"without \((\w+)\)", target["expr"]))
+    assert set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))) <= scraped | left
 
 
 def test_every_number_of_the_dashboard_has_its_unit() -> None:
-    assert [title for title, (unit, _) in drawn().items() if unit is None] == []
+    numbers = [panel for panel in PANELS if panel["type"] not in {"row", "table"}]
+    units = {panel["title"]: panel["fieldConfig"]["defaults"].get("unit") for panel in numbers}
+    assert [title for title, unit in units.items() if unit is None] == []
     rate = r"(?:sum without \(io\) \()?rate\(nfstuned_\w+_(bytes|seconds)_total\{[^}]*\}\[[^]]*\]\)+"
-    shown = {
-        (found[1], unit)
-        for unit, queries in drawn().values()
-        for query in queries
-        if (found := re.fullmatch(rate, query)) is not None
-    }
+    queries = [(units[panel["title"]], target["expr"]) for panel in numbers for target in panel["targets"]]
+    shown = {(found[1], unit) for unit, query in queries if (found := re.fullmatch(rate, query)) is not None}
     assert shown == {("bytes", "Bps"), ("seconds", "percentunit")}
-    means = {
-        unit for unit, queries in drawn().values() if "_seconds_total" in queries[0] and "/" in queries[0]
-    }
-    assert means == {"s"}
+    firsts = [(units[panel["title"]], panel["targets"][0]["expr"]) for panel in numbers]
+    assert {unit for unit, query in firsts if "_seconds_total" in query and "/" in query} == {"s"}
 
 
 def test_a_reader_chooses_the_data_source_the_host_and_the_mount_point() -> None:
-    source, *lists = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    source, *lists = BOARD["templating"]["list"]
     assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
     assert [one["name"] for one in lists] == ["instance", "mount_point"]
     for series, label in alerts.dashboard_lists():
@@ -176,8 +150,7 @@ def test_a_reader_chooses_the_data_source_the_host_and_the_mount_point() -> None
 
 
 def test_the_columns_of_the_table_of_mounts_have_names_of_their_own() -> None:
-    panels = json.loads(DASHBOARD.read_text())["panels"]
-    (table,) = [panel for panel in panels if panel["title"] == "Mounts"]
+    (table,) = [panel for panel in PANELS if panel["title"] == "Mounts"]
     renamed = table["transformations"][-1]["options"]["renameByName"]
     numbers = [target["refId"] for target in table["targets"] if "info" not in target["expr"]]
     assert list(renamed) == [f"Value #{reference}" for reference in numbers]
