@@ -24,19 +24,14 @@ IMAGES = ROOT / "docs/images"
 PAGE = ROOT / "docs/images.md"
 PROFILES = ROOT / "nfstuned/data/profiles"
 FILES = sorted(path for path in IMAGES.rglob("*") if path.is_file())
-SCRIPTS = [path for path in FILES if path.read_text().startswith("#!")]
 YAML = [path for path in FILES if path.suffix in {".yaml", ".yml"}]
 DAEMON_SET = IMAGES / "aks/daemonset.yaml"
+USER_DATA = sorted((IMAGES / "cloud-init").iterdir())
 PLAYBOOK = IMAGES / "ansible/nfstuned.yml"
 TRIALS = sorted((ROOT / "dev/trials").iterdir())
 _LISTS = re.compile(r"\[(nfstuned(?:, [^\[\],]+)*)\]")
 """A command as YAML and JSON write it: a list of words."""
 _LINES = re.compile(r"^(?:sudo )?(nfstuned [a-z].*)$", re.MULTILINE)
-
-
-def needs(tool: str) -> pytest.MarkDecorator:
-    """Leave a test out where a program is not installed; pytest then lists it as skipped."""
-    return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is not installed")
 
 
 def name(path: Path) -> str:
@@ -84,9 +79,10 @@ def test_the_commands_of_recipes_exist() -> None:
         parse(words)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=name)
-def test_a_script_may_be_run(script: Path) -> None:
-    assert os.access(script, os.X_OK) or script.parent.name == "aks"
+def test_the_scripts_of_an_image_may_be_run() -> None:
+    scripts = [path for path in FILES if path.read_text().startswith("#!") and path.parent.name != "aks"]
+    assert scripts
+    assert [script for script in scripts if not os.access(script, os.X_OK)] == []
 
 
 def test_each_recipe_has_a_trial() -> None:
@@ -97,7 +93,7 @@ def test_each_recipe_has_a_trial() -> None:
 def policies() -> Iterator[tuple[str, str]]:
     """Yield the texts of nfstuned.toml that recipes write."""
     yield "nfstuned.toml", (IMAGES / "nfstuned.toml").read_text()
-    for path in sorted((IMAGES / "cloud-init").iterdir()):
+    for path in USER_DATA:
         (document,) = documents(path)
         assert path.read_text().startswith("#cloud-config\n")
         for file in document["write_files"]:
@@ -117,34 +113,34 @@ def test_every_policy_that_a_recipe_writes_is_valid() -> None:
         assert [one.profile for one in policy.assignments] == ["azure-netapp-files"], label
 
 
-def test_a_task_of_ansible_says_when_it_changed_something() -> None:
-    (play,) = documents(IMAGES / "ansible/nfstuned.yml")[0]
-    ran = [task for task in play["tasks"] if "ansible.builtin.command" in task]
-    assert len(ran) == len(list(commands(IMAGES / "ansible/nfstuned.yml")))
+def test_the_playbook_says_when_it_changed_something_and_makes_its_folder() -> None:
+    (play,) = documents(PLAYBOOK)[0]
+    tasks = play["tasks"]
+    ran = [task for task in tasks if "ansible.builtin.command" in task]
+    assert len(ran) == len(list(commands(PLAYBOOK)))
     assert all("changed_when" in task for task in ran)
     images = [task for task in ran if task.get("when") == "nfstuned_image | bool"]
     assert [task["ansible.builtin.command"]["argv"][1] for task in images] == ["bake", "check"]
+    # Ansible's copy makes no folder, and no package brings /etc/nfstuned.
+    (folder,) = [place for place, task in enumerate(tasks) if "ansible.builtin.file" in task]
+    assert tasks[folder]["ansible.builtin.file"]["path"] == "/etc/nfstuned"
+    assert "/etc/nfstuned/" in tasks[folder + 1]["ansible.builtin.copy"]["dest"]
 
 
-def test_the_playbook_makes_the_folder_that_it_copies_into() -> None:
-    """Ansible's copy makes none, and no package brings /etc/nfstuned."""
-    (play,) = documents(PLAYBOOK)[0]
-    kinds = [next(key for key in task if key.startswith("ansible.builtin.")) for task in play["tasks"]]
-    folder = kinds.index("ansible.builtin.file")
-    assert play["tasks"][folder]["ansible.builtin.file"]["path"] == "/etc/nfstuned"
-    assert "/etc/nfstuned/" in play["tasks"][folder + 1]["ansible.builtin.copy"]["dest"]
-
-
-@needs("ansible-playbook")
-def test_ansible_reads_the_playbook() -> None:
-    command = ["ansible-playbook", "-i", "localhost,", "--syntax-check", str(PLAYBOOK)]
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ansible-playbook", "-i", "localhost,", "--syntax-check", PLAYBOOK),
+        *(("cloud-init", "schema", "--config-file", path) for path in USER_DATA),
+        ("packer", "fmt", "-check", "-diff", IMAGES / "packer"),
+        ("kubernetes-validate", "--strict", DAEMON_SET),
+    ],
+    ids=lambda command: f"{command[0]} {Path(command[-1]).name}",
+)
+def test_a_recipes_own_tool_finds_nothing_wrong(command: tuple[str | Path, ...]) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
     subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-
-
-@needs("cloud-init")
-@pytest.mark.parametrize("path", sorted((IMAGES / "cloud-init").iterdir()), ids=name)
-def test_cloud_init_knows_every_key(path: Path) -> None:
-    subprocess.run(["cloud-init", "schema", "--config-file", str(path)], check=True)
 
 
 def test_nothing_is_mounted_before_the_helper_is_installed() -> None:
@@ -154,11 +150,6 @@ def test_nothing_is_mounted_before_the_helper_is_installed() -> None:
     assert "mounts" not in install
     (ready,) = documents(IMAGES / "cloud-init/user-data.yaml")
     assert "packages" not in ready
-
-
-@needs("packer")
-def test_packer_finds_nothing_to_format() -> None:
-    subprocess.run(["packer", "fmt", "-check", "-diff", str(IMAGES / "packer")], check=True)
 
 
 def test_the_files_that_packer_copies_are_next_to_it() -> None:
@@ -172,17 +163,16 @@ def test_the_files_that_packer_copies_are_next_to_it() -> None:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout with the packages of two versions, the newer one made by its dev/build; and an engine."""
-    for folder in ("docs/images", "dev", "dist"):
-        (tmp_path / folder).mkdir(parents=True)
     shutil.copytree(IMAGES / "aks", tmp_path / "docs/images/aks")
     for version in ("0.1.0", "0.10.0"):
-        (tmp_path / f"dist/nfstuned_{version}-1_amd64.deb").write_text(version)
-    deb = tmp_path / "dist/nfstuned_0.10.0-1_amd64.deb"
-    (tmp_path / "dev/build").write_text(
-        f"echo '{tmp_path}/dist/nfstuned.whl: 2 bytes'\necho '{deb}: 6 bytes'\n"
+        deb = put(tmp_path / f"dist/nfstuned_{version}-1_amd64.deb", version)
+    made = f"echo '{tmp_path}/dist/nfstuned.whl: 2 bytes'\necho '{deb}: 6 bytes'\n"
+    put(tmp_path / "dev/build", made)
+    put(
+        tmp_path / "engine",
+        '#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n',
+        0o755,
     )
-    engine = tmp_path / "engine"
-    put(engine, '#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n', 0o755)
     return tmp_path
 
 
@@ -216,19 +206,11 @@ def test_the_container_runs_the_service_and_the_pod_sees_the_node() -> None:
         "a short name means the same registry to Docker alone"
     )
     parse(["daemon"])
-    (one,) = [one for one in documents(DAEMON_SET) if one["kind"] == "DaemonSet"]
-    pod = one["spec"]["template"]["spec"]
+    (one,) = [each["spec"] for each in documents(DAEMON_SET) if each["kind"] == "DaemonSet"]
+    pod = one["template"]["spec"]
     assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
     (container,) = pod["containers"]
     assert {"name": "udev", "mountPath": "/run/udev", "readOnly": True} in container["volumeMounts"]
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     assert mounted == {volume["name"] for volume in pod["volumes"]}
-    assert (
-        one["spec"]["selector"]["matchLabels"].items()
-        <= one["spec"]["template"]["metadata"]["labels"].items()
-    )
-
-
-@needs("kubernetes-validate")
-def test_the_schemas_of_kubernetes_know_every_field_of_the_manifest() -> None:
-    subprocess.run(["kubernetes-validate", "--strict", str(DAEMON_SET)], check=True)
+    assert one["selector"]["matchLabels"].items() <= one["template"]["metadata"]["labels"].items()
