@@ -34,12 +34,9 @@ MOST_WHAT = 3
 def prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield the docstrings and comments of a module, each with its first line."""
     for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield node.lineno, " ".join(node.value.value.split())
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield node.lineno, " ".join(docstring.split())
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string.lstrip("# ")

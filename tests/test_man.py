@@ -21,14 +21,10 @@ REFERRERS = [ROOT / "systemd/nfstuned.service", ROOT / "systemd/nfstuned.catalog
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_mandoc_finds_nothing_wrong(page: Path) -> None:
+def test_mandoc_finds_nothing_wrong_and_the_title_is_the_files_name(page: Path) -> None:
     command = ["mandoc", "-Tlint", "-Wstyle", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_is_titled_as_its_file_is_named(page: Path) -> None:
     name, _, section = page.name.rpartition(".")
     assert page.read_text().startswith(f".TH {name.upper()} {section} ")
 

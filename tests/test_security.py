@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -84,15 +85,8 @@ def outcome(run: Callable[[], object]) -> str:
     return "\n".join(map(str, found)) if isinstance(found, (list, tuple)) else str(found)
 
 
-def large(folder: Path, bound: int) -> Path:
-    """Return a file that is a byte larger than a bound."""
-    with (folder / "large").open("wb") as file:
-        file.truncate(bound + 1)
-    return folder / "large"
-
-
-def read_table(path: Path) -> object:
-    with path.open("rb") as file:
+def read_table(path: str) -> object:
+    with Path(path).open("rb") as file:
         return list(parts_of(file.fileno(), "large"))
 
 
@@ -117,10 +111,6 @@ def port(_: Path) -> object:
 def metadata(_: Path) -> object:
     with silent_port() as silent:
         return vm_size(f"http://127.0.0.1:{silent}/")
-
-
-def samples(folder: Path) -> object:
-    return list(from_files(str(large(folder, LONGEST)), None))
 
 
 def late_child(folder: Path) -> object:
@@ -185,21 +175,18 @@ PARSED: dict[str, Callable[[], object]] = {
     "the findings that `nfstuned-check.timer` leaves": lambda: findings_lines("x" * 65_537),
 }
 """By input: a parse that reaches its bound."""
+LARGE: dict[str, tuple[int, Callable[[str], object]]] = {
+    "a document of bench, `bench --against FILE`": (documents.LARGEST, documents.read_bench),
+    "a file that the kernel makes, such as mountinfo": (LARGEST_MADE, read_table),
+    "a saved copy of mountstats, `top --file FILE` or `-`": (LARGEST_MADE, read_saved),
+    "a text file of the host or of an image": (LARGEST, lambda path: Root("/").read(path[1:])),
+    "a proposed file, `FILE` or `-`": (LARGEST, read_proposal),
+    "a line of a file of samples": (LONGEST, lambda path: list(from_files(path, None))),
+}
+"""By input: its bound in bytes, and the reader of a file that is larger."""
 REACHED: dict[str, Callable[[Path], object]] = {
-    "a document of bench, `bench --against FILE`": lambda folder: documents.read_bench(
-        str(large(folder, documents.LARGEST))
-    ),
-    "a file that the kernel makes, such as mountinfo": lambda folder: read_table(large(folder, LARGEST_MADE)),
-    "a saved copy of mountstats, `top --file FILE` or `-`": lambda folder: read_saved(
-        str(large(folder, LARGEST_MADE))
-    ),
-    "a text file of the host or of an image": lambda folder: Root(str(folder)).read(
-        large(folder, LARGEST).name
-    ),
-    "a proposed file, `FILE` or `-`": lambda folder: read_proposal(str(large(folder, LARGEST))),
     "the links on a path in an image": links,
     "the time of its validation": late_child,
-    "a line of a file of samples": samples,
     "the answers of name servers": names,
     "the connection to a server's port": port,
     "the answer of the VM's metadata service": metadata,
@@ -211,6 +198,10 @@ def reached(name: str, folder: Path) -> str:
     """Return the messages where the bound of an input is reached."""
     if name in FILES:
         return intent_problems(folder, FILES[name])
+    if name in LARGE:
+        bound, read = LARGE[name]
+        os.truncate(put(folder / "large"), bound + 1)
+        return outcome(lambda: read(str(folder / "large")))
     return outcome(PARSED[name] if name in PARSED else lambda: REACHED[name](folder))
 
 
@@ -219,7 +210,7 @@ def test_a_bound_is_the_codes_and_is_reported_where_it_is_reached(row: Row, tmp_
     module, _, name = row.constant.rpartition(".")
     assert getattr(import_module(f"nfstuned.{module}"), name) == row.value
     if row.said.startswith(NOTHING):
-        assert row.input not in {*FILES, *PARSED, *REACHED}
+        assert row.input not in {*FILES, *PARSED, *LARGE, *REACHED}
     else:
         assert row.said in reached(row.input, tmp_path)
 
