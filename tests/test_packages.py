@@ -24,7 +24,7 @@ from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
 from dev.package.wheels import libraries, unpack
 from nfstuned.model.change import FILES, IDENTITY, RULE
-from tests.tree import put
+from tests.tree import link, put
 
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "dev/package"
@@ -103,8 +103,7 @@ class TestTheLock:
 
     def test_wheels_that_are_there_need_no_network(self, tmp_path: Path, wheels: list[Path]) -> None:
         pins = [lock.Pin(path.stem, "1.0", (lock.digest(path),)) for path in wheels]
-        file = tmp_path / "lock"
-        file.write_text(lock.render_lock("", tuple(pins)))
+        file = put(tmp_path / "lock", lock.render_lock("", tuple(pins)))
         assert set(lock.fetch(file, tmp_path)) == set(wheels)
 
 
@@ -202,10 +201,8 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.top = folder
-        self.bin, self.lib, self.log = folder / "bin", folder / "lib", folder / "log"
-        for path in (self.bin, self.lib):
-            path.mkdir()
-        self.log.touch()
+        self.bin, self.lib, self.log = folder / "bin", folder / "lib", put(folder / "log")
+        self.bin.mkdir()
         for name in ("python.sh", "nfstuned", "compile"):
             self.put(self.lib / name, (OWN / "files" / name).read_text())
 
@@ -232,8 +229,7 @@ class Machine:
         return self.called()
 
     def run(self, script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        path = f"{self.bin}:/usr/bin:/bin"
-        command = ["sh", str(script), *arguments]
+        command, path = ["sh", str(script), *arguments], f"{self.bin}:/usr/bin:/bin"
         return subprocess.run(command, check=False, capture_output=True, text=True, env={"PATH": path})
 
     def called(self) -> list[str]:
@@ -245,9 +241,7 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    folder = tmp_path / "machine"
-    folder.mkdir()
-    return Machine(folder)
+    return Machine(tmp_path / "machine")
 
 
 class TestTheLauncher:
@@ -350,13 +344,10 @@ class TestDebiansScripts:
         debian.boot()
         kept = [debian.top / "etc/nfstuned", debian.top / "run/nfstuned", debian.top / "var/log/nfstuned"]
         shared = debian.top / "etc/nfsmount.conf.d"
-        for folder in (*kept, shared):
-            folder.mkdir(parents=True)
-            (folder / "file").touch()
-        (shared / "50-nfstuned.conf").touch()
+        for file in (*(folder / "file" for folder in (*kept, shared)), shared / "50-nfstuned.conf"):
+            put(file)
         enabled = debian.top / "etc/systemd/system/timers.target.wants/nfstuned-check.timer"
-        enabled.parent.mkdir(parents=True)
-        enabled.symlink_to("/usr/lib/systemd/system/nfstuned-check.timer")
+        link(enabled, "/usr/lib/systemd/system/nfstuned-check.timer")
         assert debian.call("prerm", "remove") == [
             "deb-systemd-invoke stop nfstuned-check.timer nfstuned-exporter.service nfstuned.service",
             "compile --clean",
@@ -372,9 +363,7 @@ class TestDebiansScripts:
 
     @pytest.mark.parametrize("owned", [True, False])
     def test_a_purge_leaves_a_folder_that_another_package_has(self, debian: Machine, *, owned: bool) -> None:
-        folder = debian.top / "etc/nfsmount.conf.d"
-        folder.mkdir(parents=True)
-        (folder / "50-nfstuned.conf").touch()
+        folder = put(debian.top / "etc/nfsmount.conf.d/50-nfstuned.conf").parent
         debian.command("dpkg-query", f"exit {0 if owned else 1}")
         debian.call("postrm", "purge")
         assert folder.exists() is owned
@@ -387,10 +376,8 @@ class TestDebiansScripts:
         debian.call(*call, error="nfstuned: its Python files could not be compiled\n")
 
     def test_another_default_python_is_compiled_for_once(self, debian: Machine) -> None:
-        calls = [
-            debian.call("rtupdate", step, "3.11", "3.13")
-            for step in ("pre-rtupdate", "rtupdate", "post-rtupdate")
-        ]
+        steps = ("pre-rtupdate", "rtupdate", "post-rtupdate")
+        calls = [debian.call("rtupdate", step, "3.11", "3.13") for step in steps]
         assert calls == [[], ["compile "], []]
 
 

@@ -79,12 +79,10 @@ def test_there_is_a_page_for_each_profile_and_an_index(golden: Callable[[Path, s
 
 
 @EACH
-def test_a_page_has_the_numbers_of_its_profile(name: str, golden: Callable[[Path, str], None]) -> None:
+def test_a_page_has_the_parts_of_all_and_its_profiles_numbers(
+    name: str, golden: Callable[[Path, str], None]
+) -> None:
     golden(PAGES / f"{name}.md", BLOCK.sub(lambda _: shown(name), page(name), count=1))
-
-
-@EACH
-def test_a_page_says_how_the_server_is_recognised_and_what_its_vendor_says(name: str) -> None:
     lines = page(name).splitlines()
     assert lines[2].startswith("*Recognised by:* ")
     headings = [line for line in lines if line.startswith("## ")]

@@ -34,10 +34,6 @@ _LISTS = re.compile(r"\[(nfstuned(?:, [^\[\],]+)*)\]")
 _LINES = re.compile(r"^(?:sudo )?(nfstuned [a-z].*)$", re.MULTILINE)
 
 
-def name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def documents(path: Path) -> list[Any]:
     return [one for one in yaml.safe_load_all(path.read_text()) if one is not None]
 
@@ -65,13 +61,15 @@ def parse(words: list[str]) -> None:
     command.make_context("nfstuned", rest, parent=context)
 
 
-def test_every_recipe_is_on_the_page_and_the_page_names_no_other() -> None:
+def test_every_recipe_has_a_trial_and_is_on_the_page_which_names_no_other() -> None:
     named = set(re.findall(r"\]\((images/[^)]+)\)", PAGE.read_text()))
     assert named == {str(path.relative_to(ROOT / "docs")) for path in FILES}
+    recipes = {path.name for path in IMAGES.iterdir() if path.is_dir()}
+    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"} | {"container"}
 
 
 def test_the_commands_of_recipes_exist() -> None:
-    found = {name(path): list(commands(path)) for path in (*FILES, PAGE)}
+    found = {str(path.relative_to(ROOT)): list(commands(path)) for path in (*FILES, PAGE)}
     for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot", "ansible/nfstuned.yml"):
         assert ["bake"] in [words[:1] for words in found[f"docs/images/{recipe}"]]
     assert found["docs/images/aks/Dockerfile"] == []
@@ -83,11 +81,6 @@ def test_the_scripts_of_an_image_may_be_run() -> None:
     scripts = [path for path in FILES if path.read_text().startswith("#!") and path.parent.name != "aks"]
     assert scripts
     assert [script for script in scripts if not os.access(script, os.X_OK)] == []
-
-
-def test_each_recipe_has_a_trial() -> None:
-    recipes = {path.name for path in IMAGES.iterdir() if path.is_dir()}
-    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"} | {"container"}
 
 
 def policies() -> Iterator[tuple[str, str]]:

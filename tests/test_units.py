@@ -65,14 +65,11 @@ def test_the_sandbox_is_as_tight_as_promised(unit: Path, tenths: int) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_daemon_and_the_units_name_the_same_file() -> None:
+def test_the_daemons_request_starts_a_service_that_may_write_the_commands_files() -> None:
     assert dict(settings(WATCH))["PathExists"] == f"/{REQUEST}"
     assert dict(settings(PERSIST))["ExecStartPre"] == f"/bin/rm -f /{REQUEST}"
     assert dict(settings(WATCH))["Unit"] == PERSIST.name
     assert ("Wants", WATCH.name) in settings()
-
-
-def test_the_service_may_write_the_files_of_the_command() -> None:
     given = settings(PERSIST)
     assert dict(given)["ExecStart"] == "/usr/bin/nfstuned apply --persist"
     assert ("ReadWritePaths", "/etc") in given
