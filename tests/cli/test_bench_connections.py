@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from nfstuned.host.bench.guard import POINT, Guard
 from nfstuned.host.root import Root
 from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount, Stanza
-from tests.cli.conftest import Host, MakeHost
-from tests.cli.test_bench import QUICK
+from tests.cli.conftest import MakeHost, Run
+from tests.cli.test_bench import QUICK, mounted_at
 
 WORDS = (*QUICK, "--job", "read-4k", "--suite", "nconnect", "--format", "json")
 pytestmark = [
@@ -35,21 +35,19 @@ pytestmark = [
 
 
 @pytest.fixture
-def place(host: MakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Host, Path]]:
-    """A host on which a folder is the mount of Azure Files, and whose second mount is an overlay."""
+def measure(host: MakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Run]]:
+    """A measurement of a folder that is the mount of Azure Files, and whose second mount is an overlay."""
     folder = tmp_path / "mount"
     for each in (folder, tmp_path / "upper", tmp_path / "work"):
         each.mkdir()
-    made = host("clean")
-    for name in ("proc/1/mountinfo", "proc/1/mountstats", "run/mount/utab"):
-        made.edit(name, "/mnt/share", str(folder))
+    made = mounted_at(folder, host)
     layers = f"lowerdir={folder},upperdir={tmp_path / 'upper'},workdir={tmp_path / 'work'}"
 
     def overlay(_mount: Mount, connections: int) -> OwnMount:
         return OwnMount(str(connections), "overlay", layers, synchronous=False)
 
     monkeypatch.setattr(app, "own_mount", overlay)
-    yield made, folder
+    yield lambda *more: made.run("bench", str(folder), *WORDS, *more)
     assert list(folder.iterdir()) == []
     assert list((made.tree / "var/lib/nfstuned/bench").iterdir()) == []
 
@@ -80,13 +78,12 @@ def counts(monkeypatch: pytest.MonkeyPatch, carrying: int | None = None, shown: 
 
 @pytest.mark.parametrize(("more", "number"), [((), 4), (("--nconnect", "8"), 8)])
 def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
-    place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], number: int
+    measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], number: int
 ) -> None:
     """The read-ahead of the measured mount stays: no hanging second mount can delay its restoring."""
     counts(monkeypatch)
     monkeypatch.delattr(app, "Bdi")
-    host, folder = place
-    run = host.run("bench", str(folder), *WORDS, *more)
+    run = measure(*more)
     assert run.status == 0, run.err
     assert "mounts the folder a second time" in run.err
     document = run.document
@@ -95,18 +92,20 @@ def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
     assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
 
 
-def test_no_run_on_idle_connections_counts(place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_on_idle_connections_counts(
+    measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts(monkeypatch, carrying=1)
-    host, folder = place
-    document = host.run("bench", str(folder), *WORDS).document
+    document = measure().document
     problems = {one["setting"]: one["problem"] for one in document["runs"]}
     assert problems == {"1 connection": "", "4 connections": "1 of 4 connections carried its requests"}
     assert [one["setting"] for one in document["results"]] == ["1 connection"]
 
 
-def test_old_connections_are_not_measured(place: tuple[Host, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_connections_are_not_measured(
+    measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts(monkeypatch, shown=4)
-    host, folder = place
-    run = host.run("bench", str(folder), *WORDS)
+    run = measure()
     reason = "with nconnect=1 it has 4 connections: it shares those of another mount"
     assert (run.status, reason in run.err) == (2, True)
