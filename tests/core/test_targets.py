@@ -137,7 +137,8 @@ def _rows(path: Path) -> list[Line]:
 
 
 def request(line: Line) -> Request:
-    (found,) = parse_fstab(line.line)
+    # A file of lines from /proc/mounts alone is refused as a whole.
+    (found,) = parse_fstab(f"# of a file\n{line.line}")
     assert isinstance(found, Request)
     return found
 

@@ -48,6 +48,7 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
             "profile": "azure-files",
             "read_ahead_kb": mounted.read_ahead_kb,
             "read_ahead_target_kb": 15360,
+            "hold": None,
             "nconnect_requested": asked,
             "nconnect": 4,
             "nconnect_target": 4,
