@@ -82,6 +82,15 @@ def grown(before: int, now: int, most: float, widths: tuple[int, ...] = (32, 64)
     raise ResetError
 
 
+def known_growth(before: int | None, now: int | None, span: Span) -> int | None:
+    """Return the growth of a count; None where the kernel does not show it, or it began again."""
+    if before is None or now is None:
+        return None
+    with suppress(ResetError):
+        return grown(before, now, span.most_ops)
+    return None
+
+
 def sum_grown(before: int, now: int) -> int:
     """Return the growth of a sum of 64 bits; negative where it fell.
 
@@ -257,21 +266,14 @@ def _events(before: Stanza, now: Stanza, span: Span) -> EventDelta:
     if len(new) >= _EVENTS and new[_FIRST_EVENT:_EVENTS] == old[_FIRST_EVENT:_EVENTS]:
         calls = old[_READ_AHEAD], new[_READ_AHEAD]
         if _are_numbers([*calls, *new[_FIRST_EVENT:_EVENTS]]):
-            return NO_EVENTS._replace(read_ahead_calls=_calls(int(calls[0]), int(calls[1]), span))
+            return NO_EVENTS._replace(read_ahead_calls=known_growth(int(calls[0]), int(calls[1]), span))
     try:
         was, shown = event_row(before.events), event_row(now.events)
         pairs = zip(was[_FIRST_EVENT:_EVENTS], shown[_FIRST_EVENT:_EVENTS], strict=False)
         rare = EventDelta(*(grown(*pair, span.most_ops) for pair in pairs))
-        return rare._replace(read_ahead_calls=_calls(was[_READ_AHEAD], shown[_READ_AHEAD], span))
+        return rare._replace(read_ahead_calls=known_growth(was[_READ_AHEAD], shown[_READ_AHEAD], span))
     except (ResetError, ParseError, IndexError):
         return _EVENTS_UNKNOWN
-
-
-def _calls(before: int, now: int, span: Span) -> int | None:
-    """Return the growth of the calls of read-ahead; None where their counter fell."""
-    with suppress(ResetError):
-        return grown(before, now, span.most_ops)
-    return None
 
 
 def _ops(

@@ -23,6 +23,7 @@ from nfstuned.core.samples.delta import (
     continues,
     delta,
     grown,
+    known_growth,
     sum_grown,
 )
 from nfstuned.errors import ParseError
@@ -211,31 +212,27 @@ def rates(
     span = Span.of(seconds)
     groups: dict[str, _Group] = {}
     samples: list[Sample] = []
-    faults = _major_faults(earlier, later, span)
+    faults = known_growth(earlier.major_faults, later.major_faults, span)
+    faults_per_s = None if faults is None else faults / span.seconds
     for before, now in _pairs(earlier, later):
         if not continues(before.stats, now.stats, seconds):
             continue
         try:
-            sample = _sample((before, now), span, groups, later.time)
+            sample = _sample((before, now), span, groups, later.time, faults_per_s)
         except ParseError as error:
             damaged(ParseError(error.file, 0, f"no sample of {now.source}: {error.message}"))
             continue
         if sample is not None:
-            samples.append(sample if faults is None else replace(sample, major_faults_per_s=faults))
+            samples.append(sample)
     return tuple(samples)
 
 
-def _major_faults(earlier: Look, later: Look, span: Span) -> float | None:
-    """Return the machine's major faults in a second; None where a look has no count, or it fell."""
-    if earlier.major_faults is None or later.major_faults is None:
-        return None
-    with suppress(ResetError):
-        return grown(earlier.major_faults, later.major_faults, span.most_ops) / span.seconds
-    return None
-
-
 def _sample(
-    pair: tuple[Counted, Counted], span: Span, groups: dict[str, _Group], time: float
+    pair: tuple[Counted, Counted],
+    span: Span,
+    groups: dict[str, _Group],
+    time: float,
+    faults_per_s: float | None,
 ) -> Sample | None:
     """Return the sample of a superblock; None where its counters began again. Raises ParseError.
 
@@ -285,6 +282,7 @@ def _sample(
         pnfs_reads_per_s=events[4],
         pnfs_writes_per_s=events[5],
         read_ahead_calls_per_s=events[6],
+        major_faults_per_s=faults_per_s,
     )
 
 
