@@ -14,7 +14,6 @@ from nfstuned.core.policy.plan import (
     changed_by_another,
     plan_read_aheads,
     plan_superblock,
-    superblock_name,
 )
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
@@ -250,15 +249,15 @@ class Tuner:
 
     def held_mounts(self) -> tuple[str, ...]:
         """Return the mounts from before the installation that do not have their profile's value."""
-        outcomes = plan_read_aheads(self.snapshot, self.policy) if self.policy is not None else ()
-        skipped = {one.action.device for one in outcomes if one.result is Result.SKIPPED}
-        return tuple(
-            superblock_name(superblock)
+        held = tuple(
+            superblock
             for superblock in self.snapshot.superblocks
-            if superblock.device in skipped
-            and superblock.record is not None
-            and superblock.record.hold is Hold.EXISTING
+            if superblock.record is not None and superblock.record.hold is Hold.EXISTING
         )
+        if self.policy is None or not held:
+            return ()
+        outcomes = plan_read_aheads(replace(self.snapshot, superblocks=held), self.policy)
+        return tuple(outcome.action.target for outcome in outcomes)
 
     def forget_lost(self) -> None:
         """Drop the state and the records of superblocks that were removed unseen."""
