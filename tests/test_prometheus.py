@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.cli.service import HELP as EXPORTER_HELP
-from nfstuned.model.samples import MetricFamily
+from nfstuned.model.metrics import MetricFamily
 from nfstuned.view.metrics import GROUP, SERVICE, SUPERBLOCK, TUNING, findings_families
 from tests.core.test_metrics import captured
 from tests.lab.kit import alerts

@@ -19,7 +19,6 @@ from nfstuned.core.bench.connections import (
 )
 from nfstuned.core.bench.plan import Step
 from nfstuned.core.policy.decision import classify, decide, wanted_connections
-from nfstuned.core.samples.evidence import KERNEL_KB
 from nfstuned.core.samples.rates import make_look
 from nfstuned.errors import ParseError
 from nfstuned.host.bench import fio
@@ -30,7 +29,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, MeasuredMount, Run, Suite, Varies
 from nfstuned.model.kernel import Mount, MountStats, Stanza, whole_pages
 from nfstuned.model.mounts import GENERIC, Snapshot, Superblock
-from nfstuned.model.policy import WORKLOAD_MARK, Policy
+from nfstuned.model.policy import KERNEL_KB, WORKLOAD_MARK, Policy
 from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.mountstats import parse_transports
 

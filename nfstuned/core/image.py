@@ -20,13 +20,13 @@ from nfstuned.model.change import (
     Placement,
     digest,
     encoded,
-    quote,
 )
 from nfstuned.model.facts import Facts
 from nfstuned.model.mounts import PERSISTED, Result, UnitSetting
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, Unit
 from nfstuned.model.udev import BAKED, NFS_RULES
 from nfstuned.parse.etc.units import parse_unit
+from nfstuned.parse.fields import quote
 
 SERVICE = "nfstuned.service"
 UNITS = "etc/systemd/system"

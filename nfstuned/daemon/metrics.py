@@ -14,8 +14,9 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal
 from nfstuned.host.telemetry.sinks import EXPORTED, MetricsFile
+from nfstuned.model.metrics import Service, Totals
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Look, Service, Totals
+from nfstuned.model.samples import Look
 from nfstuned.view.metrics import exposition, families, findings_lines
 
 FINDINGS = "run/nfstuned/findings.prom"

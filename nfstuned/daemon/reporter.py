@@ -11,7 +11,8 @@ from nfstuned.errors import ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 from nfstuned.model.policy import ConfigError, Policy
-from nfstuned.model.samples import Counted, Look, Stall
+from nfstuned.model.samples import Counted, Look
+from nfstuned.model.stalls import Stall
 from nfstuned.model.udev import RuleWriter
 
 MOST_REMEMBERED = 200

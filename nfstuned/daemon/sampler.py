@@ -31,18 +31,8 @@ from nfstuned.host.telemetry.sinks import append, write_stalls
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import (
-    LATE_S,
-    NOTHING_UNDER_WAY,
-    Counted,
-    Look,
-    Requests,
-    Sample,
-    SampleFile,
-    Stall,
-    Stalled,
-    SuperblockKey,
-)
+from nfstuned.model.samples import Counted, Look, Sample, SampleFile, SuperblockKey
+from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, Requests, Stall, Stalled
 from nfstuned.parse.proc.sunrpc import read_requests
 
 NO_RETRY_S = 30.0

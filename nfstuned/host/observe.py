@@ -20,7 +20,7 @@ from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
 from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
-from nfstuned.model.samples import STALLED, Stalled, stalled_from_json
+from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, read_nfs_utils

@@ -23,13 +23,13 @@ from nfstuned.host.root import Root
 from nfstuned.host.tools import SYSTEMCTL_S, observe_states, run_tool
 from nfstuned.model.change import (
     RELOAD,
+    Argv,
     BusyUse,
     Connections,
     Hands,
     Part,
     PathUse,
     RemountPlan,
-    ShellCommand,
     Sight,
     Space,
 )
@@ -148,7 +148,7 @@ class MountHands:
 
     def reload(self, plan: RemountPlan) -> str:
         """Let systemd read its files, and look at the units afterwards."""
-        if problem := run_tool(RELOAD.argv, SYSTEMCTL_S).problem:
+        if problem := run_tool(RELOAD, SYSTEMCTL_S).problem:
             return f"{RELOAD}: {problem}"
         names = [part.unit for part in plan.going if part.unit]
         states = observe_states(names)
@@ -167,9 +167,9 @@ class MountHands:
         mount = self._mount(part.point)
         if mount is None or mount.mount_id != part.mount_id:
             return ANOTHER_MOUNT
-        return self._silent() or run_tool(part.leave.argv, UMOUNT_S).problem
+        return self._silent() or run_tool(part.leave, UMOUNT_S).problem
 
-    def mount(self, command: ShellCommand) -> str:
+    def mount(self, command: Argv) -> str:
         """Mount by this command, unless the server does not answer."""
         while silent := self._silent():
             if self._patience_s <= 0:
@@ -177,7 +177,7 @@ class MountHands:
             started = time.monotonic()
             time.sleep(1)
             self._patience_s -= time.monotonic() - started
-        return run_tool(command.argv, MOUNT_S).problem
+        return run_tool(command, MOUNT_S).problem
 
     def mounted(self, point: str) -> bool:
         """Return whether an NFS mount is there."""

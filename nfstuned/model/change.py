@@ -1,43 +1,15 @@
-"""The changes that commands make, the files of an installation, shell commands, and steps of a remount."""
+"""The changes that commands make, the files of an installation, and the steps of a remount."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Protocol
 
-from nfstuned.model.kernel import Mount, MountNode, octal_escapes
+from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Result, UnitState
-
-RELOAD_UDEV = "udevadm control --reload"
-RELOAD_UNITS = "systemctl daemon-reload"
-
-
-def quote(text: str) -> str:
-    r"""Return a text as one word of a shell.
-
-    A character that a terminal does not show stands there as `$'\012'` has it (bash, ksh, zsh; POSIX since
-    2024): else it would be shown as an escape that no shell reads, and the command would be about another
-    file.
-    """
-    if text.isprintable():
-        return shlex.quote(text)
-    return "$'" + octal_escapes(re.sub(r"[\\']", r"\\\g<0>", text)) + "'"
-
-
-def sudo(program: str, *paths: str, folder: str) -> str:
-    """Return a command about files below an image's folder, or of the host with ""."""
-    return " ".join(("sudo", program, *(quote(folder + path) for path in paths)))
-
-
-def then_sudo(program: str, *, image: bool, mark: str = ",") -> str:
-    """Return the step that makes a running system read a change, after a mark; an image needs none."""
-    return "" if image else f"{mark} then sudo {program}"
-
 
 FILES = MappingProxyType(
     {
@@ -180,14 +152,8 @@ IMAGE_KINDS = frozenset({
 """The kinds of changes of an image."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShellCommand:
-    """A command as root runs it."""
-
-    argv: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return " ".join(map(quote, self.argv))
+Argv = tuple[str, ...]
+"""A command, and its arguments, as root runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +176,7 @@ class Change:
     """Of an entry of fstab its mount point; of an image the file, with a leading slash, if there is one."""
     mounted: bool = True
     """Of a mount, whether it is mounted now."""
-    command: ShellCommand | None = None
+    command: Argv | None = None
     """The command that is left to run for a mount that is not mounted now."""
 
 
@@ -291,9 +257,9 @@ class Part:
 
     point: str
     mount_id: int
-    leave: ShellCommand
-    make: ShellCommand
-    before: ShellCommand | None
+    leave: Argv
+    make: Argv
+    before: Argv | None
     """Makes the mount with its old options, where `make` fails or is not used; None: they are not known."""
     unit: str = ""
     """The mount unit that does it; "" for mount(8)."""
@@ -301,7 +267,7 @@ class Part:
     """A unit or fstab has the options of the mount."""
 
     @property
-    def back(self) -> tuple[ShellCommand, ...]:
+    def back(self) -> tuple[Argv, ...]:
         """The commands that bring it back when the remount is given up, in the order of trying.
 
         A mount of a file is made as the file asks; a mount made by hand gets the options that it had.
@@ -346,13 +312,13 @@ class RemountPlan:
     """systemd has not read its files since they were changed."""
 
     @property
-    def commands(self) -> tuple[ShellCommand, ...]:
+    def commands(self) -> tuple[Argv, ...]:
         """All commands in their order."""
         reload = (RELOAD,) if self.reload else ()
         return (*reload, *(part.leave for part in self.going), *(part.make for part in self.coming))
 
 
-RELOAD = ShellCommand(tuple(RELOAD_UNITS.split()))
+RELOAD: Argv = ("systemctl", "daemon-reload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +345,7 @@ class Hands(Protocol):
     def unmount(self, part: Part) -> str:
         """Unmount the part: not lazily, not by force, and no other mount that took its place since."""
 
-    def mount(self, command: ShellCommand) -> str:
+    def mount(self, command: Argv) -> str:
         """Mount something by a command; not where the server does not answer."""
 
     def mounted(self, point: str) -> bool:

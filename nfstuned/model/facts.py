@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nfstuned.errors import MapError, ParseError
 from nfstuned.model.kernel import Mount, MountStats, Options, is_v3, nfs_protocol, nfs_version, version_text
@@ -27,9 +27,12 @@ from nfstuned.model.mounts import (
     UnitState,
 )
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.samples import Sample, Stalled
+from nfstuned.model.stalls import Stalled
 from nfstuned.model.system import Answer, Interface, Network, SmbOps, SmbSession, System
 from nfstuned.model.udev import UdevFile
+
+if TYPE_CHECKING:
+    from nfstuned.model.samples import Sample
 
 
 class Severity(str, Enum):

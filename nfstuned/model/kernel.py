@@ -182,6 +182,10 @@ class Transport:
         return dict(zip(RDMA, self.extra, strict=False)) if self.protocol.startswith("rdma") else {}
 
 
+LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
+"""Operations of the client itself, as long as the mount exists, used or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpCounters:
     """A line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
@@ -304,18 +308,6 @@ class Distribution:
 
 # A quote that is never closed takes the rest of the text along, so that nothing is lost.
 _OPTION = r'(?:[^",]|"[^"]*(?:"|$))+'
-
-
-def octal_escapes(text: str) -> str:
-    r"""Return a text in which each byte of a character that a terminal does not show is written as `\012`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char
-        if char.isprintable()
-        else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
-        for char in text
-    )
 
 
 def parse_options(text: str) -> Options:

@@ -9,6 +9,8 @@ from typing import Any
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
 value that a vendor names. The kernel itself has no upper bound."""
+KERNEL_KB = 128
+"""The read-ahead of every NFS mount since Linux 5.4, and in some vendors' older kernels."""
 SIZE_UNITS = {"G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
 """The bytes of the units of sizes in the configuration."""
 SAMPLE_INTERVAL_S = 60.0

@@ -1,4 +1,4 @@
-"""The smallest pieces of every file: numbers, escapes, paths, and tokens for messages, without their secrets.
+"""The smallest pieces of every text: numbers, escapes, paths, words of a shell, and tokens without secrets.
 
 `mask_secrets` changes each text for a person or a program: a token in a message (`quoted`), a name on a
 terminal (`printable` of view/words.py), a string of a document, of a sample, of a metric's label or of a
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
 from nfstuned import data
 from nfstuned.model.kernel import Options, parse_options
 
+RELOAD_UDEV = "udevadm control --reload"
+RELOAD_UNITS = "systemctl daemon-reload"
 LARGEST = 2**64 - 1
 """No kernel counter prints more; without a bound, a damaged line could cost time or overflow a float."""
 _DIGITS = len(str(LARGEST))
@@ -87,6 +90,18 @@ PLACEHOLDER = (
 )
 """The part of a template that another program replaces: {{ x }}, ${X}, $(x), $X, <x>, __X__, @X@, [X]."""
 _MARKS = ("{{", "$", "<", "__", "@", "[")
+
+
+def octal_escapes(text: str) -> str:
+    r"""Return a text in which each byte of a character that a terminal does not show is written as `\012`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char.isprintable()
+        else "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
+        for char in text
+    )
 
 
 def has_placeholder(text: str) -> bool:
@@ -215,3 +230,30 @@ def is_clear(text: str) -> bool:
 def holds_secret(text: str) -> bool:
     """Return whether there is a secret in the text: the text next to it may be a part of it."""
     return mask_secrets(text) != text
+
+
+def quote(text: str) -> str:
+    r"""Return a text as one word of a shell.
+
+    A character that a terminal does not show stands there as `$'\012'` has it (bash, ksh, zsh; POSIX since
+    2024): else it would be shown as an escape that no shell reads, and the command would be about another
+    file.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + octal_escapes(re.sub(r"[\\']", r"\\\g<0>", text)) + "'"
+
+
+def shell_line(argv: Iterable[str]) -> str:
+    """Return a command as a person types it."""
+    return " ".join(map(quote, argv))
+
+
+def sudo(program: str, *paths: str, folder: str) -> str:
+    """Return a command about files below an image's folder, or of the host with ""."""
+    return " ".join(("sudo", program, *(quote(folder + path) for path in paths)))
+
+
+def then_sudo(program: str, *, image: bool, mark: str = ",") -> str:
+    """Return the step that makes a running system read a change, after a mark; an image needs none."""
+    return "" if image else f"{mark} then sudo {program}"

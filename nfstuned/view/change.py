@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
-from nfstuned.model.change import IMAGE_KINDS, Change, ChangeKind, RemountPlan, ShellCommand
+from nfstuned.model.change import IMAGE_KINDS, Argv, Change, ChangeKind, RemountPlan
 from nfstuned.model.mounts import Result
-from nfstuned.parse.fields import count
+from nfstuned.parse.fields import count, shell_line
 from nfstuned.view.words import NONE, Document, printable, text, wrapped
 
 _LEAST, _RESULT = 30, 9
@@ -36,7 +36,7 @@ def _action(change: Change) -> Document:
         reason = f"{reason}; to finish: {_sudo(command)}"
     action |= {"old": change.old, "new": change.new, "outcome": change.result.value, "reason": reason}
     if change.kind is ChangeKind.REMOUNT:
-        action |= {"mounted": change.mounted, "command": None if command is None else str(command)}
+        action |= {"mounted": change.mounted, "command": None if command is None else shell_line(command)}
     return action
 
 
@@ -90,7 +90,7 @@ def remount_lines(plan: RemountPlan) -> Iterator[str]:
     mounts = count(len(plan.going), "mount")
     yield f"{mounts} of one server, nconnect {plan.old} -> {plan.new} ({printable(plan.reason)}):"
     for command in plan.commands:
-        yield f"  {printable(str(command))}"
+        yield f"  {printable(shell_line(command))}"
 
 
 def finish_lines(changes: Sequence[Change]) -> Iterator[str]:
@@ -101,8 +101,8 @@ def finish_lines(changes: Sequence[Change]) -> Iterator[str]:
         yield from (f"  {printable(_sudo(command))}" for command in commands)
 
 
-def _sudo(command: ShellCommand) -> str:
-    return f"sudo {command}"
+def _sudo(command: Argv) -> str:
+    return f"sudo {shell_line(command)}"
 
 
 def diff_lines(old: str, new: str, name: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nfstuned.core.mounts.status import StatusRow
 from nfstuned.core.samples.sample import ALL_KINDS
-from nfstuned.model.samples import (
+from nfstuned.model.metrics import (
     CountedPlace,
     MetricFamily,
     OpTotals,

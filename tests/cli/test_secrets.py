@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.host.telemetry.journal import Journal, Message
-from nfstuned.model.samples import MetricFamily, Point
+from nfstuned.model.metrics import MetricFamily, Point
 from nfstuned.parse.fields import MASK
 from nfstuned.view.metrics import exposition
 from tests.cli.conftest import CONFIG, REPOSITORY, Host, MakeHost

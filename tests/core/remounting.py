@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.remount import cases, plan_remount
-from nfstuned.model.change import Left, Part, RemountPlan, ShellCommand, Sight
+from nfstuned.model.change import Argv, Left, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, parse_options
 from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.units import unit_path
-from nfstuned.parse.fields import unit_name
+from nfstuned.parse.fields import shell_line, unit_name
 from tests.core.nconnect_hosts import Made, facts
 
 ROOT = MountNode(27, 1, "8:1", "/", "ext4", "/dev/vda1", "rw", shared=1)
@@ -71,8 +71,8 @@ def plan_of(found: Facts, seen: Sight | None = None, point: str | None = None) -
     return plan
 
 
-def argv(ways: Sequence[ShellCommand]) -> list[str]:
-    return [str(way) for way in ways]
+def argv(ways: Sequence[Argv]) -> list[str]:
+    return [shell_line(way) for way in ways]
 
 
 @dataclass
@@ -102,12 +102,12 @@ class Kernel:
         return self._step("reload", "", lambda: None)
 
     def unmount(self, part: Part) -> str:
-        point = unit_path(part.leave.argv[-1]) if part.unit else part.leave.argv[-1]
+        point = unit_path(part.leave[-1]) if part.unit else part.leave[-1]
         assert point == part.point
         assert not list(self._inner(point)), "busy: something is mounted in it"
         return self._step("unmount", point, lambda: self.mounts.pop(point))
 
-    def mount(self, command: ShellCommand) -> str:
+    def mount(self, command: Argv) -> str:
         point, options = self._asked(command)
         assert point in self.made, "never a mount that was not there"
         assert point not in self.mounts, "it would lie on top of itself"
@@ -142,8 +142,8 @@ class Kernel:
     def _inner(self, point: str) -> Iterator[str]:
         return (one for one in self.mounts if one.startswith(f"{point}/"))
 
-    def _asked(self, way: ShellCommand) -> tuple[str, str]:
-        words = way.argv
+    def _asked(self, way: Argv) -> tuple[str, str]:
+        words = way
         if words[:2] == ("systemctl", "start"):
             point = unit_path(words[-1])
             return point, self.made[point].fstab or ""

@@ -19,17 +19,8 @@ from nfstuned.core.samples.totals import add_look
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
-from nfstuned.model.samples import (
-    Csv,
-    Field,
-    MetricFamily,
-    OpRate,
-    Sample,
-    Service,
-    Totals,
-    TransportRate,
-    fields_of,
-)
+from nfstuned.model.metrics import MetricFamily, Service, Totals
+from nfstuned.model.samples import Csv, Field, OpRate, Sample, TransportRate, fields_of
 from nfstuned.view.history import CSV_HEADER, csv_row
 from nfstuned.view.metrics import GROUP, SUPERBLOCK, TUNING, families, findings_families
 from tests.check import hosts

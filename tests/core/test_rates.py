@@ -12,16 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.rates import connection_sends, make_look, rates, sends_between
-from nfstuned.core.samples.sample import (
-    KINDS,
-    LEASE_OPS,
-    WATCHING_OPS,
-    is_idle,
-    kinds,
-    one_line,
-    sample_to_json,
-)
-from nfstuned.model.kernel import ByteCounters, MountStats, OpCounters, Options, Transport
+from nfstuned.core.samples.sample import KINDS, WATCHING_OPS, is_idle, kinds, one_line, sample_to_json
+from nfstuned.model.kernel import LEASE_OPS, ByteCounters, MountStats, OpCounters, Options, Transport
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import operation_row

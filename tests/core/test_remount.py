@@ -16,6 +16,7 @@ from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Result, Superblock, Tunnel, UnitState
 from nfstuned.model.system import Answer, Network, Reach, Reachable
+from nfstuned.parse.fields import shell_line
 from tests.core.nconnect_hosts import AZURE, NAS_ADDRESS, Made, answered, facts, on_host
 from tests.core.remounting import ROOT, Kernel, argv, left_alone, plan_of, planned, sight, the_plan, tree, why
 
@@ -76,7 +77,7 @@ class TestCommands:
     def test_a_version_that_mount_nfs_recorded_twice_is_asked_once(self, recorded: str, again: str) -> None:
         """With two mount.nfs refuses the mount, which would then be away."""
         (part,) = [one for one in the_plan(replace(A, asked=recorded), B).coming if one.point == "/a"]
-        assert str(part.make) == f"mount -t nfs4 -o {again},nconnect=4 -- nas:/srv /a"
+        assert shell_line(part.make) == f"mount -t nfs4 -o {again},nconnect=4 -- nas:/srv /a"
         assert argv(part.back) == [f"mount -t nfs4 -o {again} -- nas:/srv /a"]
 
     def test_the_outer_one_goes_last_and_comes_first(self) -> None:
@@ -91,19 +92,19 @@ class TestCommands:
         parts = {part.point: part for part in plan.coming}
         commands = [*plan.commands, *parts["/a"].back, *parts["/b"].back]
         for command in (command for command in commands if command != RELOAD):
-            words = list(command.argv)
+            words = list(command)
             operands = words[words.index("--") + 1 :]
             assert operands[-1] in {"/a", "/b", "b.mount"}
             assert "nas:/srv" not in words[: -len(operands)]
 
     def test_a_point_with_a_space_is_named_as_systemd_escapes_it(self) -> None:
         plan = the_plan(replace(B, point="/srv/my data-1"))
-        assert plan.commands[0].argv[-1] == r"srv-my\x20data\x2d1.mount"
+        assert plan.commands[0][-1] == r"srv-my\x20data\x2d1.mount"
 
     def test_systemd_reads_its_files_first_where_it_has_not(self) -> None:
         for state in (replace(LOADED, stale=True), UnitState(loaded=True)):
             plan = the_plan(A, B, seen=seen(A, B, units={"b.mount": state}))
-            assert str(plan.commands[0]) == "systemctl daemon-reload"
+            assert shell_line(plan.commands[0]) == "systemctl daemon-reload"
 
     def test_the_group_is_known_again_by_its_superblocks_and_its_clients(self) -> None:
         known = the_plan(A, B).connections
@@ -121,7 +122,7 @@ class TestGoal:
 
     def test_the_profile_is_reached_with_what_was_made_by_hand(self) -> None:
         plan = the_plan(replace(A, source=f"{AZURE}:/sa1/s", at="10.1.1.1"))
-        assert str(plan.coming[0].make).endswith(f"nconnect=4 -- {AZURE}:/sa1/s /a")
+        assert shell_line(plan.coming[0].make).endswith(f"nconnect=4 -- {AZURE}:/sa1/s /a")
         assert plan.reason == "azure-files asks for nconnect=4"
 
     def test_lines_that_say_otherwise_are_named(self) -> None:
@@ -351,7 +352,7 @@ def test_a_mount_that_is_refused_leaves_no_other_one_away() -> None:
     ended = by_point(remount(the_plan(BY_HAND, B), kernel))
     assert kernel.mounts == {"/b": 4}
     assert not ended["/a"].mounted
-    assert str(ended["/a"].command) == "mount -t nfs4 -o vers=4.1 -- nas:/srv /a"
+    assert shell_line(ended["/a"].command or ()) == "mount -t nfs4 -o vers=4.1 -- nas:/srv /a"
     assert (ended["/b"].mounted, ended["/b"].result) == (True, Result.DONE)
     assert "mount refused" in ended["/a"].reason
 
@@ -375,7 +376,7 @@ def test_a_server_that_went_away_leaves_the_commands_to_finish() -> None:
     kernel = Kernel({"/a": BY_HAND, "/b": B}, lambda step, _: "refused" if step == "mount" else "")
     ended = by_point(remount(the_plan(BY_HAND, B), kernel))
     assert kernel.mounts == {}
-    assert {point: str(one.command) for point, one in ended.items()} == {
+    assert {point: shell_line(one.command or ()) for point, one in ended.items()} == {
         "/a": "mount -t nfs4 -o vers=4.1 -- nas:/srv /a",
         "/b": "systemctl start -- b.mount",
     }

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from nfstuned.core.mounts.status import StatusRow
-from nfstuned.model.change import Change, ChangeKind, NconnectStep, ShellCommand, quote
+from nfstuned.model.change import Change, ChangeKind, NconnectStep
 from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import Hold, Result, Snapshot
 from nfstuned.model.policy import Policy, Profile, ReadAhead, Source
-from nfstuned.parse.fields import count
+from nfstuned.parse.fields import count, quote, shell_line
 from nfstuned.view.change import cells, diff_lines, summary
 from nfstuned.view.check import report_lines
 from nfstuned.view.policy import policy_document, policy_text
@@ -213,7 +213,7 @@ def words(command: str) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shell_reads_back_what_a_terminal_shows(name: str) -> None:
     assert words(printable(quote(name))) == [name]
-    assert words(printable(str(ShellCommand(("umount", "--", name))))) == ["umount", "--", name]
+    assert words(printable(shell_line(("umount", "--", name)))) == ["umount", "--", name]
 
 
 @pytest.mark.parametrize("width", [None, *range(40, 100, 3)])

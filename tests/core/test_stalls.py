@@ -25,7 +25,8 @@ from nfstuned.core.samples.stalls import (
 )
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.samples import NOTHING_UNDER_WAY, Counted, Look, Requests, RpcRequest, Sample, Stall
+from nfstuned.model.samples import Counted, Look, Sample
+from nfstuned.model.stalls import NOTHING_UNDER_WAY, Requests, RpcRequest, Stall
 from nfstuned.view.history import history_lines
 from nfstuned.view.report import mount_charts
 from tests.core.counters import cut, stanza, tunnelled

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from nfstuned.core.samples.rates import make_look
 from nfstuned.core.samples.totals import MOST_GONE, add_look
 from nfstuned.model.kernel import ByteCounters, MountStats
-from nfstuned.model.samples import Counted, CountedPlace, Look, OpTotals, Totals
+from nfstuned.model.metrics import CountedPlace, OpTotals, Totals
+from nfstuned.model.samples import Counted, Look
 from nfstuned.parse.proc.mountstats import parse_stanzas
 from tests.core.counters import GROUP, cut, line, moved, op, stats
 from tests.core.test_delta import REAL, data, host, unhurried

@@ -17,7 +17,8 @@ from nfstuned.host.observe import observe_superblocks, read_stalls
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import LATE_S, Counted, Sample, Stall
+from nfstuned.model.samples import Counted, Sample
+from nfstuned.model.stalls import LATE_S, Stall
 from nfstuned.parse.samples import parse_entry, parse_line
 from tests.check import hosts
 from tests.core.test_stalls import at, superblock, xprt

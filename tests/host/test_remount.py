@@ -19,7 +19,7 @@ import pytest
 from nfstuned.host import remount
 from nfstuned.host.remount import Holders, MountGround, MountHands, path_uses, uninterrupted
 from nfstuned.host.root import Root
-from nfstuned.model.change import Connections, Part, PathUse, RemountPlan, ShellCommand
+from nfstuned.model.change import Connections, Part, PathUse, RemountPlan
 from nfstuned.model.kernel import MountNode
 from nfstuned.model.mounts import UnitState
 from nfstuned.parse.proc.mounts import parse_nodes
@@ -59,7 +59,7 @@ def mounted(tree: Path, *lines: str) -> None:
 
 def part(tree: Path, mount_id: int = 60) -> Part:
     """Return a mount whose unmounting leaves a file behind, for want of a mount."""
-    return Part("/a", mount_id, ShellCommand(("touch", str(tree / "ran"))), ShellCommand(("true",)), None)
+    return Part("/a", mount_id, ("touch", str(tree / "ran")), ("true",), None)
 
 
 def plan(known: Connections = NOTHING, *parts: Part) -> RemountPlan:
@@ -82,7 +82,7 @@ def test_it_runs_the_command_where_the_server_answers(tree: Path, server: tuple[
 
 
 def test_it_says_what_the_command_said(tree: Path) -> None:
-    failing = ShellCommand(("sh", "-c", "echo umount: /a: target is busy. >&2; exit 32"))
+    failing = ("sh", "-c", "echo umount: /a: target is busy. >&2; exit 32")
     one = Part("/a", 60, failing, failing, None)
     assert hands(tree).unmount(one) == "umount: /a: target is busy.; sh ended with status 32"
     assert "busy" in hands(tree).mount(failing)
@@ -195,7 +195,7 @@ class TestSystemd:
         return said
 
     def unit(self, tree: Path) -> Part:
-        return Part("/a", 60, part(tree).leave, ShellCommand(("true",)), None, "a.mount", from_file=True)
+        return Part("/a", 60, part(tree).leave, ("true",), None, "a.mount", from_file=True)
 
     def test_after_a_reload_the_unit_is_looked_at_again(self, tree: Path, systemctl: Path) -> None:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")

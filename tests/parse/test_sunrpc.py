@@ -8,7 +8,7 @@ import pytest
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
-from nfstuned.model.samples import Requests, RpcRequest
+from nfstuned.model.stalls import Requests, RpcRequest
 from nfstuned.parse.proc.sunrpc import parse_endpoint, parse_requests, read_requests
 from tests.tree import link, put
 

@@ -12,7 +12,7 @@ from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
 from nfstuned.model.mounts import Hold, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
-from nfstuned.model.samples import Stalled
+from nfstuned.model.stalls import Stalled
 from nfstuned.model.udev import UdevFile, is_mask
 
 

@@ -11,7 +11,6 @@ from nfstuned import data
 from nfstuned.core.mounts.requests import Intents, asked_options
 from nfstuned.core.policy.decision import Classification, choose_profile, classify, join_decisions, matcher
 from nfstuned.core.policy.endpoint import as_address, asked_port, plain, split_source
-from nfstuned.model.change import quote
 from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import (
@@ -24,7 +23,7 @@ from nfstuned.model.mounts import (
     UnitState,
 )
 from nfstuned.model.policy import WORKLOAD_MARK, Policy, Profile
-from nfstuned.parse.fields import below, some
+from nfstuned.parse.fields import below, quote, some
 
 SMB_SUFFIX = "-smb"
 _MAKERS = "makers.toml"

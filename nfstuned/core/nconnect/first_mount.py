@@ -17,10 +17,9 @@ from nfstuned.core.nconnect.transport import (
     transport_groups,
     was_recorded,
 )
-from nfstuned.model.change import RELOAD_UNITS, quote
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.mounts import Asked, Maker
-from nfstuned.parse.fields import some, unit_name
+from nfstuned.parse.fields import RELOAD_UNITS, quote, some, unit_name
 
 _OWN = ("addr", "clientaddr", "mountaddr")
 """The options that mount.nfs adds by itself."""

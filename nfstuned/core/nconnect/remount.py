@@ -23,6 +23,7 @@ from nfstuned.core.nconnect.transport import (
     was_recorded,
 )
 from nfstuned.model.change import (
+    Argv,
     Change,
     ChangeKind,
     Connections,
@@ -30,12 +31,11 @@ from nfstuned.model.change import (
     Left,
     Part,
     RemountPlan,
-    ShellCommand,
     Sight,
 )
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.mounts import Maker, Result
-from nfstuned.parse.fields import some, unit_name
+from nfstuned.parse.fields import shell_line, some, unit_name
 
 
 def cases(facts: Facts, sight: Sight, point: str | None = None) -> tuple[Case, ...]:
@@ -155,22 +155,21 @@ def _part(case: Case, target: Target) -> Part:
     if case.sight.systemd:
         unit = unit_name(target.point)
         # Without its dependencies: systemd would also stop the units that require the mount, for good.
-        leave = ShellCommand(("systemctl", "stop", "--job-mode=ignore-dependencies", "--", unit))
-        make = ShellCommand(("systemctl", "start", "--", unit))
-        return Part(target.point, mount_id, leave, make, before, unit, True)
-    make = ShellCommand(("mount", "--", target.point))
+        leave = ("systemctl", "stop", "--job-mode=ignore-dependencies", "--", unit)
+        return Part(target.point, mount_id, leave, ("systemctl", "start", "--", unit), before, unit, True)
+    make = ("mount", "--", target.point)
     return Part(target.point, mount_id, _umount(target.point), make, before, from_file=True)
 
 
-def _umount(point: str) -> ShellCommand:
+def _umount(point: str) -> Argv:
     """Return umount(8) as systemd calls it: so it does not look the path up on the mount itself."""
-    return ShellCommand(("umount", "-c", "--", point))
+    return ("umount", "-c", "--", point)
 
 
-def _by_hand(target: Target, count: int | None) -> ShellCommand:
+def _by_hand(target: Target, count: int | None) -> Argv:
     options = mount_options(target, count)
     words = ("-o", options) if options else ()
-    return ShellCommand(("mount", "-t", target.fstype, *words, "--", target.source, target.point))
+    return ("mount", "-t", target.fstype, *words, "--", target.source, target.point)
 
 
 def _chief(case: Case) -> Target | None:
@@ -243,14 +242,14 @@ class _RemountRun:
                 self.failures[part.point] = why
                 self.problem = self.problem or f"{part.point} could not be mounted: {why}"
 
-    def _mount(self, part: Part, commands: Sequence[ShellCommand]) -> str:
+    def _mount(self, part: Part, commands: Sequence[Argv]) -> str:
         """Mount by the first command that works; return why the first of all did not, "" where one did."""
         problem = ""
         for command in commands:
             why = self.hands.mount(command)
             if self.hands.mounted(part.point):
                 break
-            problem = problem or f"{command}: {why or 'it ended well, and nothing is mounted'}"
+            problem = problem or f"{shell_line(command)}: {why or 'it ended well, and nothing is mounted'}"
         return problem
 
     def end(self, part: Part) -> Change:

@@ -26,11 +26,10 @@ from nfstuned.core.rules.rule import (
     superblock_key,
     unmask,
 )
-from nfstuned.core.samples.evidence import KERNEL_KB, WASTE_RATIO, Use, read_ahead_use, reads_of, waste
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages
-from nfstuned.model.policy import MOST_KB, RANDOM, WORKLOAD_MARK
+from nfstuned.model.policy import KERNEL_KB, MOST_KB, RANDOM, WORKLOAD_MARK
 from nfstuned.parse.fields import some
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)
@@ -137,6 +136,9 @@ _UNLESS_MAPPED = " (unless programs map files into memory: the kernel does not c
 @rule("NFS109", "read-ahead-wasted", ADVICE, needs=(LIVE, SAMPLE), source="include/linux/nfs_iostat.h")
 def wasted(facts: Facts) -> Iterator[Fault]:
     """Yield superblocks for which the server sent far more than programs read."""
+    # Few checks measure: the others do without the time that this takes to load.
+    from nfstuned.core.samples.evidence import WASTE_RATIO, Use, read_ahead_use, reads_of, waste  # noqa: PLC0415
+
     samples = facts.measured.samples if facts.measured else ()
     # A running service keeps the policy that it has read, and would raise the values that apply lowers.
     reload = f"sudo systemctl reload {SERVICE}, then " if facts.system.daemon.active else ""

@@ -26,11 +26,10 @@ from nfstuned.core.udev.writers import (
     set_by_administrator,
     unsure,
 )
-from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.mounts import NFSRAHEAD
 from nfstuned.model.udev import NFS_RULES, RuleWriter, UdevEvent, UdevFile, is_mask
-from nfstuned.parse.fields import some
+from nfstuned.parse.fields import RELOAD_UDEV, some, sudo, then_sudo
 from nfstuned.parse.udev_rules import parse_udev_rules
 
 _APPLY = ", and sudo nfstuned apply"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
@@ -23,13 +24,14 @@ from nfstuned.core.rules.rule import (
     permanent_setting,
     rule,
 )
-from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
 from nfstuned.model.mounts import NFS_TYPES, UTAB, Setting
-from nfstuned.model.samples import Sample
 from nfstuned.parse.etc.settings import FILE, OUTSIDE, VENDOR_FILE
-from nfstuned.parse.fields import clean_path, count
+from nfstuned.parse.fields import clean_path, count, quote
+
+if TYPE_CHECKING:
+    from nfstuned.model.samples import Sample
 
 _MOST_SLOTS, _LEAST_SLOTS = 128, 180
 SLOT_TABLE = ParameterWish(

@@ -19,11 +19,18 @@ from nfstuned.core.rules.rule import (
     rule,
     systemctl,
 )
-from nfstuned.model.change import RELOAD_UNITS, quote, sudo, then_sudo
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
 from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
-from nfstuned.parse.fields import has_placeholder, quoted, right_spelling
+from nfstuned.parse.fields import (
+    RELOAD_UNITS,
+    has_placeholder,
+    quote,
+    quoted,
+    right_spelling,
+    sudo,
+    then_sudo,
+)
 
 _BACKGROUND = ("nfs", "nfs4")
 """The types for which systemd reads bg as nofail."""

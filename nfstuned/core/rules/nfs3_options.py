@@ -25,9 +25,9 @@ from nfstuned.core.rules.rule import (
     then_remount,
     where,
 )
-from nfstuned.core.samples.sample import LEASE_OPS
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import (
+    LEASE_OPS,
     ONLY_V3,
     Options,
     Version,

@@ -31,11 +31,10 @@ from nfstuned.core.rules.rule import (
     rule,
     where,
 )
-from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.mounts import AZURE_FILES, GENERIC, Maker
 from nfstuned.model.system import Answer, Reach, Reachable
-from nfstuned.parse.fields import count, has_placeholder, some
+from nfstuned.parse.fields import count, has_placeholder, quote, some
 
 _LINK = "privatelink"
 _NO_ANSWER = "not responding"

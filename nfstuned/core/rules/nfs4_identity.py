@@ -18,9 +18,9 @@ from nfstuned.core.rules.rule import (
     parameter,
     rule,
 )
-from nfstuned.model.change import sudo
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
+from nfstuned.parse.fields import sudo
 
 _NAMES_OF_IMAGES = frozenset({
     *("localhost", "localhost.localdomain", "localhost-live", "(none)", "debian", "ubuntu", "fedora"),

@@ -24,13 +24,12 @@ from nfstuned.core.rules.rule import (
     rule,
     unmask,
 )
-from nfstuned.model.change import RELOAD_UNITS, quote, then_sudo
 from nfstuned.model.facts import Facts, Fault, Identity, Target
 from nfstuned.model.kernel import aznfs_version, nfs_version, parse_options
 from nfstuned.model.mounts import AZNFS, AZURE_FILES, Maker, Request
 from nfstuned.model.system import AUTOFS, LOGINS, Answer, Override
 from nfstuned.parse.etc.units import drop_in_folders
-from nfstuned.parse.fields import has_placeholder, unit_name
+from nfstuned.parse.fields import RELOAD_UNITS, has_placeholder, quote, then_sudo, unit_name
 
 _OVERRIDE = "AZURE_ENDPOINT_OVERRIDE"
 _PUBLIC_CLOUD = "windows.net"

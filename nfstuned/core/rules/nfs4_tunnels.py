@@ -26,12 +26,11 @@ from nfstuned.core.rules.rule import (
     rule,
     where,
 )
-from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import Mount, bracketed
 from nfstuned.model.mounts import AZNFS
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
-from nfstuned.parse.fields import count, quoted, some
+from nfstuned.parse.fields import count, quote, quoted, some
 
 _DAY_S = 86_400
 _WARNING_S = 30 * _DAY_S

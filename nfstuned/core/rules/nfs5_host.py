@@ -28,11 +28,10 @@ from nfstuned.core.rules.rule import (
     rule,
     systemctl,
 )
-from nfstuned.model.change import quote, sudo
 from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.mounts import AZURE_FILES, EFS_TYPE
 from nfstuned.model.system import Interface, KernelSetting, Route
-from nfstuned.parse.fields import quoted, some
+from nfstuned.parse.fields import quote, quoted, some, sudo
 
 _KERNEL = "kernel"
 _READDIR_BROKEN, _READDIR_MENDED = (5, 11, 0), (5, 12, 5)

@@ -26,14 +26,12 @@ from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, set_
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import is_v3
-from nfstuned.model.policy import Profile
+from nfstuned.model.policy import KERNEL_KB, Profile
 from nfstuned.parse.proc.machine import parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
 _CONFIG = "/etc/nfstuned"
 _PLACE = re.compile(r"(/[^:]+(?::[0-9]+)?): (.*)", re.DOTALL)
-_KERNEL_KB = 128
-"""The read-ahead of NFS mounts since Linux 5.4."""
 _SMALL_READ_AHEAD: dict[bool | None, str] = {
     True: "a read-ahead of 128 KiB",
     False: "a read-ahead of 15 times rsize",
@@ -62,7 +60,7 @@ def not_enabled(facts: Facts) -> Iterator[Fault]:
     daemon = facts.system.daemon
     # Where no daemon is wanted, a udev rule raises the read-ahead of every NFS mount.
     written = [writer.kb for writer in in_force(facts) if reaches_all(facts.udev, writer)]
-    ruled = bool(written) and (written[-1] or 0) > _KERNEL_KB
+    ruled = bool(written) and (written[-1] or 0) > KERNEL_KB
     if daemon.installed and not daemon.enabled and not ruled:
         yield Fault(
             SERVICE,
@@ -164,7 +162,7 @@ def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
         profile, kb = target.profile, wanted_kb(target)
         if profile.read_ahead is None or not is_recommended(facts, profile) or target.subject in set_kb:
             continue
-        if (kb is not None and kb <= _KERNEL_KB) or any(fits_policy(facts, target, each) for each in meant):
+        if (kb is not None and kb <= KERNEL_KB) or any(fits_policy(facts, target, each) for each in meant):
             continue
         if not is_aznfs(target) or "mount.aznfs" in system.helpers:
             unset.setdefault(profile, []).append(target)
@@ -175,10 +173,10 @@ def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
         wanted = f"{wish.times_rsize} times rsize" if kb is None and wish else f"{kb} KiB"
         yield Fault(
             chief.subject,
-            f"nothing in this image gives the mount its read-ahead: it starts with the kernel's {_KERNEL_KB} "
+            f"nothing in this image gives the mount its read-ahead: it starts with the kernel's {KERNEL_KB} "
             f"KiB, and the profile {profile.name} asks for {wanted}{unread}; sequential reads then wait for "
             f"the server again and again{name_others(others)}",
-            observed=f"{_KERNEL_KB} KiB",
+            observed=f"{KERNEL_KB} KiB",
             expected=wanted,
             remedy=f"install nfstuned in the image, then {bake(facts)}; with --daemonless it "
             "writes a udev rule instead of enabling the service",

@@ -12,11 +12,11 @@ from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import has_stand_in, is_loopback, split_source
 from nfstuned.core.rules.rule import source_of
 from nfstuned.core.udev.writers import in_force, is_default, is_nfsrahead, reaches_all
-from nfstuned.model.change import RELOAD_UDEV, sudo, then_sudo
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import nfs_version
 from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS, EFS_UTILS, GENERIC, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.policy import Profile
+from nfstuned.parse.fields import RELOAD_UDEV, sudo, then_sudo
 
 NFSRAHEAD_KB = 128
 """nfsrahead's value where nfs.conf has none (nfs-utils, tools/nfsrahead/main.c)."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from nfstuned.core.mounts.requests import last_asked
 from nfstuned.core.mounts.targets import definition, renewal
 from nfstuned.core.policy.decision import as_glob, matcher
-from nfstuned.model.change import quote
 from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity, Target
 from nfstuned.model.mounts import AZURE_FILES, UTAB, Asked, Maker
 from nfstuned.model.policy import Profile, Provider
 from nfstuned.model.system import RUNNING, CommandLine, KernelSetting, System, Unit
-from nfstuned.parse.fields import some
+from nfstuned.parse.fields import quote, some
 
 ERROR, WARNING, ADVICE, INFO = Severity
 HOST, LIVE, NETWORK, SAMPLE, IMAGE, KERNEL, NFS_UTILS = Need

@@ -44,11 +44,10 @@ from nfstuned.core.rules.rule import (
     source_of,
     where,
 )
-from nfstuned.model.change import sudo
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import option_text
 from nfstuned.model.mounts import SMB_TYPES
-from nfstuned.parse.fields import count, holds_secret, some
+from nfstuned.parse.fields import count, holds_secret, some, sudo
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 

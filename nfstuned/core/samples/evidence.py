@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from nfstuned.core.samples.sample import KINDS, amount
+from nfstuned.model.policy import KERNEL_KB
 from nfstuned.model.samples import Sample
 
-KERNEL_KB = 128
-"""The read-ahead of every NFS mount since Linux 5.4, and in some vendors' older kernels."""
 WASTE_RATIO = 2.0
 """Bytes sent for each byte read. Nobody publishes a threshold; streams show a ratio near 1."""
 ENOUGH_BYTES = 256 << 20

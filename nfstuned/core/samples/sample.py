@@ -10,12 +10,9 @@ from operator import mul
 from types import MappingProxyType
 from typing import Any, cast
 
-from nfstuned.model.kernel import octal_escapes
+from nfstuned.model.kernel import LEASE_OPS
 from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
-from nfstuned.parse.fields import Clear, mask_secrets
-
-LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
-"""Operations of the client itself, as long as the mount exists, used or not."""
+from nfstuned.parse.fields import Clear, mask_secrets, octal_escapes
 
 WATCHING_OPS = frozenset({"GETATTR", "ACCESS", "STATFS", "FSSTAT", "FSINFO", "PATHCONF", "SERVER_CAPS"})
 """Operations for the mount point itself, by df, a monitoring agent, a remount or a shell's prompt."""

@@ -17,9 +17,9 @@ from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import MountStats, Options, Stanza, octal_escapes
+from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample, fields_of
-from nfstuned.parse.fields import mask_secrets, some
+from nfstuned.parse.fields import mask_secrets, octal_escapes, some
 from nfstuned.parse.proc.mountstats import kernel_text, parse_mountstats, parse_stanzas
 
 Place = tuple[str, str]

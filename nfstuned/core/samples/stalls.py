@@ -25,7 +25,8 @@ from nfstuned.core.samples.delta import GROUP_OPS, UNBOUNDED, OpDelta, delta
 from nfstuned.core.samples.sample import is_idle
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
-from nfstuned.model.samples import Counted, Look, Requests, RpcRequest, Sample, Stall, SuperblockKey
+from nfstuned.model.samples import Counted, Look, Sample, SuperblockKey
+from nfstuned.model.stalls import Requests, RpcRequest, Stall
 from nfstuned.parse.proc.mountstats import parse_transports
 
 STALLED_S = 15.0

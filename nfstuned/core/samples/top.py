@@ -13,7 +13,8 @@ from nfstuned.core.samples.rates import rates, sends_between
 from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.samples import Counted, Look, Sample, Stalled, SuperblockKey
+from nfstuned.model.samples import Counted, Look, Sample, SuperblockKey
+from nfstuned.model.stalls import Stalled
 from nfstuned.parse.proc.mountstats import parse_transports
 
 _CONTROLS = {b"\r": "enter", b"\n": "enter", b"\x1b": "escape"}

@@ -29,16 +29,8 @@ from nfstuned.core.samples.delta import (
 from nfstuned.core.samples.sample import kind_of
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Stanza, Transport
-from nfstuned.model.samples import (
-    Counted,
-    CountedPlace,
-    GroupTotals,
-    Look,
-    OpTotals,
-    SuperblockKey,
-    SuperblockTotals,
-    Totals,
-)
+from nfstuned.model.metrics import CountedPlace, GroupTotals, OpTotals, SuperblockTotals, Totals
+from nfstuned.model.samples import Counted, Look, SuperblockKey
 from nfstuned.parse.proc.mountstats import parse_transports
 
 _MOST_SUM = 2.0**63

@@ -19,7 +19,8 @@ from posixpath import dirname
 
 from nfstuned.host.files.write import destination, make_folders, refresh, rename
 from nfstuned.host.root import Root, demand_local
-from nfstuned.model.samples import STALLED, Appended, SampleFile, Stalled, stalled_to_json
+from nfstuned.model.samples import Appended, SampleFile
+from nfstuned.model.stalls import STALLED, Stalled, stalled_to_json
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import bracketed
-from nfstuned.model.samples import Requests, RpcRequest
+from nfstuned.model.stalls import Requests, RpcRequest
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.tree import FileTree
 
