@@ -107,12 +107,10 @@ def umask_077() -> Iterator[None]:
 
 @pytest.fixture
 def as_user() -> Iterator[None]:
-    """Run the test without root's rights."""
     with rights_of(NOBODY):
         yield
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """The files of a host."""
     return Tree(tmp_path)

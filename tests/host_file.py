@@ -52,8 +52,6 @@ class HostFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A regular file of a tree."""
-
     content: bytes
     mode: int = 0o644
 

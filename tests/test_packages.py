@@ -218,7 +218,6 @@ class Machine:
         self.put(self.bin / name, f'#!/bin/sh\necho "{name} $*" >>{self.log}\n{text}\n')
 
     def boot(self) -> None:
-        """Let systemd run."""
         (self.top / "run/systemd/system").mkdir(parents=True)
 
     def call(self, name: str, *arguments: str, script: str = "", error: str = "") -> list[str]:

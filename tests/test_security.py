@@ -38,8 +38,6 @@ NOTHING = "nothing: "
 
 
 class Row:
-    """A row of the table."""
-
     def __init__(self, cells: list[str]) -> None:
         self.input, self.who, self.bound, said, constant = cells
         self.said = said.strip("`")
@@ -50,7 +48,6 @@ class Row:
 
     @property
     def value(self) -> int:
-        """The bound as a number."""
         return int(self.bound.split()[0].replace(",", ""))
 
 

@@ -77,9 +77,7 @@ class Tree:
         return Root(str(self.folder))
 
     def write(self, name: str, content: str | bytes = "", mode: int | None = None) -> Path:
-        """Write a file, with the folders above it."""
         return put(self.folder / name, content, mode)
 
     def link(self, name: str, target: str | Path) -> Path:
-        """Make a symbolic link, with the folders above it."""
         return link(self.folder / name, target)

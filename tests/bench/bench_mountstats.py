@@ -64,7 +64,6 @@ def placed(stanzas: list[str]) -> str:
 
 
 def written(folder: Path, stanzas: list[str]) -> Path:
-    """Write a tree with the file of these mounts."""
     file = folder / "proc/1/mountstats"
     put(file, placed(stanzas))
     return file
@@ -121,14 +120,12 @@ Times = tuple[float, float]
 
 
 def timed(work: Callable[[], object]) -> Times:
-    """Measure one run."""
     start, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - start, time.process_time() - cpu
 
 
 def least(one: Times, other: Times) -> Times:
-    """The best of both."""
     return min(one[0], other[0]), min(one[1], other[1])
 
 

@@ -51,8 +51,6 @@ print(json.dumps([len(entered), steps]), file=sys.__stderr__)
 
 @dataclass(frozen=True)
 class Module:
-    """One module: its dotted name, its lines, and its syntax tree."""
-
     name: str
     path: Path
     text: str
@@ -64,7 +62,6 @@ class Module:
 
 
 def modules(checkout: Path) -> tuple[Module, ...]:
-    """Return every module of nfstuned/."""
     found = []
     for path in sorted((checkout / "nfstuned").rglob("*.py")):
         name = ".".join(path.relative_to(checkout).with_suffix("").parts).removesuffix(".__init__")
@@ -134,7 +131,6 @@ def way(checkout: Path, *words: str) -> tuple[int, int]:
 
 
 def python_lines(folder: Path) -> int:
-    """Return the lines of all Python files below a folder."""
     return sum(len(path.read_text().splitlines()) for path in folder.rglob("*.py"))
 
 
@@ -145,7 +141,6 @@ def files(checkout: Path) -> int:
 
 
 def table(checkout: Path) -> dict[str, int]:
-    """Return each figure."""
     known = modules(checkout)
     by = importers(known)
     lines = sum(module.lines for module in known)

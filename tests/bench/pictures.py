@@ -31,7 +31,6 @@ REMOTE_FONTS = re.compile(r"\s*@font-face \{\{.*?\}\}", re.DOTALL)
 
 
 def drawn(screen: bytes) -> str:
-    """Return a screen as an SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(screen.replace(b"\r", b"").decode()), crop=True, no_wrap=True)
     form = REMOTE_FONTS.sub("", CONSOLE_SVG_FORMAT)

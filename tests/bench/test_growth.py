@@ -58,7 +58,6 @@ def entry(text: str) -> object:
 
 
 def automount(text: str) -> object:
-    """Read the automounter's sources."""
     with suppress(ParseError):
         return automaps.parse_automount("automount:" + text)
     return None

@@ -65,8 +65,6 @@ MOMENT = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Case:
-    """One host tree and its findings."""
-
     name: str
     host: HostFile
 
@@ -77,7 +75,6 @@ class Case:
 
     @property
     def image(self) -> bool:
-        """Whether the tree is an image."""
         return "--root" in self.host.head.get("arguments", ())
 
     @property
@@ -103,7 +100,6 @@ class Case:
 
     @property
     def units(self) -> dict[str, UnitState]:
-        """The states of units that systemd has loaded."""
         return {
             name: UnitState(loaded=True, **_tuples(state))
             for name, state in self.host.head.get("units", {}).items()
@@ -111,7 +107,6 @@ class Case:
 
     @property
     def network(self) -> Network:
-        """The world's answers."""
         return Network(
             answers=tuple(Answer(**_tuples(row)) for row in self._inherited("answer")),
             reaches=tuple(
@@ -215,7 +210,6 @@ class World:
         return self.network, ()
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
-        """Return the states of units."""
         return {name: state for name, state in self.states.items() if name in names}
 
     def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
@@ -223,11 +217,9 @@ class World:
         return states
 
     def kernel_message(self) -> str:
-        """Return the kernel's log."""
         return self.words
 
     def now(self) -> float:
-        """Return the time of the check."""
         return self.moment.timestamp()
 
     def pause(self, seconds: float) -> float:
@@ -246,7 +238,6 @@ def load(name: str) -> Case:
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Return every host."""
     return tuple(sorted(path.stem for path in HOSTS.glob(f"*{SUFFIX}")))
 
 

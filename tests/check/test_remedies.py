@@ -305,7 +305,6 @@ def placeholder_faults(text: str) -> Iterator[str]:
 
 @cache
 def own_options() -> frozenset[str]:
-    """Return the options of nfstuned's commands."""
     return frozenset(
         option for command in children(app).values() for each in command.params for option in each.opts
     )

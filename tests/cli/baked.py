@@ -30,20 +30,16 @@ MACHINE_ID = "9f3a4b2c1d0e8f7a6b5c4d3e2f1a0b9c\n"
 
 @dataclass(frozen=True)
 class Image:
-    """An image's folder, and commands about it."""
-
     tree: Path
     capture: pytest.CaptureFixture[str]
 
     def run(self, *args: str) -> Run:
-        """Run a command with --root."""
         self.capture.readouterr()
         status = main([args[0], "--root", str(self.tree), *args[1:]], Root("/nonexistent"))
         out, err = self.capture.readouterr()
         return Run(status, out, err)
 
     def put(self, name: str, text: str | bytes) -> None:
-        """Write a file."""
         put(self.tree / name, text)
 
     def has(self, name: str) -> bool:
@@ -56,7 +52,6 @@ class Image:
         return [one["rule"] for one in found if one["rule"].startswith(families)]
 
     def copy(self, target: Path) -> Image:
-        """Return another one that is the same."""
         return Image(Path(shutil.copytree(self.tree, target, symlinks=True)), self.capture)
 
 

@@ -39,8 +39,6 @@ Golden = Callable[[Path, str], None]
 
 @dataclass(frozen=True)
 class Run:
-    """What one command did."""
-
     status: int
     out: str
     err: str
@@ -56,12 +54,10 @@ class Run:
 
     @property
     def actions(self) -> list[dict[str, Any]]:
-        """Return the actions of the document."""
         return list(self.document["actions"])
 
     @property
     def action(self) -> dict[str, Any]:
-        """Return the only action of the document."""
         (only,) = self.actions
         return only
 
@@ -74,7 +70,6 @@ class Host:
     capture: pytest.CaptureFixture[str]
 
     def run(self, *args: str) -> Run:
-        """Run one command."""
         self.capture.readouterr()
         status = main(args, Root(str(self.tree)))
         out, err = self.capture.readouterr()
@@ -85,7 +80,6 @@ class Host:
         return int((self.tree / f"sys/class/bdi/{device}/read_ahead_kb").read_text().split()[0])
 
     def set_read_ahead(self, device: str, value: int) -> None:
-        """Write as another program does."""
         (self.tree / f"sys/class/bdi/{device}/read_ahead_kb").write_text(f"{value}\n")
 
     def edit(self, name: str, old: str, new: str) -> None:

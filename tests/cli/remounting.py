@@ -73,7 +73,6 @@ class Remounting:
     network: Network
 
     def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
-        """Run the command; return its exit status."""
         root, group = Root(str(self.tree)), GroupWish(normalised_point(point), dry_run)
         wish, told = Wish(dry_run=dry_run, yes=yes), World(self.network)
         return run_change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)

@@ -36,8 +36,6 @@ Runner = Callable[..., Run]
 
 @pytest.fixture
 def run(here: Remounting, capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return a function that runs the command over the host."""
-
     def runs(point: str = ALL, form: str = "text", **more: bool) -> Run:
         capsys.readouterr()
         return Run(here.run(point, form, **more), *capsys.readouterr())

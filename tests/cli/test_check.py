@@ -49,7 +49,6 @@ def fault(facts: Facts) -> Iterator[Fault]:
 
 
 def crash(facts: Facts) -> Iterator[Fault]:
-    """Do what a rule never should."""
     raise LookupError(f"no {len(facts.targets)}th element")
 
 
@@ -60,8 +59,6 @@ SKIPPED = Rule("NFS197", "never-judged", Severity.ERROR, fault, "nfs(5)", frozen
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one test."""
-
     patch: pytest.MonkeyPatch
 
     def are(self, *rules: Rule) -> None:

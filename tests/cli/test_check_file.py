@@ -55,7 +55,6 @@ class Listener(FixedOutside):
     __slots__ = ("asked",)
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:
-        """Keep the questions, and answer them."""
         object.__setattr__(self, "asked", questions)
         return super().ask(questions, offline=offline)
 

@@ -45,7 +45,6 @@ def order(**more: object) -> ReportOrder:
 
 
 def written(tree: Path, asked: ReportOrder) -> tuple[int, str]:
-    """Write a page to a file; return the exit status and its words."""
     output = tree.parent / "page.html"
     status = write_report(
         Root(str(tree)), replace(asked, output=str(output)), hosts.World(hosts.load(TREE).network)

@@ -54,7 +54,6 @@ class Secrets:
         return re.sub(r"(?<=[:=])\{\}(?=[@\"])", lambda _: self.fill("{}"), text)
 
     def shown(self, text: str) -> list[str]:
-        """Return the secrets that are in the text."""
         return [secret for secret in self.made if secret in text]
 
 

@@ -55,7 +55,6 @@ def changes(before: State, after: State) -> Iterator[str]:
 
 
 def build(words: str, folder: Path, capture: pytest.CaptureFixture[str]) -> Host:
-    """Make the tree of a session."""
     kind, _, name = words.rpartition(" ")
     here = Host(folder, capture)
     if name == "furnished":
@@ -72,7 +71,6 @@ def build(words: str, folder: Path, capture: pytest.CaptureFixture[str]) -> Host
 
 
 def run(here: Host, command: str) -> Run:
-    """Run a command of nfstuned."""
     words, _, pipe = command.partition(" | ")
     both = words.endswith(" 2>&1")
     before = os.umask(0o077)
@@ -96,7 +94,6 @@ def by_shell(here: Host, command: str, given: str = "") -> Run:
 
 
 def lines(here: Host, command: str, start: State) -> Iterator[str]:
-    """Run a command; yield its lines."""
     before = fingerprints(here.tree)
     if command == "changes":
         yield from changes(start, before)

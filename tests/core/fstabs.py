@@ -55,8 +55,6 @@ NETWORK = Network(
 
 @dataclass(frozen=True)
 class Edited:
-    """What becomes of one text."""
-
     text: str
     changes: tuple[Change, ...]
     counts: Mapping[int, int]

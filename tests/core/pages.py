@@ -15,7 +15,6 @@ def element(text: str) -> ET.Element:
 
 
 def parsed(page: str) -> ET.Element:
-    """Parse a page, which must be well-formed."""
     return element(page.partition("\n")[2])
 
 
@@ -25,7 +24,6 @@ def shown(page: str) -> str:
 
 
 def tags(root: ET.Element, name: str) -> Iterator[ET.Element]:
-    """Yield the elements of a name."""
     return (inner for inner in root.iter() if inner.tag.rpartition("}")[2] == name)
 
 

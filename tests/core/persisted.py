@@ -61,7 +61,6 @@ def planned(  # noqa: PLR0913 - a test names what it is about
 
 
 def after(plan: PersistPlan, held: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return what the file then has."""
     return plan.sections(DropIn(held or {}))
 
 

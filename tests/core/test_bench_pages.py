@@ -69,7 +69,6 @@ def spreads(chart: BarChart | Curve) -> list[Any]:
 
 
 def drawing(chart: BarChart | Curve) -> ET.Element:
-    """Return the chart by itself."""
     macros: Any = environment().get_template("charts.jinja").module
     text = macros.bars(chart) if isinstance(chart, BarChart) else macros.curve(chart)
     return element(text)

@@ -35,7 +35,6 @@ NFS = re.compile(r"device .* with fstype nfs4? ")
 
 
 def _parts(text: str) -> list[str]:
-    """The stanzas of a file."""
     return re.split(r"(?<=\n)(?=device )", text)
 
 

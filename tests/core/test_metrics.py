@@ -53,7 +53,6 @@ NESTED = ("schema", "kinds", "ops", "transport")
 
 
 def schema_of(title: str) -> dict[str, Any]:
-    """The part of the JSON schema that is about one table."""
     defs = json.loads((DOCS / "schema/nfstuned.samples.1.json").read_text())["$defs"]
     parts = {
         "Sample": defs["sample"],

@@ -28,7 +28,6 @@ A, B = f"{NAS}:/a /a ", f"{NAS}:/b /b "
 
 
 def told(host: Facts) -> list[str]:
-    """Return the findings about nconnect: rule and subject."""
     rules = select_rules(RULES, ("NFS20", "NFS215"), ("NFS208", "NFS209"))
     return [f"{one.rule} {one.subject}" for one in run_rules(host, rules).findings]
 
@@ -144,7 +143,6 @@ def test_shares_of_a_private_endpoint_that_differ_are_left_to_the_vendors_rule()
 
 
 def points(host: Facts) -> list[list[str]]:
-    """Return the mount points of each server."""
     return sorted([target.point for target in server.targets] for server in servers(host))
 
 

@@ -52,13 +52,11 @@ def facts(
 
 
 def live(point: str, options: str, policy: Policy = POLICY, *, foreign: bool = False) -> Facts:
-    """Return a host with a mount of nas:/a."""
     mount = Mount(60, 27, "0:46", "/", point, "nfs4", "nas:/a", parse_options(options), foreign=foreign)
     return host(Snapshot(superblocks=(Superblock("0:46", 1, 128, (mount,)),), kernel=NEW), policy)
 
 
 def conf(name: str, value: str, line: int = 2) -> Setting:
-    """Return an option for all mounts of nfsmount.conf."""
     return Setting("nfsmount_global_options", None, name, value, CONF, line)
 
 
@@ -71,7 +69,6 @@ def rules(fields: str) -> list[str]:
 
 
 def only(rule: str, seen: Facts) -> Finding:
-    """Return the single finding of a rule."""
     (finding,) = (one for one in run_rules(seen, (*OPTIONS, *MACHINE)).findings if one.rule == rule)
     return finding
 

@@ -502,7 +502,6 @@ MOMENTS = st.builds(
 
 
 def figures(value: object) -> list[float]:
-    """Collect every number in a JSON value."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

@@ -81,7 +81,6 @@ def facts(targets: Targets, answers: Answers = (), reaches: Reaches = (), tls: T
 
 
 def found(targets: Targets, answers: Answers = (), reaches: Reaches = (), tls: Tls = NO_TLS) -> list[str]:
-    """Return rule and subject of each finding."""
     diagnosis = run_rules(facts(targets, answers, reaches, tls), RULES)
     assert not diagnosis.crashed, diagnosis
     return [f"{one.rule} {one.subject}" for one in diagnosis.findings]
@@ -94,7 +93,6 @@ def foreign(target: Target) -> Target:
 
 
 def made_by(target: Target, maker: Maker) -> Target:
-    """Return a line with another maker."""
     assert target.request is not None
     return replace(target, request=replace(target.request, maker=maker))
 
@@ -160,7 +158,6 @@ def test_a_name_is_public_when_all_its_addresses_are(answer: Answer, expected: l
 
 
 def faults(rule: str, target: Target, *answers: Answer) -> list[Fault]:
-    """Return the faults of a mount by one rule."""
     (judge,) = (one.judge for one in RULES if one.id == rule)
     return list(judge(facts([target], answers)))
 

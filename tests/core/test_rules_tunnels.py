@@ -31,7 +31,6 @@ CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
 
 
 def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem") -> TunnelService:
-    """Return a service as mount.aznfs makes it."""
     tunnel = TunnelService(CONF.format(server), 9, "127.0.0.1:20049", 20049, server, ca_file, ca_line=1)
     return replace(tunnel, verifies_chain=True, verifies_name=True)
 

@@ -18,7 +18,6 @@ FAR = "v3 tcp 10.10.10.11:2049"
 
 
 def at(look: Counted, point: str, source: str) -> Counted:
-    """Return a superblock at another place."""
     return replace(look, mount_points=(point, *look.mount_points[1:]), source=source)
 
 
@@ -77,17 +76,14 @@ def snapshot(look: Look) -> Snapshot:
 
 
 def first_frame() -> Frame:
-    """Return the frame of the first look."""
     before, _ = looks()
     return frame(None, before, snapshot(before))
 
 
 def second_frame() -> Frame:
-    """Return the frame of both looks."""
     before, now = looks()
     return frame(before, now, snapshot(now))
 
 
 def empty_frame() -> Frame:
-    """Return the frame of a host without NFS."""
     return frame(None, Look(START, 100.0), Snapshot(()))

@@ -75,7 +75,6 @@ class Host:
         self.sample()
 
     def text(self, path: str = PATH) -> str:
-        """Take a sample, and return the file."""
         self.sample()
         return (self.folder / path[1:]).read_text()
 

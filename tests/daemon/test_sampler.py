@@ -166,7 +166,6 @@ class Reports:
         self.sink = SampleSink(Root(str(tree)), self.entries.journal)
 
     def after(self, *samples: Sample, policy: Policy = TO_FILE) -> list[dict[str, str]]:
-        """Write samples and return what was told."""
         self.entries.clear()
         self.sink.write(samples, policy)
         return list(self.entries)
@@ -258,7 +257,6 @@ class Host:
 
 
 def mount(sends: int, receives: int, **counts: int) -> Counted:
-    """Return the counters of the mount."""
     return superblock("0:43", V41, transports=xprt(sends=sends, receives=receives), **counts)
 
 
@@ -268,7 +266,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def ended(seconds: int) -> tuple[str, str]:
-    """Return the report of a stall's end."""
     return "STALL_ENDED", f"/mnt/0:43: answers again after {seconds} s, server 10.10.10.10:2049"
 
 

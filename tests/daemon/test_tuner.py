@@ -57,7 +57,6 @@ class Host:
         self.tuner.policy = POLICY
 
     def assign(self, profile: str, **match: tuple[str, ...]) -> None:
-        """Have a policy of the administrator's."""
         assignment = Assignment(Match(**match), profile, "nfstuned.toml, policy 1")
         self.tuner.policy = replace(POLICY, assignments=(assignment,))
 

@@ -19,13 +19,10 @@ class Entries(list[dict[str, str]]):
         self.append(dict(pairs))
 
     def of(self, message: Message) -> list[dict[str, str]]:
-        """Return the entries of a message."""
         return [entry for entry in self if entry["MESSAGE_ID"] == message.id]
 
     def texts(self, message: Message) -> list[str]:
-        """Return their texts."""
         return [entry["MESSAGE"] for entry in self.of(message)]
 
     def names(self) -> list[str]:
-        """Return the name of each entry's message."""
         return [NAMES[entry["MESSAGE_ID"]] for entry in self]

@@ -61,16 +61,12 @@ class _Faulty(Root):
 
 
 class FaultyRoot(_Faulty, Root):
-    """A host that fails once."""
-
     def __init__(self, prefix: str, fault: Fault) -> None:
         super().__init__(prefix)
         self.fault = fault
 
 
 class FaultyImage(_Faulty, ImageRoot):
-    """An image that fails once."""
-
     def __init__(self, folder: str, fault: Fault) -> None:
         super().__init__(folder)
         self.fault = fault

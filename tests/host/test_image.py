@@ -18,7 +18,6 @@ UNIT = "nfstuned.service"
 
 
 def image(folder: Path, *files: str) -> ImageRoot:
-    """Return an image with empty files."""
     for name in files:
         put(folder / name)
     return ImageRoot(str(folder))

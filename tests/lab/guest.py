@@ -30,8 +30,6 @@ _CRASH = re.compile(r"Kernel panic|Oops:|BUG: (?!soft lockup|workqueue lockup)|g
 
 
 class Verdict(enum.Enum):
-    """How a boot ended."""
-
     ENDED = "ended"
     DIED = "the guest died"
     HUNG = "the guest hung"
@@ -266,6 +264,5 @@ def _follow(argv: list[str], errors: IO[str], limits: Limits, say: Callable[[str
 
 
 def stdout_line(line: str) -> None:
-    """Print one line of a guest as it comes."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -49,7 +49,6 @@ def deb() -> Path:
 
 
 def sources() -> tuple[Path, ...]:
-    """Return the files that the package is made of."""
     found = (path for pattern in SOURCES for top in PROJECT.glob(pattern) for path in _files(top))
     return tuple(sorted(found))
 

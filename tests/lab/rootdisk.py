@@ -52,7 +52,6 @@ class Disk:
 
     @property
     def release(self) -> str:
-        """The release of its kernel."""
         return image.release(self.kernel)
 
 

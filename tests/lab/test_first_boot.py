@@ -62,7 +62,6 @@ class Seen:
         raise LookupError(f"{point} is not mounted: {self.text('failed')}")
 
     def read_ahead_kb(self, moment: str, point: str) -> int:
-        """Return the read-ahead of a mount's superblock."""
         device = self.mount(moment, point).device
         lines = (line.split() for line in self.text(f"{moment}/read_ahead_kb").splitlines())
         return int(next(value for name, value in lines if name == device))
@@ -73,22 +72,18 @@ class Seen:
         return tuple(one - other for one, other in zip(after, before, strict=True))
 
     def shown(self, unit: str, name: str) -> str:
-        """Return a property of a unit, as systemctl shows it."""
         lines = (line.partition("=") for line in self.text(unit).splitlines())
         return next(value for key, _, value in lines if key == name)
 
     def status(self, point: str) -> Mapping[str, Any]:
-        """Return the row of a mount in `nfstuned status`."""
         rows: list[dict[str, Any]] = self.document("status.json")["mounts"]
         return next(row for row in rows if row["mount_point"] == point)
 
     def document(self, name: str) -> dict[str, Any]:
-        """Return a file of JSON."""
         found: dict[str, Any] = json.loads(self.text(name))
         return found
 
     def text(self, name: str) -> str:
-        """Return the text of a file."""
         return (self.folder / name).read_text()
 
     def _sends(self, moment: str, point: str) -> list[int]:

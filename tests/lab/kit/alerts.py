@@ -11,7 +11,6 @@ DASHBOARD = RULES.with_name("nfstuned.dashboard.json")
 
 
 def names() -> set[str]:
-    """Return the names of all alerts that there are."""
     return set(re.findall(r"- alert: (\w+)", RULES.read_text()))
 
 

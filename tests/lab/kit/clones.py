@@ -28,7 +28,6 @@ class Clone:
     pid: int
 
     def enter(self, *argv: str, timeout: float = 60) -> str:
-        """Run a command there."""
         return run(*self._prefix, *argv, timeout=timeout)
 
     @property

@@ -36,7 +36,6 @@ class Journal:
         return [_entry(json.loads(line)) for line in text.splitlines()]
 
     def messages(self, *matches: str) -> list[str]:
-        """Return only the entries' messages."""
         return [entry.get("MESSAGE", "") for entry in self.entries("--output-fields=MESSAGE", *matches)]
 
 
@@ -138,7 +137,6 @@ class Daemon:
 
 
 def unit_property(unit: str, name: str) -> str:
-    """Return a property of a unit, as systemctl prints it."""
     return run("systemctl", "show", "--property", name, "--value", unit).strip()
 
 
@@ -157,7 +155,6 @@ def nfstuned_json(*argv: str, timeout: float = COMMAND_S) -> dict[str, object]:
 
 
 def status_rows() -> dict[str, dict[str, Any]]:
-    """Return the rows of `nfstuned status` by their mount points."""
     mounts = nfstuned_json("status")["mounts"]
     assert isinstance(mounts, list)
     return {row["mount_point"]: row for row in mounts}

@@ -52,7 +52,6 @@ class Mounting:
 
 
 def main() -> int:
-    """Show everything; return the exit status."""
     try:
         _demonstrate()
     except (BrokenPromiseError, CommandError, AssertionError) as error:

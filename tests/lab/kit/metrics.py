@@ -63,7 +63,6 @@ def _has_a_sample() -> bool:
 
 
 def series(text: str) -> Series:
-    """Return each series of an exposition with its value."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)

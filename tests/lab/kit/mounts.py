@@ -34,7 +34,6 @@ class Mounted:
 
     @property
     def read_ahead_kb(self) -> int:
-        """The kernel's value now."""
         return read_ahead_kb(self.device)
 
     @property
@@ -44,7 +43,6 @@ class Mounted:
 
     @property
     def stats(self) -> MountStats:
-        """Its counters, as nfstuned reads them."""
         return stats_at(self.point)
 
     @property
@@ -71,7 +69,6 @@ def stats_at(point: Path) -> MountStats:
 
 
 def reads_at(point: Path) -> int:
-    """Return the number of READs of the mount at a point."""
     ops = stats_at(point).ops
     return sum(ops[name].ops for name in ("READ", "READ_PLUS") if name in ops)
 
@@ -83,7 +80,6 @@ def volumes() -> set[str]:
 
 
 def read_ahead_kb(device: str) -> int:
-    """Return a device's read-ahead in KiB."""
     return int((BDI / device / "read_ahead_kb").read_text())
 
 
@@ -145,7 +141,6 @@ class Mounts:
         return Mounted(mounted.source, point, mounted.device)
 
     def new_point(self) -> Path:
-        """Return a new empty folder to mount on."""
         # One call, so that threads never get the same.
         point = _POINTS / str(next(self._numbers))
         point.mkdir(parents=True, exist_ok=True)

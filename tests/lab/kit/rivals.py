@@ -76,5 +76,4 @@ def view() -> View:
 
 
 def difference(before: View, after: View) -> list[str]:
-    """Return the names that differ between two views."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))

@@ -58,7 +58,6 @@ class Server:
         _GRACE.write_text(f"{grace_s}\n")
 
     def path(self, share: str) -> Path:
-        """Return the server's own folder of a share."""
         return Path("/srv", share)
 
     def export(self, *shares: str, options: str = "") -> None:

@@ -29,7 +29,6 @@ def override(text: str) -> Iterator[None]:
 
 
 def process_status(pid: int) -> dict[str, str]:
-    """Return the fields of /proc/PID/status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 

@@ -200,7 +200,6 @@ def test_the_service_has_it_written_for_a_server_that_it_sees(stopped_daemon: Da
 
 
 def _ended() -> bool:
-    """Whether the unit does not run now."""
     return _shown("ActiveState") in {"inactive", "failed"}
 
 

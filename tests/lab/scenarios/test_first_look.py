@@ -53,12 +53,10 @@ CONTENDERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
 
 
 def shares() -> Iterator[str]:
-    """Return a share for each mount."""
     return itertools.islice(itertools.cycle(SHARES), MOUNTS)
 
 
 def table(found: dict[str, Race]) -> str:
-    """Return the figures for people."""
     head = f"{'ms after mount(8) returned':26}{'median':>8}{'worst':>8}{'at 1st look':>13}{'1st look':>10}"
     rows = [
         f"{name:26}{seen.median_ms:8.1f}{seen.worst_ms:8.1f}{seen.first_looks:8} of {len(seen.tries)}"
