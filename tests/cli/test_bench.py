@@ -197,9 +197,7 @@ def test_runs_before_an_accident_are_kept(
     assert reason in run.document["ended"]
 
 
-def test_the_changes_of_a_killed_guard_are_named_and_put_back_by_the_next_start(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_guards_changes_are_undone(here: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         befall(patch, 3)
         run = bench(here, place, "--compare", "--job", "sequential-read", "--format", "json")
@@ -262,9 +260,7 @@ def test_an_earlier_document_is_compared(here: Host, place: Path, tmp_path: Path
     assert (longer.status, reason in longer.err) == (2, True)
 
 
-def test_for_people_it_prints_plan_table_and_verdicts_as_wide_as_the_terminal(
-    here: Host, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_for_people_fits_a_terminal(here: Host, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)

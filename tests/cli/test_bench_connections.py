@@ -92,9 +92,7 @@ def test_each_job_runs_under_both_numbers_on_mounts_of_its_own(
     assert all(one["delivered"]["bytes_per_s"] > 0 for one in document["runs"])
 
 
-def test_no_run_on_idle_connections_counts(
-    measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_connections_do_not_count(measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     counts(monkeypatch, carrying=1)
     document = measure().document
     problems = {one["setting"]: one["problem"] for one in document["runs"]}
@@ -102,9 +100,7 @@ def test_no_run_on_idle_connections_counts(
     assert [one["setting"] for one in document["results"]] == ["1 connection"]
 
 
-def test_old_connections_are_not_measured(
-    measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_old_connection_is_measured(measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     counts(monkeypatch, shown=4)
     run = measure()
     reason = "with nconnect=1 it has 4 connections: it shares those of another mount"

@@ -148,9 +148,7 @@ def test_a_proposal_of_standard_input_is_judged_and_a_closed_one_is_reported(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_rule_that_raises_is_nfs000_and_bytes_that_are_no_text_come_through(
-    form: str, host: MakeHost, rules: Rules
-) -> None:
+def test_a_raising_rule_is_nfs000_and_odd_bytes_come_through(form: str, host: MakeHost, rules: Rules) -> None:
     rules.are(ADVICE, CRASH, SKIPPED)
     run = check(strange(host), "--format", form)
     assert run.status == 2
@@ -276,9 +274,7 @@ def test_a_terminal_has_colour_and_its_width_is_kept(low: Host, monkeypatch: pyt
     assert shown("xterm", "1") == shown("dumb") == plain
 
 
-def test_a_wait_is_shown_on_a_terminal_only_when_it_is_long(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_long_waits_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     class Slow(hosts.World):
         def pause(self, seconds: float) -> float:
             Event().wait(seconds)

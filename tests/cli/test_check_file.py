@@ -107,9 +107,7 @@ def test_a_line_that_is_not_understood_is_not_nothing_to_report(check: Callable[
         ("/dev/nfs / nfs defaults", 0, []),
     ],
 )
-def test_a_line_with_placeholders_is_judged_by_the_rest(
-    line: str, status: int, ids: list[str], check: Callable[..., Run]
-) -> None:
+def test_placeholders_are_left_out(line: str, status: int, ids: list[str], check: Callable[..., Run]) -> None:
     for form in (r"${\1}", r"__\1__", r"<\1>", r"$\1", r"{{ \1 }}"):
         text = re.sub(r"\{(\w+)\}", form, line)
         run = check(f"{text} 0 0\n", "--kernel", "5.4.0", "--format", "json")
@@ -132,9 +130,7 @@ def test_nothing_of_the_running_host_is_looked_at(tmp_path: Path) -> None:
     assert run_check(SealedRoot(str(tmp_path)), order) == 1
 
 
-def test_the_resolver_is_asked_about_names_and_nothing_else(
-    host: MakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_names_are_resolved(host: MakeHost, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "fstab.new"
     file.write_text(PERFECT + "nas.example.com:/x /mnt/x nfs vers=4.1,nofail,_netdev 0 0\n")
     gone = Answer("nas.example.com", error="NXDOMAIN")

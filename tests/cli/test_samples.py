@@ -113,9 +113,7 @@ def test_damaged_lines_are_named_and_the_status_is_1(run: Callable[..., Run], fi
     assert "other:/x" in done.out
 
 
-def test_of_a_file_with_nothing_but_damage_the_reason_is_the_damage(
-    run: Callable[..., Run], tmp_path: Path
-) -> None:
+def test_in_a_file_of_mere_damage_the_damage_is_the_reason(run: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text("torn\n")
     done = run("--file", str(tmp_path / "s.jsonl"))
     assert (done.status, done.err.splitlines()[-1]) == (1, "no samples: all lines or entries are damaged")

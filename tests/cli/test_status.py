@@ -50,9 +50,7 @@ HINTS = {
 
 
 @pytest.mark.parametrize("case", HINTS)
-def test_a_hint_at_nconnect_names_a_command_that_changes_something(
-    case: str, host: MakeHost, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_hint_changes_something(case: str, host: MakeHost, capsys: pytest.CaptureFixture[str]) -> None:
     here, known = host(case), hosts.load(case)
     out = here.run("status").out
     assert f"1 mount {HINTS[case]}" in out

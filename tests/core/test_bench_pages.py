@@ -39,9 +39,7 @@ def text(bench: Bench, earlier: Against | None = None) -> str:
 
 
 @ALL
-def test_the_page_is_the_golden_one_and_loads_nothing(
-    bench: Bench, golden: Callable[[Path, str], None]
-) -> None:
+def test_the_page_is_golden_and_loads_nothing(bench: Bench, golden: Callable[[Path, str], None]) -> None:
     earlier = against(replace(bench, mount=replace(bench.mount, kernel="6.1.0")), bench)
     page = text(bench, earlier if bench is COMPARED else None)
     assert loads_nothing(text(bench))

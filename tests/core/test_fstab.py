@@ -137,9 +137,7 @@ def test_a_version_that_may_not_have_it_gets_none_and_says_so() -> None:
     ("asked", "result", "words"),
     [(4, PLANNED, "capped allows at most 4"), (2, SKIPPED, "it asks for nconnect=2")],
 )
-def test_a_limit_without_a_number_binds_only_the_entries_above_it(
-    asked: int, result: Result, words: str
-) -> None:
+def test_a_limit_without_a_number_binds_the_entries_above_it(asked: int, result: Result, words: str) -> None:
     capped = of_server("capped", Profile("capped", nconnect_max=4))
     text = line(OF_OWN, "nconnect=8") + line("10.1.9.9:/w", "nconnect=4", "/w")
     units = (unit("10.1.9.9:/b", f"nconnect={asked}"),)

@@ -264,9 +264,7 @@ TO_MODPROBE = "into a file of /etc/modprobe.d instead of max_session_slots"
         *(("sysctl", "fs.nfs.nlm_tcpport", "4045", ""), ("sysctl", "sunrpc.svc_rdma.max_requests", "64", "")),
     ],
 )
-def test_a_setting_without_effect_leads_to_the_right_one(
-    folder: str, name: str, value: str, remedy: str
-) -> None:
+def test_a_useless_setting_leads_to_the_right_one(folder: str, name: str, value: str, remedy: str) -> None:
     setting = KernelSetting(name, value, f"/etc/{folder}.d/a.conf", 1)
     mistake = setting_mistake(setting) or refused_number(setting)
     group, _, last = name.rpartition(".")

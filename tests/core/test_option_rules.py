@@ -348,9 +348,7 @@ def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
         (",actimeo=5", [("actimeo", "60")], "write actimeo=30 instead of actimeo=5 in"),
     ],
 )
-def test_a_cache_time_that_nfsmount_conf_adds_is_taken_out_there(
-    given: str, added: list[tuple[str, str]], remedy: str
-) -> None:
+def test_a_cache_time_goes_from_nfsmount_conf(given: str, added: list[tuple[str, str]], remedy: str) -> None:
     found = configured(f"{AZURE} nfs {GOOD}{given}", *added)
     assert found.keys() - {"NFS318"} == {"NFS306"}
     assert found["NFS306"].partition(";")[0] == f"{remedy} the options in /etc/fstab:1"
@@ -629,9 +627,7 @@ def test_a_cache_that_is_off_names_the_options_to_take_out() -> None:
         ("6.1.155-176.282.amzn2023.x86_64", True, Severity.WARNING),
     ],
 )
-def test_only_a_kernel_that_is_known_to_refuse_udp_makes_it_an_error(
-    release: str | None, severity: Severity, *, refused: bool
-) -> None:
+def test_udp_is_an_error_where_refused(release: str | None, severity: Severity, *, refused: bool) -> None:
     kernel = release and parse_release(release)
     fault = only("NFS312", facts("nas:/a /a nfs vers=3,udp,nofail", kernel=kernel or None))
     assert ("refuses the mount" in fault.message) is refused

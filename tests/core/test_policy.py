@@ -255,7 +255,7 @@ class TestEarly:
             (policy((Match(("10.9.0.0/16", "10.8.*")), "scratch")), (row("nas", users=9),), "generic"),
         ],
     )
-    def test_it_waits_where_an_unknown_fact_can_change_the_value(
+    def test_it_waits_for_facts_that_count(
         self, entries: Policy, rows: tuple[NfsClient, ...], profile: str | None
     ) -> None:
         early = decide_early(entries, volume(), rows, ())
@@ -289,7 +289,7 @@ class TestEarly:
             (Profile("generic", ReadAhead(1024)), Profile("azure-netapp-files", ReadAhead(1024)), False),
         ],
     )
-    def test_a_server_that_may_be_netapp_waits_where_that_asks_for_less(
+    def test_it_waits_for_netapps_lower_value(
         self, generic: Profile, netapp: Profile, *, waits: bool
     ) -> None:
         ontap = replace(netapp, name="netapp-ontap")

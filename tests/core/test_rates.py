@@ -354,9 +354,7 @@ def of_events(before: str | None, now: str | None) -> tuple[float | None, ...]:
 @pytest.mark.parametrize(
     ("counts", "per_s"), [((5, 25), 2.0), ((0, 0), 0.0), ((5, 4), None), ((None, 5), None), ((5, None), None)]
 )
-def test_the_major_faults_are_those_of_the_machine(
-    counts: tuple[int | None, int | None], per_s: float | None
-) -> None:
+def test_major_faults_are_the_machines(counts: tuple[int | None, int | None], per_s: float | None) -> None:
     before, now = (
         Look(at, at, (counted(stats(age=1000 + int(at))),), major_faults=faults)
         for at, faults in zip((0.0, 10.0), counts, strict=True)

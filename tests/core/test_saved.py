@@ -101,7 +101,7 @@ def test_mounts_that_lie_on_each_other_are_ambiguous() -> None:
         (("vers=3,ro", "vers=3,rw"), []),
     ],
 )
-def test_mounts_that_lie_on_each_other_are_named_by_the_option_that_differs(
+def test_stacked_mounts_are_named_by_the_differing_option(
     options: tuple[str, str], points: list[str]
 ) -> None:
     copies = [
@@ -206,9 +206,7 @@ def without(text: str, *names: str) -> str:
         ((NOW[: NOW.index("GETATTR")],), SUMS),
     ],
 )
-def test_a_line_that_is_missing_or_damaged_is_unknown_and_costs_no_other(
-    copies: tuple[str, ...], unknown: set[str]
-) -> None:
+def test_only_a_missing_or_damaged_line_is_unknown(copies: tuple[str, ...], unknown: set[str]) -> None:
     complete = figures(BEFORE, NOW) if len(copies) > 1 else figures(NOW)
     shown = figures(*copies)
     assert complete.keys() - shown.keys() == unknown & complete.keys()

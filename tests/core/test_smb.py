@@ -161,9 +161,7 @@ def test_an_attribute_cache_that_the_kernel_does_not_show_is_not_known() -> None
         (("ubuntu", "24.04"), "6.14", None),
     ],
 )
-def test_the_vendors_list_has_a_kernel(
-    distribution: tuple[str, str], kernel: str, *, supported: bool | None
-) -> None:
+def test_the_list_has_a_kernel(distribution: tuple[str, str], kernel: str, *, supported: bool | None) -> None:
     release = KernelRelease((0, 0, 0), kernel)
     snapshot = Snapshot(kernel=release, distribution=Distribution(*distribution, pretty_name=""))
     assert multichannel_support(snapshot).supported is supported
@@ -282,7 +280,7 @@ class TestSigning:
             *[(f",{option}", None, True) for option in ("sign", "sec=krb5i", "sec=ntlmsspi,cruid=0")],
         ],
     )
-    def test_signing_costs_on_one_channel_by_the_session_or_else_by_the_option(
+    def test_one_channel_pays_for_signing(
         self, more: str, session: SmbSession | None, *, costs: bool
     ) -> None:
         facts = host(live=(mount(LIVE + more, self.VOLUME),), smb=(session,) if session else ())

@@ -251,9 +251,7 @@ REFUSED = tuple(RuleWriter("r", 1, value, None, certain=True) for value in ("15M
         (REFUSED, 15, None),
     ],
 )
-def test_the_last_rule_that_may_have_written_a_value_is_the_culprit(
-    rules: tuple[RuleWriter, ...], kb: int, culprit: RuleWriter | None
-) -> None:
+def test_the_last_writer_counts(rules: tuple[RuleWriter, ...], kb: int, culprit: RuleWriter | None) -> None:
     assert find_culprit(rules, kb, 4) is culprit
 
 

@@ -132,9 +132,7 @@ def test_another_superblock_of_the_same_number_keeps_its_read_ahead(tmp_path: Pa
     assert value.read_text() == "15360\n"
 
 
-def test_the_read_ahead_is_back_before_any_step_that_a_dead_server_can_delay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_read_ahead_is_back_before_slow_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = tmp_path / "read_ahead_kb"
     value.write_text("15360\n")
     seen: list[str] = []

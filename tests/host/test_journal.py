@@ -66,9 +66,7 @@ def test_secrets_are_masked_in_an_entry_and_its_figures_stay() -> None:
         ("é \x1b]0;title\x07 \x9b2J \r \udc9b \u202e", "é \\x1b]0;title\\x07 \\x9b2J \\r \\x9b \\u202e"),
     ],
 )
-def test_without_a_journal_the_text_goes_to_stderr_without_an_escape_sequence(
-    text: str, shown: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_stderr_gets_no_escape_sequence(text: str, shown: str, capfd: pytest.CaptureFixture[str]) -> None:
     """A server names its exports, and root may run the daemon on a terminal."""
     Journal().send(Message.CONFIG_INVALID, text, Priority.ERROR, file="a.toml")
     assert capfd.readouterr().err == f"<3>{shown}\n"

@@ -114,9 +114,7 @@ def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root, tuned
     assert tuned.all() == {"0:45": undone}, "the administrator's own undo is kept"
 
 
-def test_undo_leaves_what_somebody_else_changed_and_forgets_an_unmounted_superblock(
-    root: Root, tuned: State
-) -> None:
+def test_undo_leaves_others_values_and_forgets_an_unmounted_superblock(root: Root, tuned: State) -> None:
     put_value(root, "0:43", "4096\n")
     tuned.put(Record("0:44", 1, 128, 15360))
     changed, unmounted = undo(root, tuned)

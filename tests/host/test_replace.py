@@ -222,9 +222,7 @@ def test_the_only_old_text_stays(file: Path, monkeypatch: pytest.MonkeyPatch, er
 
 
 @pytest.mark.parametrize("when", ["check", "exchange"])
-def test_an_interrupt_before_the_change_leaves_nothing(
-    file: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_an_early_interrupt_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     def interrupt(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 

@@ -161,9 +161,7 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
     )
-    def test_every_kind_of_compression_is_read(
-        self, file: Path, suffix: str, pack: Callable[[bytes], bytes]
-    ) -> None:
+    def test_every_compression_is_read(self, file: Path, suffix: str, pack: Callable[[bytes], bytes]) -> None:
         older = file.with_name(f"samples.jsonl.1{suffix}")
         older.write_bytes(pack(text(numbered(1))))
         file.write_bytes(text(numbered(2)))
@@ -212,9 +210,7 @@ class TestJournal:
         assert list(from_journal(Root(str(journal)), time.time() + 3600)) == []
 
     @pytest.mark.parametrize("closed", ["folder", "file"])
-    def test_a_journal_that_a_user_may_not_read_is_not_an_empty_one(
-        self, readable: Path, closed: str
-    ) -> None:
+    def test_a_journal_that_a_user_may_not_read_is_not_empty(self, readable: Path, closed: str) -> None:
         file = put(readable / "var/log/journal/3d1219c7/system.journal")
         (file.parent if closed == "folder" else file).chmod(0)
         with (

@@ -29,9 +29,7 @@ from tests.tree import put
         ("echo $PATH", Done("/usr/bin:/bin\n", "")),  # without the folders of a site's own programs
     ],
 )
-def test_a_tools_output_is_returned_and_its_failure_has_its_words_in_one_line(
-    script: str, done: Done, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_gives_output_or_one_line(script: str, done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/local/sbin:/usr/bin:/usr/local:/bin")
     assert run_tool(["sh", "-c", script], 30) == done
 

@@ -111,9 +111,7 @@ def test_options_keep_their_order_and_the_last_one_counts() -> None:
         ('a="x"y"z,w",b', (("a", '"x"y"z,w"'), ("b", None))),
     ],
 )
-def test_commas_in_quotes_and_further_equals_signs_belong_to_the_value(
-    text: str, pairs: tuple[tuple[str, str | None], ...]
-) -> None:
+def test_quoted_commas_and_later_equals_stay(text: str, pairs: tuple[tuple[str, str | None], ...]) -> None:
     assert parse_options(text).pairs == pairs
 
 

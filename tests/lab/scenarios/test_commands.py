@@ -286,7 +286,7 @@ def test_shares_mounted_in_the_wrong_order_end_with_the_requested_connections(mo
     assert held.exists()
 
 
-def test_a_server_that_stops_in_the_middle_leaves_the_command_that_finishes(
+def test_a_stopping_server_leaves_the_finishing_command(
     mount: Mounts, server: Server, tmp_path: Path
 ) -> None:
     stays = mount("a", "vers=3,nolock", host=GENERIC)

@@ -48,9 +48,7 @@ def of(mounted: Mounted, direction: str) -> int:
     return int(total(series(scrape()), name, mount_point=str(mounted.point)))
 
 
-def test_counters_are_those_of_fio_also_through_a_remount_and_during_a_storm_of_scrapes(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_counters_are_fios_through_a_remount_and_many_scrapes(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.start(configured())
     with exporter():
         assert "DynamicUser=yes" in run("systemctl", "show", "nfstuned-exporter.service")

@@ -88,9 +88,7 @@ def test_30_mounts_keep_their_values_where_nfs_utils_rule_writes_later(mount: Mo
 
 
 @pytest.mark.usefixtures("quiet_udev")
-def test_a_rival_is_outdone_three_times_in_a_minute_and_then_left_alone(
-    mount: Mounts, running_daemon: Daemon, rival: Path
-) -> None:
+def test_after_three_times_a_rival_is_left_alone(mount: Mounts, running_daemon: Daemon, rival: Path) -> None:
     mounted = mount("a")
     tuned(AZURE_KB, mounted)
     for _ in range(3):

@@ -157,9 +157,7 @@ DEAD = "[Service]\nRestart=no\n"
 UNWATCHED = "[Service]\nWatchdogSec=0\n"
 
 
-def test_undo_knows_the_values_after_kill_9_and_leaves_one_that_somebody_else_has_changed_since(
-    stopped_daemon: Daemon, mount: Mounts
-) -> None:
+def test_undo_works_after_kill_9_and_leaves_others_values(stopped_daemon: Daemon, mount: Mounts) -> None:
     with override(DEAD):
         stopped_daemon.start()
         mounts = [mount("a", "vers=4.1"), mount("b", V3), mount("c")]
@@ -197,9 +195,7 @@ def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daem
     assert mounted.read_ahead_kb == 15360
 
 
-def test_a_service_that_only_observes_makes_no_write_to_sysfs(
-    stopped_daemon: Daemon, mount: Mounts, tmp_path: Path
-) -> None:
+def test_an_observing_service_writes_no_sysfs(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:
     stopped_daemon.start('[daemon]\nmode = "observe"\n')
     trace = tmp_path / "trace"
     command = ["strace", "-f", "-y", "-e", "trace=write,writev,pwrite64,pwritev", "-o", str(trace)]

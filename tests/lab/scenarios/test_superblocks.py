@@ -89,9 +89,7 @@ read_ahead_kb = 32768
 """
 
 
-def test_a_policy_by_mount_point_reaches_into_a_private_mount_namespace_and_stays_while_others_come_and_go(
-    mount: Mounts, running_daemon: Daemon
-) -> None:
+def test_a_policy_reaches_and_stays_in_a_private_namespace(mount: Mounts, running_daemon: Daemon) -> None:
     """Each of the others has the daemon look, mostly without the other namespaces."""
     drop_in = running_daemon.configure(POLICY, "by-point")
     running_daemon.reload()
@@ -131,9 +129,7 @@ def test_a_visible_mount_over_another_network_namespace_is_tuned(elsewhere: str,
     tuned(AZURE_KB, Mounted(SOURCE, point, device))
 
 
-def test_visible_and_hidden_mounts_that_are_there_before_the_daemon_are_right_once_it_is_ready(
-    elsewhere: str, mount: Mounts, running_daemon: Daemon
-) -> None:
+def test_ready_means_earlier_mounts_are_right(elsewhere: str, mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     versions = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
     before = [mount("a", options) for options in versions]

@@ -93,9 +93,7 @@ def test_udev_is_as_it_was_after_a_stop_and_while_a_killed_service_waits(stopped
 
 
 @pytest.mark.system
-def test_nothing_is_masked_while_nfs_conf_has_values_of_an_administrator(
-    stopped_daemon: Daemon, mount: Mounts, nfs_conf: Path
-) -> None:
+def test_administrators_values_keep_the_rule(stopped_daemon: Daemon, mount: Mounts, nfs_conf: Path) -> None:
     daemon = stopped_daemon
     nfs_conf.write_text("[nfsrahead]\ndefault=4096\n")
     daemon.start()
