@@ -6,10 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 ROOT, NOBODY = 0, 65534
 

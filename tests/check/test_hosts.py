@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,14 +11,9 @@ from nfstuned.app.facts import Scope, examine
 from nfstuned.core.rules.catalogue import RULES, run_rules
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Severity
+from nfstuned.model.facts import Finding, Severity
 from tests.check import hosts
 from tests.tree import put
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nfstuned.model.facts import Finding
 
 
 @pytest.mark.parametrize("name", hosts.names())

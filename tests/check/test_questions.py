@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from nfstuned.app.facts import Scope, examine
-from nfstuned.host.network.outside import LiveOutside
+from nfstuned.host.network.outside import LiveOutside, Questions
 from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.system import Network
 from tests.check import hosts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nfstuned.host.network.outside import Questions
 
 
 @dataclass(frozen=True)

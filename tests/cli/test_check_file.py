@@ -7,26 +7,19 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 import xmlschema
 
 from nfstuned.cli.check import CheckOrder, run_check
-from nfstuned.host.network.outside import FixedOutside
+from nfstuned.host.network.outside import FixedOutside, Questions
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network
 from nfstuned.parse.tree import FSTAB
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nfstuned.host.network.outside import Questions
-    from tests.cli.conftest import Host, Run
-
-    MakeHost = Callable[[str], Host]
+from tests.cli.conftest import Golden, MakeHost, Run
 
 HOST = "sa1.file.core.windows.net"
 PERFECT = f"{HOST}:/sa1/a /mnt/a nfs vers=4.1,nconnect=4,noresvport,_netdev,nofail 0 0\n"
@@ -268,9 +261,7 @@ def test_programs_get_the_kernel_that_was_given(form: str, check: Callable[..., 
         assert first["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "-"}
 
 
-def test_the_guide_shows_real_runs(
-    host: MakeHost, monkeypatch: pytest.MonkeyPatch, golden: Callable[[Path, str], None]
-) -> None:
+def test_the_guide_shows_real_runs(host: MakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     text = GUIDE.read_text()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")

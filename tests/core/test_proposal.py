@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nfstuned.app.facts import Scope, examine
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.root import Root
+from nfstuned.model.facts import Facts, Target
 from nfstuned.parse.tree import FSTAB
 from tests.check import hosts
 from tests.core.nconnect_hosts import faults
-
-if TYPE_CHECKING:
-    from nfstuned.model.facts import Facts, Target
 
 OPTIONS = "vers=4,minorversion=1,_netdev,nofail"
 SOURCE = "sa1.file.core.windows.net:/sa1/share"
