@@ -71,7 +71,6 @@ def wheels(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def files(tmp_path: Path, wheels: list[Path]) -> dict[str, File]:
-    """Return the files of all packages."""
     (tmp_path / "own").mkdir()
     own = wheel(
         tmp_path / "own",

@@ -86,7 +86,6 @@ def sampled(host: Snapshot, earlier: Look, first: tuple[Stanza, ...], after: Pat
 
 
 def both_looks(host: Snapshot, before: Path, after: Path) -> tuple[Sample, ...]:
-    """Read both files, and compute the rates."""
     with collector_paused():
         first = cut(before)
         earlier = make_look(host, first, 0.0, 0.0)

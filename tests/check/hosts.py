@@ -95,7 +95,6 @@ class Case:
 
     @property
     def moment(self) -> datetime:
-        """The time of the check."""
         return self._inherited("now") or MOMENT
 
     @property

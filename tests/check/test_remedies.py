@@ -198,7 +198,6 @@ def moved(facts: Facts, pattern: str) -> Facts:
 
 
 def faults(finding: Finding, context: Context) -> Iterator[str]:
-    """Yield why a remedy cannot be followed in its context."""
     text, folder = finding.remedy, context.facts.folder
     prose, commands, end = text, [], 0
     for start in COMMAND.finditer(text):

@@ -64,8 +64,6 @@ class Run:
 
 @dataclass(frozen=True)
 class Host:
-    """A copy of a tree, and the commands over it."""
-
     tree: Path
     capture: pytest.CaptureFixture[str]
 
@@ -90,11 +88,9 @@ class Host:
         file.write_bytes(text.replace(old, new).encode("utf-8", "surrogateescape"))
 
     def configure(self, text: str) -> None:
-        """Write the administrator's configuration."""
         put(self.tree / "etc/nfstuned/nfstuned.toml", text)
 
     def install(self, version: bytes) -> None:
-        """Install a version of mount.nfs."""
         put(self.tree / "usr/sbin/mount.nfs", MOUNT_NFS % version)
 
     def command(self, *args: str) -> list[str]:

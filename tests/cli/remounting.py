@@ -30,7 +30,6 @@ UNIT = UnitState(loaded=True, fragment="/run/systemd/generator/x.mount")
 
 
 def nothing(_step: str, _point: str) -> str:
-    """Let no step fail."""
     return ""
 
 
@@ -66,8 +65,6 @@ class Ground:
 
 @dataclass
 class Remounting:
-    """A host on disk, its ground, and what the network says."""
-
     tree: Path
     ground: Ground
     network: Network
@@ -79,12 +76,10 @@ class Remounting:
 
 
 def prepare(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
-    """Build a host and the model of its kernel."""
     return existing(load(NAME).build(tree), fails)
 
 
 def existing(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
-    """Return a host that was built already."""
     rows = parse_fstab((tree / "etc/fstab").read_text())
     lines = {row.point: row.options for row in rows if isinstance(row, Request)}
     mounts = [

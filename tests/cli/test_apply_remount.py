@@ -101,7 +101,6 @@ def test_a_mount_that_does_not_return_has_its_command(here: Remounting, run: Run
 
 
 def refusing(tree: Path) -> Remounting:
-    """Return a host whose kernel refuses every mount."""
     return prepare(tree, lambda step, _: "refused" if step == "mount" else "")
 
 

@@ -39,7 +39,6 @@ GUIDE, SHOWN = REPOSITORY / "docs/guide.md", "\n$ nfstuned check\n"
 
 
 def fault(facts: Facts) -> Iterator[Fault]:
-    """Find fault with every mount and line."""
     for target in facts.targets:
         yield Fault(
             target.subject, "is wrong <&> in every way", "1", "2", "mend it", "https://example.org/a b"
@@ -76,14 +75,12 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
 
 @pytest.fixture
 def low(host: MakeHost) -> Host:
-    """A host with one warning."""
     here = host("clean")
     here.set_read_ahead("0:46", 128)
     return here
 
 
 def check(here: Host, *args: str) -> Run:
-    """Run one check without the network."""
     return here.run("check", "--offline", "--select", "NFS1", *args)
 
 

@@ -43,8 +43,6 @@ class SealedRoot(Root):
 
 
 class Listener(FixedOutside):
-    """A world that keeps its questions."""
-
     __slots__ = ("asked",)
 
     def ask(self, questions: Questions, *, offline: bool) -> tuple[Network, tuple[str, ...]]:

@@ -68,8 +68,6 @@ def run(root: Root, words: tuple[str, ...]) -> tuple[int, str, str]:
 
 @dataclass(frozen=True)
 class Stage:
-    """A host, or an image, on which a command runs."""
-
     tree: str
     words: tuple[str, ...]
     patch: pytest.MonkeyPatch

@@ -102,7 +102,6 @@ class Person:
             self.looks()
 
     def ends(self) -> int:
-        """Wait for its end; return its exit status."""
         until = time.monotonic() + SETTLE_S
         while self.process.poll() is None:
             assert time.monotonic() < until

@@ -55,7 +55,6 @@ def planned(  # noqa: PLR0913 - a test names what it is about
     policy: Policy = POLICY,
     network: Network = NETWORK,
 ) -> PersistPlan:
-    """Return the plan for a host whose file has these sections."""
     found = section_uses(replace(snapshot, settings=(*snapshot.settings, *ours(held or {}))), policy)
     return plan_persist(found, network, utils, DropIn(held or {}, prune))
 

@@ -35,7 +35,6 @@ VOL = f"{ANF}:/vol /v vers=4.1"
 
 
 def named(name: str, profile: str = "azure-netapp-files") -> Policy:
-    """Return a policy that names a server."""
     return replace(BUILTIN, assignments=(Assignment(Match(server=(name,)), profile, "policy 1"),))
 
 

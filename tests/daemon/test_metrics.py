@@ -79,7 +79,6 @@ class Host:
         return (self.folder / path[1:]).read_text()
 
     def grow(self, more: int) -> None:
-        """Let every mount read that many bytes more."""
         path = self.folder / "proc/1/mountstats"
         text = path.read_text()
         path.write_text(re.sub(r"(\tbytes:\t)(\d+)", lambda found: f"{found[1]}{int(found[2]) + more}", text))

@@ -30,7 +30,6 @@ class Printer:
     failures: list[str] = field(default_factory=list)
 
     def __call__(self, line: str) -> None:
-        """Print one line of the guest."""
         kind, _, text = line.partition(" ")
         if kind == "@heading":
             self.show("")

@@ -102,7 +102,6 @@ class Daemon:
 
     @property
     def rss_kb(self) -> int:
-        """Resident memory of the main process."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1])

@@ -35,7 +35,6 @@ def configured(**keys: str | int) -> str:
 
 
 def scrape() -> str:
-    """Return the exporter's answer to GET /metrics."""
     return _get(f"{ADDRESS}/metrics")
 
 
@@ -139,7 +138,6 @@ def fires(alert: str) -> Iterator[None]:
 
 
 def query(expression: str) -> list[Mapping[str, Any]]:
-    """Return the answer of Prometheus to an instant query."""
     asked = urllib.parse.urlencode({"query": expression})
     document = json.loads(_get(f"{_PROMETHEUS}/api/v1/query?{asked}"))
     assert document["status"] == "success", document
