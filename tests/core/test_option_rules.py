@@ -563,39 +563,6 @@ def test_udp_and_locks_that_stay_here_are_named(fields: str, wrong: list[str]) -
     assert rules(fields) == wrong
 
 
-@pytest.mark.parametrize(
-    ("options", "severities"),
-    [
-        ("rsize=8192,wsize=1048576", {"NFS303": "warning"}),
-        ("wsize=32768,rsize=32768", {"NFS303": "advice"}),
-        ("rsize=65536,wsize=0", {}),
-        ("vers=3,rsize=8192,proto=udp", {"NFS312": "error"}),
-        ("noac", {"NFS306": "advice"}),
-        ("noac,ac", {"NFS318": "warning"}),
-        ("actimeo=0", {"NFS306": "advice"}),
-        ("actimeo=0,acregmax=60", {}),
-        ("acregmin=0", {}),
-        ("lookupcache=none", {"NFS306": "advice"}),
-        ("lookupcache=pos", {}),
-        ("sync", {"NFS316": "advice"}),
-        ("sync,async", {"NFS318": "warning"}),
-        ("sync,noac", {"NFS306": "advice"}),
-        ("sync,ro", {}),
-        ("timeo=49", {"NFS317": "advice"}),
-        ("timeo=50", {}),
-        ("timeo=14,proto=rdma", {"NFS317": "advice"}),
-        ("timeo=14,soft,vers=3,proto=udp", {"NFS307": "warning", "NFS312": "error"}),
-        ("timeo=14,soft", {"NFS307": "warning", "NFS317": "warning"}),
-        ("timeo=14,soft,hard", {"NFS318": "warning", "NFS317": "advice"}),
-        ("soft,ro", {"NFS307": "advice"}),
-        ("timeo=14,soft,ro", {"NFS317": "warning", "NFS307": "advice"}),
-    ],
-)
-def test_options_that_slow_any_server_are_named(options: str, severities: dict[str, str]) -> None:
-    findings = run_rules(facts(f"nas:/a /a nfs {options},nofail", kernel=NEW), RULES).findings
-    assert {one.rule: one.severity.value for one in findings} == severities
-
-
 def test_a_live_option_that_the_line_does_not_have_goes_by_mounting_again() -> None:
     asked = Request("nas:/a", "/a", "vers=4.1,nofail", "/etc/fstab", 1)
     seen = live("/a", "rw,sync,vers=4.1,rsize=8192,wsize=8192,proto=tcp")

@@ -1,16 +1,21 @@
-"""The servers that get a section of nfstuned's own drop-in of nfsmount.conf."""
+"""The servers that get a section of nfstuned's own drop-in of nfsmount.conf, and the drop-in's promises."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from nfstuned.core.nconnect.persist import section_uses
-from nfstuned.model.mounts import FSTAB, UTAB, Maker, Request, Result, Snapshot, Tunnel
+from nfstuned.core.mounts.requests import last_asked, requested
+from nfstuned.core.nconnect.persist import section_uses, sections, with_sections
+from nfstuned.model.mounts import FSTAB, PERSISTED, UTAB, Maker, Request, Result, Snapshot, Tunnel
 from nfstuned.model.policy import Assignment, Match, Policy
 from nfstuned.model.system import Answer, Network, NfsUtils
-from tests.core.fstabs import BUILTIN, NETAPP, NETWORK, POLICY, private
+from tests.core.fstabs import BUILTIN, EVERYWHERE, NETAPP, NETWORK, POLICY, private
 from tests.core.nconnect_hosts import Made, facts
 from tests.core.persisted import (
     ANF,
@@ -25,6 +30,7 @@ from tests.core.persisted import (
     conf,
     fstab,
     host,
+    ours,
     planned,
     said,
     told,
@@ -66,6 +72,33 @@ WRITTEN = {
 @pytest.mark.parametrize(("snapshot", "sections"), WRITTEN.values(), ids=WRITTEN)
 def test_the_sections_of_a_host(snapshot: Snapshot, sections: dict[str, int]) -> None:
     assert after(planned(snapshot)) == sections
+
+
+TWO_NAMES = Network(answers=(private(SA1, "10.10.10.10"), private(SA2, "10.10.10.10")))
+NAS6 = replace(BUILTIN, assignments=(replace(NETAPP, match=Match(server=("nas", "fd00::10"))),))
+BY_IPV6 = {"network": Network(answers=(Answer("nas", ("10.1.2.4", "fd00::10")),)), "policy": NAS6}
+SEVERAL = {"network": Network(answers=(Answer("nas", (ANF, ANF2)),)), "policy": named("nas")}
+AUTO = Request("nas:/x", "/auto/x", "rw", "/etc/auto.x", 1, maker=Maker.AUTOFS)
+ANF1 = host("anf1:/x /x rw", "anf1:/y /y vers=3")
+ANF1_LIVE = facts(Made("/x", source="anf1:/x", at=ANF), lines=("anf1:/y /y vers=4.1",)).snapshot
+LESS = f"{SA1}:/sa1/a /a nconnect=2"
+KNOWN: dict[str, tuple[Snapshot, dict[str, Any], dict[str, int]]] = {
+    "each name of a server": (host(A, f"{SA2}:/sa2/b /b rw"), {"network": TWO_NAMES}, {SA1: 4, SA2: 4}),
+    "a share by IPv6 without a number": (host("nas:/a /a rw", "[fd00::10]:/b /b rw"), BY_IPV6, {}),
+    "and with one": (host("nas:/a /a rw", "[fd00::10]:/b /b nconnect=8"), BY_IPV6, {"nas": 8}),
+    "autofs chooses among several addresses": (host(requests=(AUTO,)), SEVERAL, {}),
+    "mount(8) does not": (host(requests=(replace(AUTO, maker=Maker.MOUNT),)), SEVERAL, {"nas": 8}),
+    "a name's one address": (ANF1, {"network": Network(answers=(Answer("anf1", (ANF,)),))}, {"anf1": 8}),
+    "two addresses": (ANF1, {"network": Network(answers=(Answer("anf1", (ANF, "10.77.0.1")),))}, {}),
+    "the address of a live mount": (ANF1_LIVE, {"network": Network()}, {"anf1": 8}),
+    "a server that needs none keeps it from nobody": (host(LESS, VOL), {"utils": OLD}, {ANF: 8}),
+    "no version is an old one": (host(A, VOL), {"utils": NfsUtils(None, drop_ins=True)}, {SA1: 4}),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "known", "sections"), KNOWN.values(), ids=KNOWN)
+def test_addresses_and_programs_count(snapshot: Snapshot, known: dict[str, Any], sections: object) -> None:
+    assert after(planned(snapshot, **known)) == sections
 
 
 def test_the_reason_of_a_section_is_a_profile_or_another_mount() -> None:
@@ -152,12 +185,6 @@ def test_a_number_that_is_missing_is_not_called_none() -> None:
     assert told(plan)[ANF] == "/etc/nfsmount.conf:2 says nconnect: that counts"
 
 
-def test_names_of_one_server_get_a_section_each() -> None:
-    network = Network(answers=(private(SA1, "10.10.10.10"), private(SA2, "10.10.10.10")))
-    plan = planned(host(A, f"{SA2}:/sa2/b /b vers=4.1"), network=network)
-    assert after(plan) == {SA1: 4, SA2: 4}
-
-
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -177,24 +204,6 @@ def test_a_name_that_no_section_can_have_gets_none(source: str, words: str) -> N
     assert words in reason
     asking = planned(host(f"{source} /v nconnect=8"), policy=everything)
     assert asking.changes == ()
-
-
-def test_a_share_by_ipv6_without_a_number_keeps_the_section_from_its_server() -> None:
-    network = Network(answers=(Answer("nas", ("10.1.2.4", "fd00::10")),))
-    policy = replace(BUILTIN, assignments=(replace(NETAPP, match=Match(server=("nas", "fd00::10"))),))
-    lines = ("nas:/a /a rw", "[fd00::10]:/b /b rw")
-    assert after(planned(host(*lines), policy=policy, network=network)) == {}
-    lines = ("nas:/a /a rw", "[fd00::10]:/b /b nconnect=8")
-    assert after(planned(host(*lines), policy=policy, network=network)) == {"nas": 8}
-
-
-def test_the_automounter_mounts_a_name_of_several_addresses_by_one_of_them() -> None:
-    many = Network(answers=(Answer("nas", ("10.1.2.4", "10.1.2.5")),))
-    policy = named("nas")
-    request = Request("nas:/x", "/auto/x", "rw", "/etc/auto.x", 1, maker=Maker.AUTOFS)
-    assert after(planned(host(requests=(request,)), policy=policy, network=many)) == {}
-    request = replace(request, maker=Maker.MOUNT)
-    assert after(planned(host(requests=(request,)), policy=policy, network=many)) == {"nas": 8}
 
 
 @pytest.mark.parametrize(
@@ -230,6 +239,7 @@ def test_a_section_of_a_server_that_is_gone_stays_until_it_is_pruned() -> None:
 def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
     assert section_uses(host("nas:/x /x rw"), BUILTIN).names_to_resolve() == ()
     assert section_uses(host(A, VOL), POLICY).names_to_resolve() == (SA1,)
+    assert section_uses(ANF1, POLICY).names_to_resolve() == ("anf1",)
 
 
 @pytest.mark.parametrize("package", [{"azfiles": True}, {"tunnels": (STAND_IN,)}])
@@ -250,18 +260,6 @@ def test_a_mount_of_such_an_address_gets_no_section_whoever_made_it() -> None:
     for requests in (seen.requests, (*seen.requests, CLEAR)):
         snapshot = replace(seen, requests=requests, tunnels=(STAND_IN,))
         assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
-
-
-def test_where_the_policy_goes_by_addresses_a_name_is_asked_for_and_has_the_profile_of_its_address() -> None:
-    snapshot = host("anf1:/x /x rw", "anf1:/y /y vers=3")
-    assert section_uses(snapshot, POLICY).names_to_resolve() == ("anf1",)
-    assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF,)),)))) == {"anf1": 8}
-    assert after(planned(snapshot, network=Network(answers=(Answer("anf1", (ANF, "10.77.0.1")),)))) == {}
-
-
-def test_a_line_beside_a_live_mount_of_its_name_has_the_profile_of_its_address() -> None:
-    live = facts(Made("/x", source="anf1:/x", at=ANF), lines=("anf1:/y /y vers=4.1",)).snapshot
-    assert after(planned(live, network=Network())) == {"anf1": 8}
 
 
 @pytest.mark.parametrize(("at", "asked"), [("10.10.10.10", ()), ("52.239.238.8", (SA1,))])
@@ -285,10 +283,6 @@ def test_with_debian_12_the_first_server_gets_the_only_section() -> None:
 def test_the_server_that_has_it_keeps_it() -> None:
     plan = planned(host(A, VOL), {ANF: 8}, OLD)
     assert (after(plan, {ANF: 8}), list(told(plan))) == ({ANF: 8}, [SA1])
-
-
-def test_a_server_that_does_not_need_it_does_not_keep_others_from_it() -> None:
-    assert after(planned(host(f"{SA1}:/sa1/a /a nconnect=2", VOL), utils=OLD)) == {ANF: 8}
 
 
 def test_a_server_whose_mounts_all_ask_by_themselves_lacks_nothing() -> None:
@@ -316,12 +310,11 @@ def test_a_section_that_nothing_uses_stands_in_the_way_until_it_is_pruned() -> N
 
 
 def test_a_server_under_two_names_would_need_two() -> None:
-    network = Network(answers=(private(SA1, "10.10.10.10"), private(SA2, "10.10.10.10")))
     lines = (A, f"{SA2}:/sa2/a /b vers=4.1")
-    plan = planned(host(*lines), utils=OLD, network=network)
+    plan = planned(host(*lines), utils=OLD, network=TWO_NAMES)
     assert after(plan) == {}
     assert "this server is mounted by several names" in told(plan)[SA1]
-    assert after(planned(host(*lines, VOL), utils=OLD, network=network)) == {ANF: 8}
+    assert after(planned(host(*lines, VOL), utils=OLD, network=TWO_NAMES)) == {ANF: 8}
 
 
 @pytest.mark.parametrize("name", ["elsewhere", SA2])
@@ -351,5 +344,133 @@ def test_without_knowing_it_nothing_is_written_or_taken_away(utils: NfsUtils | N
     assert after(plan, {SA1: 4}) == {SA1: 4}
 
 
-def test_a_backport_of_drop_ins_without_a_version_is_taken_for_an_old_one() -> None:
-    assert after(planned(host(A, VOL), utils=NfsUtils(None, drop_ins=True))) == {SA1: 4}
+NAMES = (SA1, SA1.upper(), SA2, PUBLIC, ANF, ANF2, "nas", "[fd00::10]", "127.0.0.1", "unknown.example.org")
+OPTIONS = ("rw", *(f"nconnect={count}" for count in (2, 4, 8, 16, "x")), "sec=krb5", "proto=rdma")
+LINES = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(OPTIONS)), max_size=5).map(
+    lambda found: tuple(f"{name}:/x{n} /p{n} {options}" for n, (name, options) in enumerate(found))
+)
+SETTINGS = st.lists(
+    st.one_of(
+        st.builds(conf, st.just("server"), st.sampled_from((*NAMES, "gone")), st.sampled_from("248")),
+        st.builds(conf, st.just("mountpoint"), st.sampled_from(("/p0", "/p1")), st.sampled_from("248")),
+        st.builds(conf, st.just("nfsmount_global_options"), st.none(), st.sampled_from("248")),
+    ),
+    max_size=2,
+).map(tuple)
+HOLDERS = st.sampled_from((SA1, SA2, PUBLIC, ANF, ANF2, "nas", "gone"))
+HELD = st.dictionaries(HOLDERS, st.integers(1, 16), max_size=3)
+UTILS = st.sampled_from((NEW, OLD, OLDEST, NfsUtils(), None))
+HOSTS = st.builds(lambda lines, settings: host(*lines, settings=settings), LINES, SETTINGS)
+TWO_MINDS = host(
+    f"{SA1}:/x0 /p0 rw",
+    f"{SA1}:/x1 /p1 rw",
+    settings=(conf("mountpoint", "/p0", "2"), conf("nfsmount_global_options", None, "4")),
+)
+"""A section that was written before would take the global number from the second mount."""
+
+
+@given(snapshot=HOSTS, held=HELD, utils=UTILS, prune=st.booleans())
+def test_a_second_run_has_nothing_to_do(
+    *, snapshot: Snapshot, held: dict[str, int], utils: NfsUtils | None, prune: bool
+) -> None:
+    first = planned(snapshot, held, utils, prune=prune)
+    then = after(first, held)
+    second = planned(snapshot, then, utils, prune=prune)
+    assert after(second, then) == then
+    assert not [one for one in second.changes if one.result is Result.PLANNED]
+
+
+@given(snapshot=HOSTS, held=HELD, prune=st.booleans())
+@example(snapshot=TWO_MINDS, held={SA1: 1}, prune=False)
+def test_the_file_gives_what_it_says_and_changes_no_other_mount(
+    *, snapshot: Snapshot, held: dict[str, int], prune: bool
+) -> None:
+    then = after(planned(snapshot, held, NEW, prune=prune), held)
+    for use in section_uses(snapshot, POLICY).members:
+        request = use.target.request
+        assert request is not None
+        before = last_asked(requested(request, snapshot.settings), "nconnect")
+        now = last_asked(requested(request, (*snapshot.settings, *ours(then))), "nconnect")
+        if before is not None:
+            assert now == before
+        elif use.section in then:
+            assert now is not None
+            assert (now.file, now.value) == (PERSISTED, str(then[use.section]))
+        else:
+            assert now is None
+
+
+@given(snapshot=HOSTS, held=HELD, prune=st.booleans())
+def test_an_old_mount_nfs_has_one_section(*, snapshot: Snapshot, held: dict[str, int], prune: bool) -> None:
+    then = after(planned(snapshot, held, OLD, prune=prune), held)
+    others = [one for one in snapshot.settings if one.section == "server"]
+    assert len(then) <= (0 if others else 1)
+
+
+@given(HOSTS, HELD)
+def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[str, int]) -> None:
+    plan = planned(snapshot, held, NEW)
+    made = (change for change in plan.changes if change.result is Result.PLANNED)
+    written = {change.target: change.new for change in made if change.new}
+    settings = (*snapshot.settings, *ours(after(plan, held)))
+    for use in section_uses(snapshot, POLICY).members:
+        if use.section in written and use.target.request is not None:
+            found = last_asked(requested(use.target.request, settings), "nconnect")
+            assert found is not None
+            assert found.value == str(written[use.section])
+
+
+@given(
+    sources=st.lists(
+        st.builds("{}{}".format, st.text(max_size=12), st.sampled_from(["", ":/x"])), max_size=3
+    ),
+    options=st.text(max_size=12),
+    maker=st.sampled_from(Maker),
+    wildcard=st.booleans(),
+)
+def test_whatever_stands_in_a_file_only_names_become_sections(
+    *, sources: list[str], options: str, maker: Maker, wildcard: bool
+) -> None:
+    requests = tuple(
+        Request(source, f"/{n}", options, FSTAB, n, wildcard=wildcard, maker=maker)
+        for n, source in enumerate(sources, 1)
+    )
+    then = after(planned(host(requests=requests), policy=EVERYWHERE))
+    assert sections(with_sections(then)) == then
+    assert all(re.fullmatch("[a-z0-9_.-]+", name) for name in then)
+
+
+SECTION_NAMES = st.from_regex(r"[a-z0-9_](?:[a-z0-9._-]{0,20}[a-z0-9_])?", fullmatch=True)
+SECTIONS = st.dictionaries(SECTION_NAMES, st.integers(1, 16), max_size=5)
+SOME = {"sa1.file.core.windows.net": 4, "10.1.2.4": 8}
+
+
+@given(SECTIONS, st.data())
+def test_no_edit_goes_unseen(wanted: dict[str, int], data: st.DataObject) -> None:
+    text = with_sections(wanted)
+    place, gone = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 3))
+    new = data.draw(st.text(max_size=3))
+    edited = text[:place] + new + text[place + gone :]
+    assert (sections(edited) == wanted) == (edited == text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        '[ Server "nas" ]\nnconnect=4\n',
+        with_sections(SOME).replace("nconnect=4", "nconnect=2"),
+        with_sections(SOME).replace("\n", "\r\n"),
+        with_sections(SOME)[:-1],
+        with_sections(SOME) + "\n",
+    ],
+)
+def test_what_nfstuned_did_not_write_is_not_its_own(text: str) -> None:
+    assert sections(text) is None
+
+
+def test_the_text_tells_a_reader_what_it_is() -> None:
+    lines = with_sections({"nas": 8}).split("\n")
+    assert lines[0].startswith("# nfstuned wrote this, sha256 ")
+    assert [line for line in lines if line and not line.startswith("#")] == ['[ Server "nas" ]', "nconnect=8"]
+    assert max(len(line) for line in lines) <= 110

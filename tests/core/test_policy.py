@@ -279,30 +279,6 @@ class TestEarly:
     def test_rdmas_port_on_another_host_does_not_wait(self) -> None:
         assert decide_early(BUILTIN, volume(port=20049), (row("nas", port=20049),), ()) is not None
 
-    @pytest.mark.parametrize(
-        ("generic", "netapp", "waits"),
-        [
-            (Profile("generic", ReadAhead(16384)), Profile("azure-netapp-files", ReadAhead(15360)), True),
-            (Profile("generic", ReadAhead(16384)), Profile("azure-netapp-files", ReadAhead(None, 15)), True),
-            (Profile("generic", ReadAhead(1024)), Profile("azure-netapp-files"), True),
-            (Profile("generic"), Profile("azure-netapp-files", ReadAhead(15360)), False),
-            (Profile("generic", ReadAhead(1024)), Profile("azure-netapp-files", ReadAhead(1024)), False),
-        ],
-    )
-    def test_it_waits_for_netapps_lower_value(
-        self, generic: Profile, netapp: Profile, *, waits: bool
-    ) -> None:
-        ontap = replace(netapp, name="netapp-ontap")
-        alike = replace(generic, name="netapp-ontap")
-        for azure, entries, waiting in (
-            (True, policy_of((generic, netapp, alike)), waits),
-            (False, policy_of((generic, netapp, alike)), False),
-            (False, policy_of((generic, ontap)), waits),
-        ):
-            early = decide_early(entries, volume(), (row("nas"),), (), azure=azure)
-            assert (early is None) is waiting
-            assert decide_early(entries, volume(version=3), (row("nas", version=3),), (), azure=azure)
-
 
 def test_an_early_decision_waits_for_netapps_number_also_where_an_entry_of_the_same_value_may_match() -> None:
     alike = Profile("mine", ReadAhead(1024))

@@ -190,33 +190,6 @@ LISTED = "6.14.0-1017-azure"
 
 
 class TestRules:
-    @pytest.mark.parametrize(
-        ("options", "kernel", "rule"),
-        [
-            (GOOD, "", ""),
-            # Channels are advised on a listed kernel, where nobody has chosen and the line can have them.
-            (GOOD, LISTED, "SMB601"),
-            (f"{GOOD},max_channels=4", LISTED, ""),
-            (f"{GOOD},max_channels=4", "", ""),
-            (f"{GOOD},nomultichannel", LISTED, ""),
-            (f"{GOOD},max_channels=1", LISTED, ""),
-            (f"{GOOD},sec=ntlm", LISTED, ""),
-            (f"{GOOD},nconnect=4", LISTED, ""),
-            (f"{GOOD},vers=2.1", LISTED, "SMB605"),
-            (f"{GOOD},sec=ntlmssp", LISTED, "SMB601"),
-            # The last of contradicting options counts.
-            (f"{GOOD},nomultichannel,max_channels=5", "", "SMB602"),
-            (f"{GOOD},max_channels=5,nomultichannel", "", ""),
-            (f"{GOOD},noserverino,serverino", "", ""),
-            (f"{GOOD},serverino,noserverino", "", "SMB607"),
-            # A dialect that the server decides is not judged.
-            *[(f"vers={vers},actimeo=30", "", "SMB605") for vers in ("1.0", "2.1", "3.0", "3.02", "3.0.2")],
-            *[(f"{vers}actimeo=30", "", "") for vers in ("", "vers=3,", "vers=default,")],
-        ],
-    )
-    def test_a_line_is_judged_by_its_options(self, options: str, kernel: str, rule: str) -> None:
-        assert found(host(request(options), kernel=kernel)) == ([f"{rule} /etc/fstab:7"] if rule else [])
-
     def test_a_dialect_that_the_server_does_not_have_is_an_error(self) -> None:
         for dialect, severity in (("1.0", "error"), ("2.0", "error"), ("2.1", "warning"), ("3.0", "warning")):
             findings = catalogue.run_rules(host(request(f"vers={dialect},actimeo=30")), RULES).findings
