@@ -23,10 +23,7 @@ from tests.cli.conftest import PROGRAM, REPOSITORY, Host, MakeHost, Run
 
 DEVICE = "0:46"
 QUICK = ("--yes", "--size", "1M", "--runtime", "0.2", "--repeats", "1")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("fio") is None, reason="fio is missing")]
 
 
 @pytest.fixture

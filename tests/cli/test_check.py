@@ -175,16 +175,12 @@ def strange(host: MakeHost) -> Host:
 @pytest.mark.parametrize("level", ["info", "error"])
 def test_junit_keeps_its_schema(level: str, host: MakeHost, rules: Rules, tmp_path: Path) -> None:
     rules.are(SKIPPED, ADVICE, CRASH)
-    proposal = put(tmp_path / "fstab.new", "srv:/b /mnt/b nfs soft 0 0\nsrv:/b /mnt/b\n")
+    file = put(tmp_path / "fstab.new", "srv:/b /mnt/b nfs soft 0 0\nsrv:/b /mnt/b\n")
     bare = host("no-nfs")
-    for here, more, errors in (
-        (strange(host), (), "1"),
-        (bare, (), "1"),
-        (bare, ("--fstab", str(proposal)), "2"),
-    ):
+    for here, more, wrong in ((strange(host), (), "1"), (bare, (), "1"), (bare, ("--fstab", str(file)), "2")):
         suite = junit(check(here, *more, "--format", "junit", "--fail-on", level))
         cases = str(len(list(suite.iter("testcase"))))
-        assert [suite.get(key) for key in ("tests", "errors", "skipped")] == [cases, errors, "1"]
+        assert [suite.get(key) for key in ("tests", "errors", "skipped")] == [cases, wrong, "1"]
         assert (suite.get("failures") != "0") == (level == "info")
         assert level == "info" or "(NFS198)" in (suite.findtext("system-out") or "")
 

@@ -85,11 +85,7 @@ def test_a_line_that_is_not_understood_is_not_nothing_to_report(check: Callable[
             ["NFS305", "NFS308", "NFS201"],
         ),
         ("{account}.file.core.{suffix}:/{account}/s /n aznfs vers=4.1,nofail,_netdev", 0, []),
-        (
-            "{account}.file.core.windows.net:/s /n nfs vers=3,nofail,_netdev,nconnect=4",
-            1,
-            ["NFS301", "NFS305"],
-        ),
+        ("{name}.file.core.windows.net:/s /n nfs vers=3,nofail,_netdev,nconnect=4", 1, ["NFS301", "NFS305"]),
         ("fs-{id}.efs.{region}.amazonaws.com:/ /n nfs4 vers=4.1,nofail,_netdev", 1, ["NFS305"]),
         ("{server}:/x /n nfs vers=4.1,nconnect={n},nofail,_netdev", 0, []),
         ("{source} /n nfs vers=4.1,nofail,_netdev", 0, []),

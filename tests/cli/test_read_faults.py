@@ -98,9 +98,7 @@ def judge(stage: Stage, kind: Fault, every: int = 1) -> None:
             same += 1
         else:
             silent.append((fault.failed, ended, said))
-    print(
-        f"{told + same + len(silent)} faults: {told} told, {same} without a difference, {len(silent)} silent"
-    )
+    print(f"{told + same + len(silent)} faults: {told} told, {same} the same, {len(silent)} silent")
     assert told > 0 or kind.late
     assert silent == []
 

@@ -175,10 +175,8 @@ def with_read_aheads(kernels: float, profiles: float) -> Bench:
     ],
 )
 def test_the_best_setting_for_all_jobs_is_proposed(bench: Bench, key: str, best: int, present: int) -> None:
-    proposal = (
-        f"Best for all jobs: {key} = {best}; the mount has {present}. To change it: nfstuned(1), BENCH."
-    )
-    assert list(comparison_lines(bench))[len(bench.suite.jobs) :] == [proposal]
+    wanted = f"Best for all jobs: {key} = {best}; the mount has {present}. To change it: nfstuned(1), BENCH."
+    assert list(comparison_lines(bench))[len(bench.suite.jobs) :] == [wanted]
     document = bench_document(bench)
     assert {document["proposed_nconnect"], document["proposed_read_ahead_kb"]} == {best, None}
     assert document[f"proposed_{key}"] == best

@@ -19,9 +19,7 @@ from nfstuned.model.mounts import Endpoint, Superblock, Tunnel
 
 KNOWN = matcher(builtin_policy()).providers
 AZNFS = Tunnel(20049, "10.0.0.5", 2049, "azure-files", "/etc/stunnel/microsoft/aznfs/stunnel_10.0.0.5.conf")
-EFS_TUNNEL = Tunnel(
-    20100, "fs-0123.efs.eu-west-1.amazonaws.com", 2049, "aws-efs", "/var/run/efs/stunnel-config"
-)
+EFS_TUNNEL = Tunnel(20100, "fs-0123.efs.eu-west-1.amazonaws.com", 2049, "aws-efs", "/run/efs/stunnel-config")
 
 
 NETAPP = "name='NetApp Release 9.14.1',domain='netapp.com',date='0,0'"

@@ -52,12 +52,7 @@ def test_the_option_is_changed_in_place_or_stands_last(line: str, expected: str)
 
 
 def test_a_change_that_would_be_read_otherwise_is_not_faithful() -> None:
-    misread = (
-        's:/ /m nfs rw,context="a 0 0',
-        "s:/ /m nfs rw,nconnect\\0753 0 0",
-        "s:/ /m nfs rw 0 x",
-        "s:/ /m",
-    )
+    misread = ('s:/ /m nfs context="a 0 0', "s:/ /m nfs rw,nconnect\\0753 0 0", "s:/ /m nfs rw 0 x", "s:/ /m")
     assert not [line for line in misread if fstab.is_faithful(line, fstab.with_count(line, 4), 4)]
     others = (
         *("t:/ /m nfs rw,nconnect=4", "s:/ /n nfs rw,nconnect=4", "s:/ /m nfs4 rw,nconnect=4"),

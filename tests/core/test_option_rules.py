@@ -371,13 +371,10 @@ def test_a_protocol_of_nfsmount_conf_is_taken_out_there() -> None:
 
 
 def test_the_place_that_asks_for_a_version_is_named() -> None:
-    for more, said in (
-        ("", f"{CONF}:2 asks for version 3"),
-        (",vers=4.2", "this entry asks for version 4.2"),
-    ):
+    for more, end in (("", f"{CONF}:2 asks for version 3"), (",vers=4.2", "this entry asks for version 4.2")):
         line = f"{AZURE} nfs sec=sys,actimeo=30,noresvport,nofail{more}"
         seen = requested(*facts(line).snapshot.requests, settings=(conf("Vers", "3"),))
-        assert only("NFS301", seen).message.endswith(f", and {said}")
+        assert only("NFS301", seen).message.endswith(f", and {end}")
 
 
 def test_a_server_without_locks_needs_nolock_in_the_line() -> None:

@@ -421,9 +421,7 @@ def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[st
 
 
 @given(
-    sources=st.lists(
-        st.builds("{}{}".format, st.text(max_size=12), st.sampled_from(["", ":/x"])), max_size=3
-    ),
+    sources=st.lists(st.builds("{}{}".format, st.text(max_size=9), st.sampled_from(["", ":/x"])), max_size=3),
     options=st.text(max_size=12),
     maker=st.sampled_from(Maker),
     wildcard=st.booleans(),

@@ -89,10 +89,7 @@ class TestLook:
             ({"vers": "4.2", "proto": "tcp6", "addr": "fd00::4"}, "v4.2 tcp6 [fd00::4]:2049"),
             ({"vers": "4", "proto": "tcp", "port": "20049", "addr": "127.0.0.1"}, "v4 tcp 127.0.0.1:20049"),
             ({"vers": "4.1", "proto": "tcp", "xprtsec": "none", "addr": "::1"}, "v4.1 tcp [::1]:2049"),
-            (
-                {"vers": "4", "proto": "tcp", "xprtsec": "mtls", "addr": "10.0.0.4"},
-                "v4 tcp 10.0.0.4:2049 mtls",
-            ),
+            ({"vers": "4", "proto": "tcp", "xprtsec": "mtls", "addr": "1.2.3.4"}, "v4 tcp 1.2.3.4:2049 mtls"),
             ({}, "v? ? [server:/data]:2049"),
         ],
     )

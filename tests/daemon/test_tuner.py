@@ -583,9 +583,7 @@ def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_i
     host.assign("azure-files", export=("/a",))
     host.volume("0:43")
     host.mount_elsewhere("0:43", "nas:/a")
-    (host.folder / "proc/1/net/nfsfs/servers").write_text(
-        "NV SERVER PORT USE NAME\nv4 0a0a0a0a  801   2 nas\n"
-    )
+    (host.folder / "proc/1/net/nfsfs/servers").write_text("NV SERVER PORT USE NAME\nv4 0a0a0a0a  801 2 nas\n")
     host.look(deep=True)
     assert host.value("0:43") == 15360
     host.look()
@@ -602,9 +600,7 @@ def test_no_refusal_is_reported_as_set(host: Host, monkeypatch: pytest.MonkeyPat
     host.show()
     host.look()
     host.set("0:43", 128)
-    monkeypatch.setattr(
-        tuner, "apply_action", lambda _root, _state, action: Outcome(action, result, "because")
-    )
+    monkeypatch.setattr(tuner, "apply_action", lambda _root, _state, action: Outcome(action, result, "why"))
     host.look()
     host.look()
     assert host.entries.texts(Message.READ_AHEAD_CONTESTED) == []

@@ -38,13 +38,8 @@ def test_stray_bytes_of_a_name_are_kept() -> None:
 
 def test_keys_of_other_versions_are_ignored() -> None:
     document = json.loads(TEXT)
-    for table in (
-        document,
-        document["mount"],
-        document["runs"][0]["delivered"],
-        document["suite"]["jobs"][0],
-    ):
-        table["new"] = [1]
+    for part in (document, document["mount"], document["runs"][0]["delivered"], document["suite"]["jobs"][0]):
+        part["new"] = [1]
     document["runs"][0]["beside"] = {"rtt_ms": 1.0}  # as in 0.1
     assert parse_bench(json.dumps(document), "x.json").runs == COMPARED.runs
 

@@ -266,10 +266,7 @@ def test_a_name_has_its_addresses_in_the_order_of_the_file(text: str, known: dic
         ("hosts:\t\tdns files\n", "dns files"),
         ("hosts: files\n", "files"),
         ("#hosts: files\nhosts: dns\n", "dns"),
-        (
-            "hosts: files mdns4_minimal [NOTFOUND=return] dns myhostname\n",
-            "files mdns4_minimal dns myhostname",
-        ),
+        ("hosts: files mdns4_minimal [NOTFOUND=return] dns myhostname", "files mdns4_minimal dns myhostname"),
         ("hosts: files [NOTFOUND=return] dns\n", "files"),
         ("hosts: files [ NOTFOUND = return ] dns\n", "files"),
         ("hosts: files [\tNOTFOUND\t=\treturn\t] dns\n", "files"),
@@ -278,10 +275,7 @@ def test_a_name_has_its_addresses_in_the_order_of_the_file(text: str, known: dic
         ("hosts: files [!UNAVAIL=return NOTFOUND=continue] dns\n", "files dns"),
         ("hosts: files [NOTFOUND=continue ! UNAVAIL=return] dns\n", "files"),
         ("hosts: files [SUCCESS=return] dns\n", "files dns"),
-        (
-            "hosts: mymachines resolve [!UNAVAIL=return] files myhostname dns\n",
-            "mymachines files dns resolve",
-        ),
+        ("hosts: mymachines resolve [!UNAVAIL=return] files myhostname dns", "mymachines files dns resolve"),
         ("hosts: files dns [!NOTFOUND=return] ldap\n", "files dns ldap"),
     ],
 )

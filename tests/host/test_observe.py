@@ -97,9 +97,7 @@ def test_a_bad_line_costs_only_itself(tree: Host) -> None:
 @pytest.mark.parametrize("package", ["aznfs", "azfiles-nfs"])
 def test_what_aznfs_puts_in_the_place_of_a_server_is_read_for_each_package(tree: Host, package: str) -> None:
     data, stunnels = f"opt/microsoft/{package}/data", f"etc/stunnel/microsoft/{package}/nfsv4_fileShare"
-    tree.write(
-        f"{data}/mountmapv4notls", "sa1.file.core.windows.net 10.161.100.100 52.239.1.2 1a2b3c\n\nx y\n"
-    )
+    tree.write(f"{data}/mountmapv4notls", "sa1.file.core.windows.net 10.161.100.100 52.239.1.2 1a2b\n\nx y\n")
     tree.write(f"{stunnels}/stunnel_1.conf", "[s]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n")
     tree.write(f"{stunnels}/logs.txt", "[x]\naccept = 127.0.0.1:20050\nconnect = 10.0.0.5:2049\n")
     root = tree.root
@@ -181,9 +179,7 @@ def test_a_snapshot_has_the_actual_requests_first_and_the_problems_of_every_file
         "run/mount/utab",
         "SRC=sa1:/a TARGET=/mnt/a ROOT=/ ATTRS=vers=4.1,nconnect=8\nSRC=sa1:/b ATTRS=vers=4.1\n",
     )
-    tree.write(
-        "proc/1/mountstats", "device nas:/a mounted on /mnt/a with fstype nfs4 statvers=1.1\n\tage:\tx\n"
-    )
+    tree.write("proc/1/mountstats", "device nas:/a mounted on /a with fstype nfs4 statvers=1.1\n\tage:\tx\n")
     snapshot = observe_host(tree.root)
     assert snapshot.kernel is not None
     assert [request.file for request in snapshot.requests] == ["/run/mount/utab", "/etc/fstab"]

@@ -66,9 +66,7 @@ def test_a_mount_by_hand_at_its_first_use_by_a_service_or_elsewhere_is_not_missi
         run("systemctl", "start", unit("mounted"), unit("auto").replace(".mount", ".automount"))
         run("ls", str(POINTS / "auto"))
         assert found() == {}
-        wait_for(
-            "the automount to expire", lambda: unit_property(unit("auto"), "ActiveState") != "active", 60
-        )
+        wait_for("the automount's end", lambda: unit_property(unit("auto"), "ActiveState") != "active", 60)
         assert found() == {}
 
 
@@ -77,9 +75,7 @@ def test_a_mount_that_comes_late_or_goes_and_comes_again_is_not_missing() -> Non
     with lines(("late", f"{GENERIC}:/srv/a", OPTIONS), ("again", f"{AZURE}:/srv/b", OPTIONS)):
         with silent(OTHER_ADDRESS):
             run("systemctl", "start", "--no-block", unit("late"))
-            wait_for(
-                "the mount to begin", lambda: unit_property(unit("late"), "ActiveState") == "activating", 30
-            )
+            wait_for("the mount", lambda: unit_property(unit("late"), "ActiveState") == "activating", 30)
             assert "late" not in found()
         wait_for("the mount", lambda: unit_property(unit("late"), "ActiveState") == "active", 150)
         restarts = f"while systemctl restart {unit('again')}; do sleep 3; done"
