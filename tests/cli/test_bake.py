@@ -158,9 +158,7 @@ def test_an_undo_that_is_killed_anywhere_can_be_run_again(image: Image, tmp_path
 
 
 @pytest.mark.parametrize("write", range(5))
-def test_a_full_disk_is_reported_and_written_files_can_be_taken_back(
-    write: int, image: Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_a_way_to_undo(write: int, image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five are written: the record, three files, and the record again."""
     before = everything(image.tree)
     with full_at(write, monkeypatch):

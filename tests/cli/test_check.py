@@ -132,9 +132,7 @@ def test_a_file_that_only_root_may_read_is_named(low: Host, name: str, status: i
     assert (run.status, run.err, "/mnt/share" in run.out) == (status, problem, True)
 
 
-def test_a_proposal_of_standard_input_is_judged_and_a_closed_one_is_reported(
-    host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proposal_of_stdin_is_judged(host: MakeHost, rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     rules.are(ADVICE)
     here, text = host("clean"), b"srv:/b /mnt/b nfs nconnect=2 0 0\n"
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))

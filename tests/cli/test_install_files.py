@@ -74,9 +74,7 @@ def test_a_newer_version_replaces_its_own_files_and_drops_obsolete_files(older: 
 
 
 @pytest.mark.parametrize("write", range(3))
-def test_a_disk_that_is_full_at_any_write_leaves_nothing_that_cannot_be_taken_back(
-    write: int, older: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_a_way_to_undo(write: int, older: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three are written: the list, the unit, which differs, and the list of the new files alone."""
     with full_at(write, monkeypatch):
         run = older.run("install-files")

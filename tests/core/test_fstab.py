@@ -284,9 +284,7 @@ def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> 
     ],
 )
 @pytest.mark.parametrize("maker", [Maker.UNIT, Maker.AUTOFS])
-def test_a_unit_or_an_autofs_entry_of_the_server_counts_and_cannot_be_changed(
-    options: str, result: Result, new: int, words: str, maker: Maker
-) -> None:
+def test_units_and_maps_count_too(options: str, result: Result, new: int, words: str, maker: Maker) -> None:
     other = replace(unit("10.1.2.4:/b", options), maker=maker)
     assert numbers(NETAPP, requests=(other,)) == [(None, new, result)]
     assert words in reason(NETAPP, requests=(other,))

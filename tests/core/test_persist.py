@@ -382,9 +382,7 @@ def test_a_second_run_has_nothing_to_do(
 
 @given(snapshot=HOSTS, held=HELD, prune=st.booleans())
 @example(snapshot=TWO_MINDS, held={SA1: 1}, prune=False)
-def test_the_file_gives_what_it_says_and_changes_no_other_mount(
-    *, snapshot: Snapshot, held: dict[str, int], prune: bool
-) -> None:
+def test_the_file_changes_no_other_mount(*, snapshot: Snapshot, held: dict[str, int], prune: bool) -> None:
     then = after(planned(snapshot, held, NEW, prune=prune), held)
     for use in section_uses(snapshot, POLICY).members:
         request = use.target.request
@@ -426,9 +424,7 @@ def test_every_share_of_a_server_gets_the_same(snapshot: Snapshot, held: dict[st
     maker=st.sampled_from(Maker),
     wildcard=st.booleans(),
 )
-def test_whatever_stands_in_a_file_only_names_become_sections(
-    *, sources: list[str], options: str, maker: Maker, wildcard: bool
-) -> None:
+def test_only_names_are_sections(*, sources: list[str], options: str, maker: Maker, wildcard: bool) -> None:
     requests = tuple(
         Request(source, f"/{n}", options, FSTAB, n, wildcard=wildcard, maker=maker)
         for n, source in enumerate(sources, 1)

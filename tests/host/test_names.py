@@ -157,9 +157,7 @@ def test_what_never_answers_does_not_hold_the_others_up(tmp_path: Path, port: in
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])
-def test_names_resolve_with_the_threads_that_there_may_be(
-    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
+def test_few_threads_resolve(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """A container, or a user, may have few."""
     started = 0
 

@@ -59,9 +59,7 @@ def test_without_a_manager_nothing_is_sent(
     assert not notify("READY=1")
 
 
-def test_a_reload_carries_the_time_that_the_manager_compares(
-    manager: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reload_is_timed(manager: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manager.bind(str(tmp_path / "notify"))
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     assert process.reloading()

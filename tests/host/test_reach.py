@@ -115,9 +115,7 @@ def test_the_call_is_nfs_null_and_its_reply_an_answer() -> None:
     ],
     ids=["refusal", "HTTP", "end"],
 )
-def test_a_refusal_is_an_answer_and_another_service_is_named(
-    answer: Callable[[bytes, socket.socket], None], end: str
-) -> None:
+def test_refusals_and_strangers_are_named(answer: Callable[[bytes, socket.socket], None], end: str) -> None:
     with rpc_server(answer) as place:
         said = ping(place, 10)
     assert (said.endswith(end), bool(said)) == (True, bool(end))

@@ -50,9 +50,7 @@ def names(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("exchanges", [True, False])
-def test_the_text_is_new_and_the_backup_has_the_old_text(
-    file: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool
-) -> None:
+def test_the_new_text_has_a_backup(file: Path, monkeypatch: pytest.MonkeyPatch, *, exchanges: bool) -> None:
     if not exchanges:  # then the file is renamed
         monkeypatch.setattr(replacing, "exchange", lambda *_: False)
     done = replace(file, NEW)

@@ -105,9 +105,7 @@ def test_a_request_that_waits_for_a_slot_is_no_request_on_its_way(tmp_path: Path
 
 
 @pytest.mark.parametrize("number", [None, errno.ENOENT, errno.EINVAL, errno.EIO])
-def test_a_client_that_goes_meanwhile_or_is_about_to_has_no_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None
-) -> None:
+def test_a_gone_client_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
     """tasks_open() says EINVAL of a client that nobody uses any more, and debugfs EIO of a file that went."""
     root, opened = Root(str(tmp_path)), os.open
     assert read_requests(root, ["0:48"]) is None

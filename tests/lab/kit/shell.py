@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.lab.kit.mounts import Mounted
 
-
+Say = Callable[[object], None]
 COMMAND_S = 60.0
 PATIENCE_S = 30.0
 """For work of a moment on a real machine: in emulation a daemon's child starts in 5 to 10 s."""

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tests.lab.kit.daemon import Daemon, nfstuned
 from tests.lab.kit.load import nfsd
 from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
 from tests.lab.kit.server import Server
-from tests.lab.kit.shell import attempt, run, wait_for
+from tests.lab.kit.shell import Say, attempt, run, wait_for
 
 pytestmark = [
     pytest.mark.system,
@@ -227,7 +227,7 @@ PER_FLOW = ("fq", "maxrate", "40mbit")
 
 @pytest.mark.release
 def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_nothing(
-    server: Server, tmp_path: Path, say: Callable[[object], None]
+    server: Server, tmp_path: Path, say: Say
 ) -> None:
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as far, shaped_link(far, *RTT_20_MS):
         far.mount(f"sa1.file.core.windows.net:/srv/{SHARE}", "vers=4.1,nconnect=4")
@@ -243,7 +243,7 @@ def test_at_a_distance_read_ahead_is_worth_a_multiple_and_random_reads_gain_noth
 @pytest.mark.release
 @pytest.mark.parametrize("version", ["4.1", "3"])
 def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
-    server: Server, tmp_path: Path, say: Callable[[object], None], version: str
+    server: Server, tmp_path: Path, say: Say, version: str
 ) -> None:
     jobs = ("read-64k", "write-1024k")
     with clone(1, "0123456789abcdef0123456789abcdef", tmp_path) as held, shaped_link(held, *PER_FLOW):
@@ -265,7 +265,7 @@ def test_where_each_connection_is_held_four_carry_nearly_four_times_as_much(
 @pytest.mark.release
 @pytest.mark.timeout(2400)
 def test_an_unchanged_mount_has_no_difference(
-    mount: Mounts, server: Server, stopped_daemon: Daemon, say: Callable[[object], None]
+    mount: Mounts, server: Server, stopped_daemon: Daemon, say: Say
 ) -> None:
     mounted = mount("a", "vers=4.1")
     # The comparison is of the kernel's value with nearly the same one; the daemon's fixture removes the file.

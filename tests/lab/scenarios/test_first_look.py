@@ -16,7 +16,7 @@ from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.mounts import Mounts, reads_at
 from tests.lab.kit.server import AZURE, SHARES, Server
-from tests.lab.kit.shell import run
+from tests.lab.kit.shell import Say, run
 from tests.lab.kit.watch import Race, busy, mount_and_watch, race
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1800)]
@@ -70,18 +70,14 @@ def table(found: dict[str, Race]) -> str:
 @pytest.mark.release
 @pytest.mark.parametrize("options", VERSIONS)
 @pytest.mark.usefixtures("quiet_udev", "running_daemon")
-def test_27_of_30_mounts_are_right_at_the_first_look(
-    mount: Mounts, options: str, say: Callable[[object], None]
-) -> None:
+def test_27_of_30_mounts_are_right_at_the_first_look(mount: Mounts, options: str, say: Say) -> None:
     seen = race(mount, options, AZURE_KB, shares())
     say(seen)
     assert seen.first_looks >= 27, str(seen)
 
 
 @pytest.mark.release
-def test_nfstuneds_median_is_at_most_a_quarter_of_the_vendors_rules_and_its_worst_no_later(
-    mount: Mounts, stopped_daemon: Daemon, say: Callable[[object], None]
-) -> None:
+def test_its_median_is_at_most_a_quarter(mount: Mounts, stopped_daemon: Daemon, say: Say) -> None:
     """With the version whose mount(8) returns soonest after the kernel's event: the closest race."""
     assert not stopped_daemon.active
     found = {}
@@ -149,9 +145,7 @@ def reader(server: Server) -> Iterator[str]:
 @pytest.mark.release
 @pytest.mark.parametrize("options", VERSIONS)
 @pytest.mark.usefixtures("running_daemon")
-def test_a_service_that_waits_for_a_mount_opens_its_files_with_the_right_value(
-    reader: str, options: str, say: Callable[[object], None]
-) -> None:
+def test_a_waiting_service_opens_files_with_the_right_value(reader: str, options: str, say: Say) -> None:
     (UNITS / "mnt-unit.mount").write_text(
         f"[Mount]\nWhat={AZURE}:/srv/{SHARES[0]}\nWhere={POINT}\nType=nfs\nOptions={options},rsize=1048576\n"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.mounts import Mounts, announce
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.server import Server
-from tests.lab.kit.shell import becomes, tuned, wait_for
+from tests.lab.kit.shell import Say, becomes, tuned, wait_for
 from tests.lab.kit.unit import let_tick, process_status
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
@@ -30,9 +29,7 @@ ATTACHING_S = 2.0
 SWITCHES = "voluntary_ctxt_switches"
 
 
-def test_thousands_of_events_add_little(
-    stopped_daemon: Daemon, mount: Mounts, say: Callable[[object], None]
-) -> None:
+def test_thousands_of_events_add_little(stopped_daemon: Daemon, mount: Mounts, say: Say) -> None:
     stopped_daemon.start(OFTEN)
     kept = mount("a")
     tuned(15360, kept)
@@ -59,9 +56,7 @@ def test_thousands_of_events_add_little(
     assert stopped_daemon.failed_cycles == []
 
 
-def test_50_mounts_take_at_most_30_mb(
-    stopped_daemon: Daemon, server: Server, mount: Mounts, say: Callable[[object], None]
-) -> None:
+def test_50_mounts_fit_30_mb(stopped_daemon: Daemon, server: Server, mount: Mounts, say: Say) -> None:
     shares = [f"m{number}" for number in range(MOUNTS)]
     server.export(*shares)
     stopped_daemon.start(OFTEN)
@@ -86,9 +81,7 @@ def test_50_mounts_take_at_most_30_mb(
     assert resident <= MOST_KB, output
 
 
-def test_it_has_no_huge_pages_and_makes_no_system_call_for_30_s(
-    stopped_daemon: Daemon, mount: Mounts, tmp_path: Path
-) -> None:
+def test_it_rests_for_30_s_without_huge_pages(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:
     # It pings the watchdog at half of 180 s: the window lies between two pings.
     stopped_daemon.start('[daemon]\nsample_interval = "10m"\n')
     started = time.monotonic()

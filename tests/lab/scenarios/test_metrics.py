@@ -6,7 +6,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,7 +34,7 @@ from tests.lab.kit.metrics import (
 from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
 from tests.lab.kit.server import ADDRESS as SERVER
 from tests.lab.kit.server import AZURE, OTHER_ADDRESS
-from tests.lab.kit.shell import attempt, becomes, restored, run, tuned, wait_for
+from tests.lab.kit.shell import Say, attempt, becomes, restored, run, tuned, wait_for
 from tests.lab.kit.unit import let_tick
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
@@ -99,9 +98,7 @@ V3 = "vers=3,nolock,rsize=65536,actimeo=600"
 
 @pytest.mark.release
 @pytest.mark.timeout(900)
-def test_each_alert_fires_in_a_situation_of_its_own_and_the_dashboard_has_data(
-    stopped_daemon: Daemon, mount: Mounts, say: Callable[[object], None]
-) -> None:
+def test_each_alert_fires_and_the_dashboard_has_data(stopped_daemon: Daemon, mount: Mounts, say: Say) -> None:
     """The rules are the project's own with less waiting (`shortened`); nothing else of them differs."""
     LINK.parent.mkdir(parents=True, exist_ok=True)
     LINK.symlink_to(TEXTFILE)

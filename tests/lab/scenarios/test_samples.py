@@ -24,7 +24,7 @@ from tests.lab.kit.daemon import Daemon, nfstuned, nfstuned_json
 from tests.lab.kit.load import Job, fio, look, nfsd, sockets
 from tests.lab.kit.mounts import Mounts, set_read_ahead_kb
 from tests.lab.kit.server import Server
-from tests.lab.kit.shell import attempt, becomes, run, tuned
+from tests.lab.kit.shell import Say, attempt, becomes, run, tuned
 from tests.lab.kit.unit import let_tick, override
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
@@ -243,7 +243,7 @@ def read_ahead() -> tuple[int, int]:
     return one.events[READPAGES], one.bytes.pages_read
 
 
-def during(work: Callable[[], None], say: Callable[[object], None]) -> Reads:
+def during(work: Callable[[], None], say: Say) -> Reads:
     """Return the superblock's reads during some work; nothing of the file is cached before."""
     Path("/proc/sys/vm/drop_caches").write_text("3\n")
     before, (calls, pages) = look(), read_ahead()
@@ -260,9 +260,7 @@ def during(work: Callable[[], None], say: Callable[[object], None]) -> Reads:
     return reads
 
 
-def test_verdicts_fit_the_reads_and_there_is_none_where_counters_do_not_suffice(
-    mount: Mounts, say: Callable[[object], None]
-) -> None:
+def test_verdicts_fit_the_reads_or_counters_give_none(mount: Mounts, say: Say) -> None:
     """All on one mount, so that nothing differs but how the file is read and the read-ahead."""
     Path("/srv/a/file").write_bytes(os.urandom(LARGE))
     mounted = mount("a", f"vers=4.1,rsize={RSIZE}")

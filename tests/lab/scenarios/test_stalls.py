@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from tests.lab.kit.faults import client_ports, cut, shaped, silent
 from tests.lab.kit.load import writing
 from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.server import ADDRESS, GENERIC, GRACE_S, Server
-from tests.lab.kit.shell import program, run
+from tests.lab.kit.shell import Say, program, run
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
 
@@ -35,11 +35,11 @@ class Lab(NamedTuple):
 
     server: Server
     mount: Mounts
-    say: Callable[[object], None]
+    say: Say
 
 
 @pytest.fixture
-def lab(server: Server, mount: Mounts, say: Callable[[object], None]) -> Lab:
+def lab(server: Server, mount: Mounts, say: Say) -> Lab:
     return Lab(server, mount, say)
 
 
@@ -95,7 +95,7 @@ def judge(
     daemon: Daemon,
     mounts: Sequence[Mounted],
     fault: contextlib.AbstractContextManager[None],
-    say: Callable[[object], None],
+    say: Say,
 ) -> None:
     """Each mount is reported as stalled within two samples, once, and then as well again."""
     say(f"{len(mounts)} mounts in use")
@@ -129,7 +129,7 @@ def judge(
         pytest.param("hung disk", 1, 20, marks=pytest.mark.release),
     ],
 )
-def test_each_mount_that_waits_is_reported_and_so_is_its_end(
+def test_waits_and_ends_are_reported(
     sampling: Daemon, lab: Lab, fault: str, nconnect: int, many: int
 ) -> None:
     server, mount, say = lab
@@ -213,7 +213,7 @@ def suspend() -> None:
     run("systemctl", "thaw", "nfstuned.service")
 
 
-def wait(seconds: float, say: Callable[[object], None]) -> None:
+def wait(seconds: float, say: Say) -> None:
     """Let time pass, with a line each minute."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
@@ -235,7 +235,7 @@ def mounts(mount: Mounts) -> list[Mounted]:
 @pytest.mark.timeout(2700)
 @pytest.mark.parametrize("case", ["slow", "loaded", "loaded for long", "rebooted", "suspended"])
 def test_neither_it_nor_an_idle_mount_is_ever_called_stalled(
-    stopped_daemon: Daemon, server: Server, mounts: list[Mounted], say: Callable[[object], None], case: str
+    stopped_daemon: Daemon, server: Server, mounts: list[Mounted], say: Say, case: str
 ) -> None:
     stopped_daemon.start(f'[daemon]\nsample_interval = "{SHORT_S}s"\n')
     with contextlib.ExitStack() as stack:

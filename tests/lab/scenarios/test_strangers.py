@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import pytest
@@ -12,7 +11,7 @@ from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.mounts import Mounted, Mounts, all_read_ahead_kb, device_of
 from tests.lab.kit.server import AZURE, GENERIC, SHARES, Server
-from tests.lab.kit.shell import run, tuned
+from tests.lab.kit.shell import Say, run, tuned
 from tests.lab.kit.strangers import strangers
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
@@ -79,7 +78,7 @@ def make(mount: Mounts, number: int) -> tuple[Mounted, int] | None:
 @pytest.mark.release
 @pytest.mark.timeout(1200)
 def test_a_storm_of_300_mounts_leaves_every_mount_and_every_stranger_right(
-    mount: Mounts, running_daemon: Daemon, server: Server, say: Callable[[object], None]
+    mount: Mounts, running_daemon: Daemon, server: Server, say: Say
 ) -> None:
     """Some strangers are there before it, and others appear during it."""
     server.export(*(f"storm{n}" for n in range(STORM_SHARES)))
