@@ -206,7 +206,6 @@ class Machine:
             self.put(self.lib / name, (OWN / "files" / name).read_text())
 
     def put(self, target: Path, text: str) -> Path:
-        """Write a script, with the paths of here."""
         text = text.replace("/usr/bin", str(self.bin)).replace("/usr/lib/nfstuned", str(self.lib))
         for old in ("/run/", "/etc/nfstuned", "/etc/systemd", "/etc/nfsmount.conf.d", "/var/log/nfstuned"):
             text = text.replace(old, f"{self.top}{old}")

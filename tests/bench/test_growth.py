@@ -52,7 +52,6 @@ def unit(text: str) -> object:
 
 
 def entry(text: str) -> object:
-    """Read an entry of an automounter's map."""
     auto = AutoMap("/a", "", "", "auto.a", "", "f", 1)
     return autofs.mount_requests(MapEntry("key", "-rw " + text, "f", 1), auto, {"HOST": "h" * 64})
 

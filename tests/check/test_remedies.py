@@ -142,7 +142,6 @@ class Context:
     tree: Path
 
     def findings(self) -> Iterator[Finding]:
-        """Yield the findings with a remedy."""
         yield from (finding for finding in run_rules(self.facts, RULES).findings if finding.remedy)
 
 

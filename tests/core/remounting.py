@@ -45,7 +45,6 @@ def sight(found: Facts, *, systemd: bool = True, **changes: object) -> Sight:
 
 
 def planned(found: Facts, seen: Sight | None = None, point: str | None = None) -> list[RemountPlan | Left]:
-    """Return the plan of each group that should have another number."""
     return [plan_remount(case) for case in cases(found, seen or sight(found), point)]
 
 

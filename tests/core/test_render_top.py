@@ -149,7 +149,6 @@ def test_no_sample_makes_a_line_too_wide_or_moves_the_cursor(samples: list[Sampl
 
 
 def _frame_of(samples: list[Sample]) -> Frame:
-    """Return a frame in which superblocks delivered what these samples say."""
     _, now = looks()
     entries: list[TopEntry] = []
     for number, sample in enumerate(samples):

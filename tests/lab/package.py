@@ -54,7 +54,6 @@ def sources() -> tuple[Path, ...]:
 
 
 def key() -> str:
-    """Return the name of the package that these sources make."""
     digest = hashlib.sha256()
     for path in sources():
         digest.update(f"{path.relative_to(PROJECT)} {lock.digest(path)}\n".encode())

@@ -101,7 +101,6 @@ IMAGE_SIZE = "5G"
 
 
 def key() -> str:
-    """Return the name of the image that this recipe makes."""
     packages = (SERIES, USERLAND, EMULATORS, EMULATOR, PACKAGES, BOOT_MODULES)
     files = (INIT, SERVICE, MASKED, DISABLED, FURNISHING, IMAGE_SIZE, package.shape())
     return hashlib.sha256(repr(packages + files).encode()).hexdigest()[:12]

@@ -73,8 +73,6 @@ def assemble(folder: Path, order: Order) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """One kernel, and the marker of the scenarios that run on it."""
-
     kernel: str
     marker: str
 

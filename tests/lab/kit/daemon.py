@@ -119,7 +119,6 @@ class Daemon:
         return self.entries(**fields)[0]
 
     def about(self, message: Message, mounted: Mounted) -> list[Entry]:
-        """Return the entries with a message about a mount's superblock."""
         return self.entries(MESSAGE_ID=message.id, NFSTUNED_DEVICE=mounted.device)
 
     @property

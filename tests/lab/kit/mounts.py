@@ -62,7 +62,6 @@ def options_at(point: Path) -> dict[str, str]:
 
 
 def stats_at(point: Path) -> MountStats:
-    """Return the counters of the mount at a point, as nfstuned reads them."""
     stanzas = parse_mountstats(Path("/proc/self/mountstats").read_bytes())
     (mine,) = [one for one in stanzas if isinstance(one, MountStats) and one.point == str(point)]
     return mine

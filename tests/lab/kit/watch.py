@@ -104,7 +104,6 @@ class Race:
 
     @property
     def look_ms(self) -> float:
-        """The median time of the first look."""
         return median(one.values[0][0] for one in self.tries) * 1000
 
     def __str__(self) -> str:
@@ -166,8 +165,6 @@ class Watch:
 
 @dataclass(frozen=True)
 class Seen:
-    """The changes of value of all mounts."""
-
     mounts: tuple[Watched, ...]
     gap_s: float
     """The median between two looks at a mount."""

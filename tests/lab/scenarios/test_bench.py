@@ -47,7 +47,6 @@ def measured(text: str) -> dict[str, Any]:
 
 
 def outcomes(document: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
-    """Return a finished comparison's outcome and ratio for each job."""
     assert document["ended"] == ""
     return {one["job"]: (one["outcome"], one["ratio"]) for one in document["differences"]}
 

@@ -164,7 +164,6 @@ def _has_channels(number: int) -> None:
 
 
 def _session() -> SmbSession:
-    """Return the one session with the share, from the kernel's file."""
     (found,) = [s for s in parse_debug_data(DEBUG_DATA.read_text()) if str(s.shares).count(SHARE)]
     return found
 

@@ -369,7 +369,6 @@ def _status() -> dict[str, tuple[int | None, int, int | None]]:
 
 
 def _table() -> list[str]:
-    """Return the lines of the NFS mounts, with their mount ids."""
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - nfs" in line]
 
 
