@@ -28,10 +28,6 @@ def test_a_default_is_raised() -> None:
     assert (outcome.action.bdi, outcome.action.old_kb, outcome.action.new_kb) == (7001, 128, 15360)
 
 
-def test_the_right_value_needs_nothing() -> None:
-    assert plan_superblock(TUNED, decision(15360), 4) is None
-
-
 @pytest.mark.parametrize(("lower", "expected"), [(False, None), (True, 1024)])
 def test_only_a_profile_that_says_so_lowers(lower: bool, expected: int | None) -> None:  # noqa: FBT001
     high = replace(UNTOUCHED, read_ahead_kb=16384)
@@ -53,9 +49,12 @@ def test_an_undone_superblock_is_left_alone() -> None:
     assert not changed_by_another(replace(undone, read_ahead_kb=64))
 
 
-@pytest.mark.parametrize("hidden", [replace(UNTOUCHED, bdi=None), replace(UNTOUCHED, read_ahead_kb=None)])
-def test_a_superblock_without_a_readable_bdi_is_not_acted_on(hidden: Superblock) -> None:
-    assert plan_superblock(hidden, decision(15360), 4) is None
+HIDDEN = (replace(UNTOUCHED, bdi=None), replace(UNTOUCHED, read_ahead_kb=None))
+
+
+@pytest.mark.parametrize("block", [TUNED, *HIDDEN])
+def test_the_right_value_and_a_superblock_without_a_readable_bdi_need_nothing(block: Superblock) -> None:
+    assert plan_superblock(block, decision(15360), 4) is None
 
 
 def test_a_superblock_is_called_by_its_first_mount_point() -> None:
