@@ -100,6 +100,7 @@ def observe_host(root: Root) -> Snapshot:
         requests=(*actual, *collected.requests),
         misnamed=tuple(collected.misnamed),
         unloaded=tuple(collected.unloaded),
+        unstarted=tuple(collected.unstarted),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
@@ -399,4 +400,5 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.add_misnamed_automounts()
     units.add_unloaded()
     AutoMaps(root, mounted, collected).read()
+    units.add_unstarted()
     return collected

@@ -37,7 +37,10 @@ _PROGRAMS = (
     # mount(8) of NixOS looks there; an image of it has no /run yet.
     *("run/wrappers/bin", "run/current-system/sw/bin", "nix/var/nix/profiles/system/sw/bin"),
 )
-_HELPERS = ("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.efs", "mount.cifs", "cachefilesd", "tlshd")
+_HELPERS = (
+    *("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.efs", "mount.cifs"),
+    *("cachefilesd", "tlshd", "rpc.statd"),
+)
 _PARAMETERS = {"nfs": "sys/module/nfs/parameters", "sunrpc": "sys/module/sunrpc/parameters"}
 _SYSCTLS = "proc/sys/sunrpc"
 _SYSCTL_CONF = "etc/sysctl.conf"
@@ -162,6 +165,7 @@ def observe_image(root: Root) -> Snapshot:
         requests=tuple(collected.requests),
         misnamed=tuple(collected.misnamed),
         unloaded=tuple(collected.unloaded),
+        unstarted=tuple(collected.unstarted),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),

@@ -370,6 +370,20 @@ class Unloaded:
 
 
 @dataclass(frozen=True, slots=True)
+class Unstarted:
+    """A unit that nothing starts at boot, although a file asks for its mounts."""
+
+    name: str
+    file: str
+    """Its file; the mask of a masked unit."""
+    point: str = ""
+    """The mount point of a mount unit."""
+    place: str = ""
+    """The first line with a mount of autofs.service or remote-fs.target."""
+    masked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A host at one moment.
 
@@ -387,6 +401,7 @@ class Snapshot:
     """nfsmount.conf and its drop-ins, in the order in which mount.nfs reads them."""
     misnamed: tuple[Misnamed, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
+    unstarted: tuple[Unstarted, ...] = ()
     maps: tuple[UnreadMap, ...] = ()
     """The automounter's maps that were not read, such as programs and those that a server keeps."""
     kernel: KernelRelease | None = None

@@ -270,7 +270,7 @@ class System:
     """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
     fips: bool = False
     helpers: frozenset[str] = frozenset()
-    """The mount helpers that exist: mount.nfs, mount.aznfs, mount.efs, mount.cifs and others, and tlshd."""
+    """The mount helpers that exist, such as mount.nfs, and tlshd, cachefilesd and rpc.statd."""
     daemon: Unit = Unit()
     """nfstuned.service."""
     client: ClientIdentity = ClientIdentity()

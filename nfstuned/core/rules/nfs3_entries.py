@@ -1,4 +1,4 @@
-"""Rules NFS308, NFS310, NFS311, NFS313, NFS315 and NFS320: the lines and units that ask for mounts."""
+"""Rules NFS308, NFS310, NFS311, NFS313, NFS315 and NFS320 to NFS322: lines and units that ask for mounts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from ipaddress import IPv6Address
 
+from nfstuned import data
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
 from nfstuned.core.rules.rule import (
     ERROR,
@@ -24,6 +25,7 @@ from nfstuned.model.kernel import Options, nfs_version, option_text, parse_optio
 from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
 from nfstuned.parse.fields import (
     RELOAD_UNITS,
+    clean_path,
     has_placeholder,
     quote,
     quoted,
@@ -155,6 +157,41 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
             + f"; or {systemctl(facts)} disable {quote(own)}{then_sudo(RELOAD_UNITS, image=facts.image)}",
             severity=None if refused else WARNING,
         )
+
+
+@rule("NFS321", "unit-not-started", WARNING, needs=(HOST,), source="systemd.unit(5)")
+def unstarted_unit(facts: Facts) -> Iterator[Fault]:
+    """Yield units that nothing starts at boot: mount units, autofs.service and a masked remote-fs.target."""
+    for unit in facts.snapshot.unstarted:
+        why = "is masked" if unit.masked else "is started by no link and no other unit"
+        lost = f"nothing is mounted at {quoted(unit.point)}" if unit.point else f"{unit.place} is not mounted"
+        unmasked = f"{systemctl(facts)} unmask {unit.name} && " if unit.masked else ""
+        by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
+        yield Fault(
+            unit.file,
+            f"{quoted(unit.name)} {why}: {lost} at boot",
+            observed="masked" if unit.masked else "not enabled",
+            expected="enabled",
+            remedy=f"{unmasked}{systemctl(facts)} enable {quote(unit.name)}{by_hand if unit.point else ''}",
+        )
+
+
+@rule("NFS322", "engine-storage", WARNING, source="https://github.com/moby/moby/pull/35483")
+def engine_storage(facts: Facts) -> Iterator[Fault]:
+    """Yield NFS mounts with a container engine's storage, which overlayfs refuses as its upper layer."""
+    engines: dict[str, str] = data.read_table("mount-options.toml")["overlays"]
+    for target in facts.nfs:
+        engine = engines.get(clean_path(target.point))
+        if engine and not target.elsewhere:
+            yield Fault(
+                target.subject,
+                f"{target.point} is the storage of {engine}: overlayfs takes no NFS for its upper layer, and "
+                "containers do not start, unless their images are elsewhere or in another storage driver",
+                observed=target.fstype,
+                expected="a local file system, such as ext4 or XFS",
+                remedy=f"keep {target.point} on a local file system, and mount {quoted(target.source)} "
+                "at another place, for the volumes of containers",
+            )
 
 
 def _misspelt(facts: Facts, request: Request) -> tuple[str, str, str] | None:

@@ -89,13 +89,14 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
     The kernel hands the TLS handshakes of xprtsec to tlshd, and the mount fails without it. Mounts of other
-    namespaces may have been made with helpers of their own. The cache of fsc may be a container's on a host.
+    namespaces may have been made with helpers of their own. The cache of fsc, and
+    rpc.statd, may be a container's on a host.
     """
     needed: dict[str, str] = {}
     system = facts.snapshot.distribution
     names = (system.id, *system.like) if system else ()
     of_nfs = next((_NFS_PACKAGES[name] for name in names if name in _NFS_PACKAGES), _PACKAGES["mount.nfs"])
-    packages = {**_PACKAGES, "mount.nfs": of_nfs}
+    packages = {**_PACKAGES, **dict.fromkeys(("mount.nfs", "rpc.statd"), of_nfs)}
     for target in facts.targets:
         if target.elsewhere or not (target.is_nfs or target.fstype == EFS_TYPE):
             continue
@@ -105,6 +106,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
             "mount.nfs": True,
             "tlshd": target.options.get("xprtsec") in {"tls", "mtls"},
             "cachefilesd": facts.image and target.wanted.last_of("fsc", "nofsc") == "fsc",
+            "rpc.statd": facts.image and "mount.nfs" in facts.system.helpers and _wants_statd(target),
         }
         for name in (name for name, is_wanted in wanted.items() if is_wanted):
             needed.setdefault(name, target.subject if target.live else target.origin)
@@ -121,19 +123,23 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
                 severity=WARNING if caches else None,
             )
     if facts.system.rpcbind_masked:
-        yield from _without_statd(facts)
+        yield from _without_rpcbind(facts)
 
 
-def _without_statd(facts: Facts) -> Iterator[Fault]:
-    """Yield the first line that mount.nfs refuses as rpcbind is masked: it wants rpc.statd for NFSv3's locks.
+def _wants_statd(target: Target) -> bool:
+    """Whether mount.nfs refuses a line without rpc.statd: it wants that for the locks of version 3.
 
     See nfs_verify_lock_option() in utils/mount/stropts.c. mount.aznfs adds nolock itself.
     """
-    for target in facts.targets:
-        options, request = target.options, target.request
-        local = options.last_of("lock", "nolock") == "nolock" or "local_lock" in options
-        if target.live or request is None or not target.is_v3 or request.fstype == "aznfs" or local:
-            continue
+    options, request = target.options, target.request
+    local = options.last_of("lock", "nolock") == "nolock" or "local_lock" in options
+    asked = target.live is None and request is not None and request.fstype != "aznfs"
+    return asked and target.is_v3 and not local
+
+
+def _without_rpcbind(facts: Facts) -> Iterator[Fault]:
+    """Yield the first line that mount.nfs refuses, as rpc.statd does not start where rpcbind is masked."""
+    for target in filter(_wants_statd, facts.targets):
         yield Fault(
             "rpcbind",
             "rpcbind.service and rpcbind.socket are masked, so that rpc.statd does not start: mount.nfs "

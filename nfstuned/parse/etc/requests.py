@@ -24,6 +24,7 @@ from nfstuned.model.mounts import (
     Setting,
     Unloaded,
     UnreadMap,
+    Unstarted,
 )
 from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, right_spelling, unmangle
 
@@ -302,6 +303,7 @@ class Intent:
     requests: list[Request] = field(default_factory=list)
     misnamed: list[Misnamed] = field(default_factory=list)
     unloaded: list[Unloaded] = field(default_factory=list)
+    unstarted: list[Unstarted] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)

@@ -6,9 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Misnamed, Request, UnitSetting, UnitState, Unloaded
+from nfstuned.model.mounts import (
+    Maker,
+    Misnamed,
+    Request,
+    UnitSetting,
+    UnitState,
+    Unloaded,
+    Unstarted,
+)
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, mounted_type, parse_fstab
 from nfstuned.parse.fields import clean_path, quoted, unit_name, unmangle
@@ -174,6 +183,27 @@ def _strongest_files(root: FileTree, folders: Iterable[str], suffix: str) -> lis
 AUTOMOUNT = ".automount"
 _ENABLED = "etc/systemd/system"
 _GENERATED = ("run/systemd/generator", "run/systemd/generator.early", "run/systemd/generator.late")
+_KINDS = (".service", ".target", ".timer", ".path", ".socket", ".mount", ".automount")
+"""The units that may ask for another unit."""
+_SCRIPTS = (
+    *("etc/NetworkManager/dispatcher.d", "etc/networkd-dispatcher/routable.d", "etc/udev/rules.d"),
+    *("etc/network/if-up.d", "etc/cron.d", "etc/cloud/cloud.cfg.d"),
+)
+_SCRIPT_FILES = ("etc/rc.local", "etc/rc.d/rc.local", "etc/crontab", "etc/cloud/cloud.cfg", "proc/cmdline")
+_MOST_OF_SCRIPT = 262_144
+_INSTALL = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=[ \t]*\S")
+_INERT = re.compile(
+    r"\s*(?:[#;]|(?:After|Before|Description|Documentation|PartOf|Conflicts|(?:Wanted|Required|Upheld)By"
+    r"|(?:Condition|Assert)\w+)\s*=)"
+)
+"""Lines that start no other unit."""
+_STARTERS = {
+    "autofs.service": (Maker.AUTOFS, ("autofs", "/usr/sbin/automount", "/sbin/automount")),
+    "remote-fs.target": (Maker.MOUNT, ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a")),
+}
+"""The units that start the mounts of other files, and the words of scripts that do the same."""
+_OF_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
+"""The types of fstype_is_network() in systemd."""
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
 
@@ -276,9 +306,7 @@ class MountUnits:
         Any line of fstab makes a unit, as systemd's generators do on a running host. systemd refuses such an
         .automount unit: unit_test_trigger_loaded() in src/core/unit.c.
         """
-        lines = (line.split() for line in self.root.read_or_empty(FSTAB).split("\n"))
-        made = {unit_name(unmangle(words[1])) for words in lines if len(words) > 1}
-        made.update(name for folder in _GENERATED for name in self.root.names(folder))
+        made = self._made()
         misnamed = {unit.request.file for unit in self.collected.misnamed}
         groups = (group for group in self.root.names(_ENABLED) if group.endswith((".wants", ".requires")))
         links = [
@@ -297,6 +325,93 @@ class MountUnits:
             if mask or not (files or mount in made):
                 file, lacking = (unit.file, mount) if unit else (f"/{link}", name)
                 self.collected.unloaded.append(Unloaded(file, unit_path(mount), lacking, mask))
+
+    def add_unstarted(self) -> None:
+        """Add the units that nothing starts at boot, although a file asks for their mounts.
+
+        These are administrators' units with an [Install] section, autofs.service, and a masked
+        remote-fs.target; who masks autofs.service wants no maps. Nothing is added where a preset, another
+        unit or a script may start it.
+        """
+        made = self._made()
+        for request in self.collected.requests:
+            if request.maker in {Maker.UNIT, Maker.AUTOMOUNT} and unit_name(request.point) not in made:
+                self._add_idle(request.point)
+        for name, (maker, words) in _STARTERS.items():
+            unit, by_maps = read_unit(self.root, name, image=True), maker is Maker.AUTOFS
+            started = unit.enabled or unit.masked or enabled_by_preset(self.root, name)
+            idle = unit.installed and not started if by_maps else unit.masked
+            asking = [each for each in self.collected.requests if idle and each.maker is maker]
+            for request in asking[:1] if by_maps else filter(_is_by_remote_fs, asking):
+                own = (name, FSTAB, *_unit_names(request.point))
+                if not self._is_named(own, words, "" if by_maps else request.point):
+                    file, place = f"/{self._files(name)[0]}", f"{request.file}:{request.line}"
+                    self.collected.unstarted.append(Unstarted(name, file, place=place, masked=unit.masked))
+                    break
+
+    def _add_idle(self, point: str) -> None:
+        """Add a mount unit, or its .automount unit, that somebody means to enable and that nothing starts."""
+        names, root = _unit_names(point), self.root
+        able = [name for name in names if _INSTALL.search(root.read_or_empty(f"{_ENABLED}/{name}"))]
+        if not able or not self._wanted.isdisjoint(names) or self._is_named(names, names, point):
+            return
+        if not any(enabled_by_preset(root, name) for name in able):
+            self.collected.unstarted.append(Unstarted(able[0], f"/{_ENABLED}/{able[0]}", point))
+
+    @cached_property
+    def _wanted(self) -> set[str]:
+        return _wanted_units(self.root, (SUFFIX, AUTOMOUNT))
+
+    def _is_named(self, own: Sequence[str], words: Sequence[str], point: str) -> bool:
+        """Return whether any unit or script may start a mount, or a unit known by these words.
+
+        The files of units in `own` do not count. A path at or below the mount point makes systemd mount it,
+        but for commands; a template's specifier stands for any text.
+        """
+        ends = "|".join(map(re.escape, words))
+        named = re.compile(rf"(?<![\w/.-])(?:{ends})(?![\w-])")
+        path = re.compile(rf"(?<![\w/.]){re.escape(point)}(?![\w.-])") if point else None
+        for file, line in self._lines:
+            if file.removesuffix(".d") in own or _INERT.match(line):
+                continue
+            command = line.lstrip().startswith("Exec") and "mount" not in line
+            if named.search(line) or (path and not command and path.search(line)):
+                return True
+            for word in re.split(r"[\s=:]", line) if "%" in line else ():
+                parts = re.split("%[A-Za-z]", word)
+                pattern = ".*".join(map(re.escape, parts))
+                if "".join(parts) and any(re.fullmatch(pattern, each) for each in (*words, point)):
+                    return True
+        return False
+
+    @cached_property
+    def _lines(self) -> list[tuple[str, str]]:
+        """The lines of all files that may start a unit, each with its unit or folder of drop-ins."""
+        files = [(name, name) for name in (*_SCRIPT_FILES, FSTAB)]
+        files += [(f"{folder}/{name}", name) for folder in _SCRIPTS for name in self.root.names(folder)]
+        for folder in (*UNIT_FOLDERS, *_GENERATED):
+            for name in self.root.names(folder):
+                drops = self.root.names(f"{folder}/{name}") if name.endswith(".d") else ()
+                files += [(f"{folder}/{name}/{drop}", name) for drop in drops if drop.endswith(".conf")]
+                files += [(f"{folder}/{name}", name)] if name.endswith(_KINDS) else []
+        return [
+            (name, line)
+            for file, name in files
+            for line in self._start(file).replace("\\\n", " ").split("\n")
+        ]
+
+    def _start(self, file: str) -> str:
+        try:
+            return self.root.read_start(file, _MOST_OF_SCRIPT).decode("utf-8", "surrogateescape")
+        except OSError:
+            self.root.faults.forget(file)
+            return ""
+
+    def _made(self) -> set[str]:
+        """Return the names of the units that systemd's generators make, of fstab and on a running host."""
+        lines = (line.split() for line in self.root.read_or_empty(FSTAB).split("\n"))
+        made = {unit_name(unmangle(words[1])) for words in lines if len(words) > 1 and words[0][0] != "#"}
+        return made | {name for folder in _GENERATED for name in self.root.names(folder)}
 
     def _files(self, name: str) -> list[str]:
         return [f"{folder}/{name}" for folder in UNIT_FOLDERS if name in self.root.names(folder)]
@@ -337,6 +452,21 @@ class MountUnits:
         items = list(items)
         self.collected.add(item for item in items if isinstance(item, ParseError))
         return [item for item in items if isinstance(item, UnitSetting)]
+
+
+def _unit_names(point: str) -> tuple[str, str]:
+    """Return the names of a mount point's .automount and .mount unit."""
+    mount = unit_name(point)
+    return mount.removesuffix(SUFFIX) + AUTOMOUNT, mount
+
+
+def _is_by_remote_fs(request: Request) -> bool:
+    """Return whether systemd mounts a line of fstab only for remote-fs.target (systemd.mount(5))."""
+    options = request.options.split(",")
+    other = any(option.startswith(("x-systemd.wanted-by=", "x-systemd.required-by=")) for option in options)
+    known = request.fstype in _OF_NETWORK or "_netdev" in options
+    early = request.point in {"/", "/usr"} or "x-initrd.mount" in options
+    return request.file == f"/{FSTAB}" and known and "noauto" not in options and not other and not early
 
 
 def preset_enables(texts: Iterable[str], unit: str) -> bool:
@@ -401,7 +531,7 @@ def read_unit(root: FileTree, name: str, *, image: bool) -> Unit:
     masked = _is_mask(root, files[0])
     return Unit(
         installed=any(_has_unit(root, file) for file in files),
-        enabled=not masked and _is_wanted(root, name),
+        enabled=not masked and name in _wanted_units(root, name),
         active=active,
         masked=masked,
         masks_rules=_MASK_COMMAND.search(unit_file(root, name)[1]) is not None,
@@ -435,18 +565,20 @@ def _has_unit(root: FileTree, file: str) -> bool:
         return True
 
 
-def _is_wanted(root: FileTree, name: str) -> bool:
-    """Return whether a target has a link to the service in its .wants or .requires folders.
+def _wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> set[str]:
+    """Return the units with such names to which a target has a link in its .wants or .requires folders.
 
     Of such a folder's names the strongest file counts, and a link to /dev/null hides the weaker links
     (load-dropin.c of systemd).
     """
-    strongest: dict[str, str] = {}
-    for place in UNIT_FOLDERS:
+    strongest: dict[tuple[str, str], str] = {}
+    for place in (*UNIT_FOLDERS, *_GENERATED):
         for group in root.names(place):
-            if group.endswith((".wants", ".requires")) and name in root.names(f"{place}/{group}"):
-                strongest.setdefault(group, f"{place}/{group}/{name}")
-    return any(root.link(file) not in {None, _NULL} for file in strongest.values())
+            if group.endswith((".wants", ".requires", ".upholds")):
+                for name in root.names(f"{place}/{group}"):
+                    if name.endswith(suffixes):
+                        strongest.setdefault((group, name), f"{place}/{group}/{name}")
+    return {name for (_, name), file in strongest.items() if root.link(file) not in {None, _NULL}}
 
 
 def _active(root: FileTree, name: str) -> bool | None:
