@@ -372,7 +372,7 @@ class MountUnits:
         named = re.compile(rf"(?<![\w/.-])(?:{ends})(?![\w-])")
         path = re.compile(rf"(?<![\w/.]){re.escape(point)}(?![\w.-])") if point else None
         for file, line in self._lines:
-            if file.removesuffix(".d") in own or _INERT.match(line):
+            if file.removesuffix(".d") in own:
                 continue
             command = line.lstrip().startswith("Exec") and "mount" not in line
             if named.search(line) or (path and not command and path.search(line)):
@@ -398,6 +398,7 @@ class MountUnits:
             (name, line)
             for file, name in files
             for line in self._start(file).replace("\\\n", " ").split("\n")
+            if line and not _INERT.match(line)
         ]
 
     def _start(self, file: str) -> str:
