@@ -109,6 +109,7 @@ class OptionNames:
     common: frozenset[str]
     nfs: frozenset[str]
     rare_nfs: frozenset[str]
+    dead_nfs: frozenset[str]
     aznfs: frozenset[str]
     efs: frozenset[str]
     multipath: frozenset[str]
@@ -126,6 +127,7 @@ def option_names() -> OptionNames:
         common=_split(tables["common"]["names"]),
         nfs=_split(nfs["names"]),
         rare_nfs=_split(nfs["rare"]) | multipath,
+        dead_nfs=_split(nfs["dead"]),
         aznfs=_split(nfs["aznfs"]),
         efs=_split(tables["efs"]["names"]),
         multipath=multipath,

@@ -15,7 +15,7 @@ from nfstuned.core.rules.rivals import (
     other_writers,
     wanted_kb,
 )
-from nfstuned.core.rules.rule import ERROR, HOST, SERVICE, WARNING, Manual, enable, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, HOST, SERVICE, WARNING, Manual, enable, rule
 from nfstuned.core.udev.faults import BrokenRule, find_broken, is_about_read_ahead
 from nfstuned.core.udev.writers import (
     file_writers,
@@ -157,6 +157,7 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
             remedy=f"{repair}{named}; or {elsewhere}, and {enable(facts, facts.system.daemon, SERVICE)}"
             f"{reload}{_APPLY if lost else ''}",
+            severity=ADVICE if works and not more else None,
         )
 
 

@@ -11,6 +11,7 @@ from ipaddress import IPv6Address
 from nfstuned import data
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
 from nfstuned.core.rules.rule import (
+    ADVICE,
     ERROR,
     HOST,
     INFO,
@@ -58,11 +59,15 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         own = request.named is None or request.is_mistyped
         named = request.fstype if own else request.named or "auto"
         if named not in _KNOWN_NETWORK and "_netdev" not in options:
+            severity, unless = None, ""
             why = (
                 f"systemd does not know that {named} needs a network: without _netdev it is mounted "
                 "among the local file systems, before there is one"
             )
         elif _waited_for(target, named, options):
+            severity, unless = (
+                (None, "") if target.is_azure_files else (ADVICE, ", unless the boot should wait")
+            )
             why = "without nofail the boot waits for the server, and remote-fs.target fails without it"
         else:
             continue
@@ -73,7 +78,8 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
             expected=",".join(_OF_NETWORK),
             remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
-            f"{place}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
+            f"{place}{unless}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
+            severity=severity,
         )
 
 
@@ -237,6 +243,11 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
         path = source.removeprefix(server + ":")
         why = "has an IPv6 address without brackets: mount.nfs takes its part before a colon for a name"
         return why, f"[{server}]:{path}", "write the address in brackets"
+    elif ":" in source and "/" in (server := source.partition(":")[0]) and not of_smb:
+        name = server.strip("/")
+        right = f"{name}{source.removeprefix(server)}" if "/" not in name else "HOST:/PATH"
+        why = "has a slash before the colon: mount.nfs takes it for a part of the server's name"
+        return why, right, f"write {right} as the source"
     elif of_smb or (":" not in source and request.maker is not Maker.AUTOFS):
         form, other = "HOST:/PATH", "cifs for a share of SMB"
         names = "with the server's name for HOST and its export for PATH"

@@ -1,4 +1,4 @@
-"""Rules NFS309 and NFS318: options that the kernel or mount(8) refuses, or that undo each other."""
+"""Rules NFS309, NFS318 and NFS323: options that are refused, that undo each other, or that do nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.policy.decision import matcher
 from nfstuned.core.rules.nfs3_entries import asking_lines
-from nfstuned.core.rules.rule import ERROR, KERNEL, NFS_UTILS, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, rule
 from nfstuned.model.facts import Facts, Fault, Need
 from nfstuned.model.kernel import (
     ONLY_V3,
@@ -339,4 +339,36 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
                 expected="one of each",
                 remedy=f"take {_listed(earlier for earlier, _ in undone)} out of the options in {place}, or "
                 "the later option, where that is wrong",
+            )
+
+
+@rule("NFS323", "options-without-effect", ADVICE, source="nfs(5), systemd.mount(5)")
+def idle_options(facts: Facts) -> Iterator[Fault]:
+    """Yield lines with options that nobody reads: the kernel, mount(8) or systemd passes over them."""
+    known = option_names()
+    for _, request in asking_lines(facts.targets):
+        options = parse_options(request.options)
+        names = [name for name, _ in options.pairs]
+        dead = [name for name in names if request.fstype not in SMB_TYPES and name in known.dead_nfs]
+        sloppy = _is_sloppy(request, options)
+        dropped = [*dict.fromkeys(_strange(options, request.fstype, facts.snapshot.kernel))] if sloppy else []
+        of_fstab = [
+            name for name in names if name.startswith("x-systemd.") and request.file.endswith(".mount")
+        ]
+        why = [f"the mount is sloppy, and the kernel passes over {_listed(dropped)}"] if dropped else []
+        why += [f"systemd reads {_listed(of_fstab)} only in fstab"] if of_fstab else []
+        why += [f"{_listed(dead)} has no effect since Linux 2.6.25"] if dead else []
+        if why:
+            place = f"{request.file}:{request.line}"
+            near = [close for name in dropped if (close := _near(name, known.nfs | known.common))]
+            instead = f", or write {', '.join(near)}" if near else ""
+            unit = ", and write an .automount unit" if "x-systemd.automount" in of_fstab else ""
+            yield Fault(
+                place,
+                ", and ".join(why),
+                observed=",".join((*dropped, *of_fstab, *dead)),
+                expected="options that somebody reads",
+                remedy=f"take {_listed((*dropped, *of_fstab, *dead))} out of the options in {place}"
+                f"{instead}{unit}",
+                severity=None if dropped or of_fstab else INFO,
             )

@@ -212,11 +212,12 @@ def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
     """Return why a line sets nothing, whatever its value is, and a remedy; None where it may."""
     if not setting.name:
         bare = setting.value.strip(_QUOTES)
+        first, _, more = bare.partition(" ")
         why = f"modprobe knows no command {quoted(setting.value.split()[0])}, and passes the line over"
-        return (
-            why,
-            f"write {bare if bare.startswith('options ') else 'options before the name of the module'}",
-        )
+        if first == "options":
+            return why, f"write {bare}"
+        known = first in data.read_table(_SETTINGS)["modules"] and "=" in more
+        return why, "write options before the name of the module" if known else "take the line out,"
     names, (group, _, name) = _known_names(setting), setting.name.rpartition(".")
     if names is None or name in names:
         return None
