@@ -17,9 +17,7 @@ from tests.tree import put
 
 
 @pytest.mark.parametrize("name", hosts.names())
-def test_a_host_has_the_findings_of_its_head(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_host_has_its_findings(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     case = hosts.load(name)
     diagnosis = run_rules(hosts.facts_of(case, tmp_path / "host"), RULES)
     findings = diagnosis.findings

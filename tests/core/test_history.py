@@ -152,10 +152,8 @@ def test_no_cell_of_csv_is_obeyed_by_a_terminal_or_a_spreadsheet(text: str, cell
     assert cell.removeprefix("'") == printable(text)
 
 
-def series(
-    samples: list[Sample], most_points: int = history.MOST_POINTS
-) -> tuple[Axis, list[history.MountSeries]]:
-    found = history.Series(most_points)
+def series(samples: list[Sample], most: int = history.MOST_POINTS) -> tuple[Axis, list[history.MountSeries]]:
+    found = history.Series(most)
     for sample in samples:
         found.add(sample)
     axis = found.axis()

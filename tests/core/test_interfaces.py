@@ -61,9 +61,7 @@ class Host:
         return [fault.subject for fault in self.faults(rule)]
 
 
-def device(
-    name: str = "ens3", driver: str | None = "virtio_net", mtu: int = 1500, queues: int = 8
-) -> Interface:
+def device(name: str, driver: str | None = "virtio_net", mtu: int = 1500, queues: int = 8) -> Interface:
     return Interface(name, driver=driver, mtu=mtu, rx_queues=queues)
 
 

@@ -189,10 +189,8 @@ def test_units_are_seconds_and_bytes() -> None:
     totals = counts(look_at(-499.0), look_at(1.0, superblock(shown)), contests={"0:43": 2})
     found = tuple(families(totals, (), SERVICE))
     place = ("0:43", "/mnt/data")
-    assert values(found, "nfstuned_mount_read_bytes_total") == {
-        (*place, "buffered"): 7,
-        (*place, "direct"): 3,
-    }
+    read = values(found, "nfstuned_mount_read_bytes_total")
+    assert read == {(*place, "buffered"): 7, (*place, "direct"): 3}
     assert values(found, "nfstuned_mount_server_read_bytes_total") == {place: 5}
     rtt = values(found, "nfstuned_mount_operation_rtt_seconds_total")
     assert rtt == {(*place, "read"): 1.5} | {(*place, kind): 0 for kind in ("write", "metadata", "other")}

@@ -270,9 +270,7 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) ->
     [
         ("nas:/a /a nfs nofail,x-gvfs-show,comment=why,context=a,users,noatime,nosuid,v4.2,retry=1", ""),
         ("nas:/a /a nfs nofail,rw,uid=0,credentials=/c,nfsvers=3", "uid,credentials"),
-        ("nas:/a /a nfs nofail,nconect=4", "nconect"),
         ("nas:/a /a nfs nofail,vers=3.1.1", "vers=3.1.1"),
-        ("nas:/a /a nfs nofail,nfsvers=3.1.1", "nfsvers=3.1.1"),
         ("nas:/a /a nfs nofail,nfsvers=4.2", ""),
         ("nas:/a /a nfs nofail,vers=4,minorversion=9", "minorversion=9"),
         ("nas:/a /a nfs nofail,minorversion=9", "minorversion=9"),

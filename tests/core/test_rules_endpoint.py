@@ -41,14 +41,12 @@ NO_TLS = Tls()
 OPEN = Reach(PRIVATE, 2049, Reachable.OPEN)
 
 
-def live(
-    source: str, address: str | None, point: str = "/mnt/a", *, host: str = "", **options: str
-) -> Target:
+def live(source: str, address: str | None, point: str = "/mnt/a", *, host: str = "", **more: str) -> Target:
     """Return a live mount; `host` is the endpoint's where it is not the source's."""
     name = host or source.partition(":/")[0]
-    pairs = {"vers": "4.1", "proto": "tcp", **options, **({"addr": address} if address else {})}
+    pairs = {"vers": "4.1", "proto": "tcp", **more, **({"addr": address} if address else {})}
     mount = Mount(40, 25, "0:43", "/", point, "nfs4", source, Options(tuple(pairs.items())))
-    place = Endpoint(name, address, int(options.get("port", "2049")), by_name(name))
+    place = Endpoint(name, address, int(more.get("port", "2049")), by_name(name))
     return Target(point, point, source, "nfs4", place, GENERIC, live=mount)
 
 

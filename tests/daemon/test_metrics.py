@@ -123,10 +123,8 @@ def test_prometheus_own_parser_reads_every_family(writing: Host) -> None:
         }
     superblocks = len(found["nfstuned_mount_info"].samples)
     groups = len(found["nfstuned_transport_connections"].samples)
-    lines = [
-        line for line in text.splitlines() if line.startswith(("nfstuned_mount_", "nfstuned_transport_"))
-    ]
-    assert len(lines) <= superblocks * 34 + groups * 7 <= superblocks * 41
+    rows = [line for line in text.splitlines() if line.startswith(("nfstuned_mount_", "nfstuned_transport_"))]
+    assert len(rows) <= superblocks * 34 + groups * 7 <= superblocks * 41
     # increase() sees nothing of a counter that begins with its first event.
     entries = {s.labels["message"]: s.value for s in found["nfstuned_journal_messages"].samples}
     assert entries.keys() == {message.name.lower() for message in Message}

@@ -18,15 +18,13 @@ class Host(Tree):
         super().__init__(folder)
         self.process("1", 24)
 
-    def process(
-        self, pid: str, first_id: int, mounts: str = "", volumes: str = "", net: str = "ours"
-    ) -> None:
+    def process(self, pid: str, first: int, mounts: str = "", volumes: str = "", net: str = "ours") -> None:
         self.write(f"{net}/volumes", HEADER + volumes)
         self.write(
             f"{net}/servers",
             "NV SERVER   PORT USE HOSTNAME\nv4 0a0a0a0a  801   2 sa1.file.core.windows.net\n",
         )
-        self.write(f"proc/{pid}/mountinfo", f"{first_id} 1 254:0 / / rw - ext4 /dev/vda rw\n{mounts}")
+        self.write(f"proc/{pid}/mountinfo", f"{first} 1 254:0 / / rw - ext4 /dev/vda rw\n{mounts}")
         self.link(f"proc/{pid}/net/nfsfs", self.folder / net)
 
     def bdi(self, device: str, value: str = "128\n") -> None:

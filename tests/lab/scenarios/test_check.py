@@ -259,10 +259,8 @@ def nfsmount_conf() -> Iterator[Path]:
 def test_options_of_fstab(mount: Mounts, tmp_path: Path) -> None:
     points = [mount.new_point() for _ in OPTIONS]
     proposal = tmp_path / "fstab"
-    lines = (
-        f"{AZURE}:/srv/a {at} nfs {_options(one)} 0 0\n" for at, one in zip(points, OPTIONS, strict=True)
-    )
-    proposal.write_text("".join(lines))
+    rows = (f"{AZURE}:/srv/a {at} nfs {_options(one)} 0 0\n" for at, one in zip(points, OPTIONS, strict=True))
+    proposal.write_text("".join(rows))
     found = ids("--offline", "--select", "NFS309", "--fstab", str(proposal))
     wrong = {one for number, one in enumerate(OPTIONS, 1) if f"NFS309 {proposal}:{number}" in found}
     made = {one for one, at in zip(OPTIONS, points, strict=True) if _mounts(at, _options(one))}

@@ -65,9 +65,7 @@ def times(daemon: Daemon, message: Message) -> dict[str, list[float]]:
     return found
 
 
-def wait_for_all(
-    daemon: Daemon, message: Message, devices: set[str], seconds: float
-) -> dict[str, list[float]]:
+def await_all(daemon: Daemon, message: Message, devices: set[str], seconds: float) -> dict[str, list[float]]:
     """Wait until each superblock has a message, or the time is over; return the times."""
     deadline = time.monotonic() + seconds
     while not (found := times(daemon, message)).keys() >= devices and time.monotonic() < deadline:
@@ -105,14 +103,14 @@ def judge(
     began = time.time()
     with fault:
         made_s = time.time() - began
-        found = wait_for_all(daemon, Message.STALLED, devices, 2 * INTERVAL_S + 10)
+        found = await_all(daemon, Message.STALLED, devices, 2 * INTERVAL_S + 10)
         missing = [str(mounted) for mounted in mounts if mounted.device not in found]
         assert missing == [], f"{len(missing)} of {len(mounts)} not reported\n{under_way()}"
         waits = nfstuned_json("check", "--offline", "--select", "NFS411", timeout=180)["findings"]
         assert isinstance(waits, list)
         named = {one["subject"] for one in waits if "wait python3 (" in one["message"]}
         assert named & {str(mounted.point) for mounted in mounts}, waits
-    assert wait_for_all(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
+    assert await_all(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
     found = times(daemon, Message.STALLED)
     late = {device: round(seen[0] - began, 1) for device, seen in found.items()}
     say(f"made in {made_s:.1f} s, reported after {min(late.values())} to {max(late.values())} s")
