@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from nfstuned import __version__
 from nfstuned.host.root import Root
 from tests.cli.conftest import REPOSITORY, MakeHost
+from tests.tree import put
 
 COMMANDS = (
     *("status", "apply", "undo", "check", "explain", "rules", "samples", "top", "report", "bake"),
@@ -146,3 +149,23 @@ sys.exit(main())
 def test_ctrl_c_while_modules_are_loaded_is_130_and_no_traceback(module: str, args: list[str]) -> None:
     done = python("-c", EARLY, module, *args)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+USAGE = Path(__file__).with_name("usage.txt").read_text()
+ROWS = re.findall(r"^nfstuned ?(.*)  =>  (.*)$", USAGE, re.MULTILINE)
+"""Commands that end with 2, print nothing on stdout, and name the reason on stderr: the words after => are in
+its first line or the last, the words before ... in the first. TREE is a host's folder."""
+
+
+@pytest.mark.parametrize(("command", "words"), ROWS)
+def test_a_command_that_cannot_be_tried_names_the_reason(command: str, words: str, host: MakeHost) -> None:
+    here = host("clean")
+    put(here.tree / "new", "nas:/x /mnt nfs vers=4.1,_netdev,nofail 0 0\n")
+    tree = str(here.tree)
+    arguments = [word.replace("TREE", tree).replace(r"\n", "\n") for word in shlex.split(command)]
+    run = here.run(*arguments)
+    lines, (first, _, last) = run.err.splitlines(), words.replace("TREE", tree).rpartition(" ... ")
+    assert (run.status, run.out) == (2, "")
+    assert lines[0].startswith(("Usage: nfstuned", last))
+    assert first in lines[0]
+    assert last in lines[0] or last in lines[-1]
