@@ -149,9 +149,7 @@ def _section(line: str, at: str) -> tuple[str, int, bool]:
 
 
 def _plain(body: str, at: str) -> bytes:
-    strange = next(
-        (character for character in body if not (character.isprintable() or character in "\n\t")), ""
-    )
+    strange = next((sign for sign in body if not (sign.isprintable() or sign in "\n\t")), "")
     if strange:
         raise HostFileError(f"{at}: {strange!r} in a section that is not marked `{ESCAPED}`")
     return body.encode()

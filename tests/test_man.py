@@ -59,10 +59,8 @@ def test_every_command_of_the_synopsis_is_described() -> None:
     shown = re.findall(r"^\.SY nfstuned\n\.B ([a-z -]+)$", _section("nfstuned.1", "SYNOPSIS"), re.MULTILINE)
     heads = re.findall(r'^\.TP\n\.BI? "?([a-z -]+)', _section("nfstuned.1", "COMMANDS"), re.MULTILINE)
     assert "apply --persist" in shown
-    described = [
-        words for words in shown if any(f"{head.strip()} ".startswith(f"{words} ") for head in heads)
-    ]
-    assert described == shown
+    listed = [words for words in shown if any(f"{head.strip()} ".startswith(f"{words} ") for head in heads)]
+    assert listed == shown
 
 
 def _options(command: click.Command, name: str = "") -> dict[str, set[str]]:

@@ -82,9 +82,8 @@ def prepare(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remountin
 def existing(tree: Path, fails: Callable[[str, str], str] = nothing) -> Remounting:
     rows = parse_fstab((tree / "etc/fstab").read_text())
     lines = {row.point: row.options for row in rows if isinstance(row, Request)}
-    mounts = [
-        one for one in parse_mountinfo((tree / "proc/1/mountinfo").read_text()) if isinstance(one, Mount)
-    ]
+    text = (tree / "proc/1/mountinfo").read_text()
+    mounts = [one for one in parse_mountinfo(text) if isinstance(one, Mount)]
     made = {
         one.point: Made(
             one.point, shown=f"nconnect={one.options.number('nconnect') or 1}", fstab=lines.get(one.point)

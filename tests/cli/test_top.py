@@ -80,8 +80,6 @@ class TestCommand:
 
 @dataclass
 class Person:
-    """Who sits at a terminal on which it runs."""
-
     process: subprocess.Popen[bytes]
     end: int
     terminal: int

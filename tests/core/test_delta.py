@@ -179,7 +179,6 @@ def by_differences(before: Stanza, now: Stanza, span: Span) -> Growth:
 @unhurried
 @given(files())
 def test_the_text_that_differs_is_read_as_by_the_full_parser(written: tuple[str, tuple[str, str]]) -> None:
-    """Each mount is where and as old as the parser says, and its numbers differ as the parser's do."""
     before, now = map(data, written[1])
     first = {stanza.point: stanza for stanza in parse_stanzas([before])}
     second = {stanza.point: stanza for stanza in parse_stanzas([now])}
@@ -323,7 +322,6 @@ def test_both_ways_to_read_have_the_same_rates(pair: tuple[MountStats, MountStat
 
 @pytest.mark.parametrize("place", [0, 1, 2, 20, 39])
 def test_an_operation_is_found_wherever_it_stands(place: int) -> None:
-    """Lines at the end that are the same are not looked at."""
     names = [f"OP{number}" for number in range(40)]
     before = replace(stats(), ops=dict.fromkeys(names, BEFORE))
     now = replace(stats(), ops={name: NOW if at == place else BEFORE for at, name in enumerate(names)})

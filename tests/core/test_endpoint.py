@@ -192,9 +192,7 @@ def through(source: str, port: int) -> Endpoint:
         ("localhost", 2049, "127.0.0.1", "generic"),
     ],
 )
-def test_a_clear_mount_over_a_tunnel_is_named(
-    host: str, port: int, address: str | None, provider: str
-) -> None:
+def test_a_clear_mount_of_a_tunnel_is_named(host: str, port: int, address: str | None, provider: str) -> None:
     assert through(f"{host}:/s", port) == place(host, address, provider)
 
 

@@ -151,9 +151,7 @@ def test_the_reason_names_the_profile_and_its_limit() -> None:
 
 
 def test_all_shares_of_a_server_get_what_one_asks_for_within_the_limit() -> None:
-    text = (
-        line("10.1.2.4:/a", "nconnect=12") + line("10.1.2.4:/b", "rw", "/b") + line("10.1.2.5:/c", "rw", "/c")
-    )
+    text = line(ANF, "nconnect=12") + line("10.1.2.4:/b", "rw", "/b") + line("10.1.2.5:/c", "rw", "/c")
     assert numbers(text) == [(None, 12, PLANNED), (None, 8, PLANNED)]
     assert reason(text) == "as /etc/fstab:1, which is of the same server"
 

@@ -295,9 +295,7 @@ class TestTransport:
     def test_ten_shares_of_a_server_have_one_and_the_same_transport(self) -> None:
         later = tuple(stats(lines=(line(10 + n, 40),)) for n in range(10))
         samples = shares((stats(lines=(line(),)),) * 10, later)
-        assert {sample.transport for sample in samples} == {
-            TransportRate(GROUP, 1, 4.0, 0.0, 0.0, 0.0, 64, 0.0)
-        }
+        assert {one.transport for one in samples} == {TransportRate(GROUP, 1, 4.0, 0.0, 0.0, 0.0, 64, 0.0)}
 
     def test_operations_of_the_group_are_counted_once_and_the_rest_each(self) -> None:
         before, now = stats(READ=op(), SEQUENCE=op()), stats(READ=op(10), SEQUENCE=op(10))

@@ -309,9 +309,7 @@ STOPPED = replace(WATCHED, active=False)
         (frozenset({20049}), Unit(active=False), False),
     ],
 )
-def test_a_tunnel_needs_a_listener_and_an_installed_watchdog_that_runs(
-    listening: frozenset[int] | None, watchdog: Unit, *, expected: bool
-) -> None:
+def test_tunnels_need_a_watchdog(listening: frozenset[int] | None, watchdog: Unit, *, expected: bool) -> None:
     assert found([tunnelled(PRIVATE)], tls=Tls(watchdog, listening)) == ["NFS406 /mnt/tls"] * expected
 
 

@@ -101,9 +101,7 @@ def test_mounts_that_lie_on_each_other_are_ambiguous() -> None:
         (("vers=3,ro", "vers=3,rw"), []),
     ],
 )
-def test_stacked_mounts_are_named_by_the_differing_option(
-    options: tuple[str, str], points: list[str]
-) -> None:
+def test_stacked_mounts_are_named_by_a_differing_option(options: tuple[str, str], points: list[str]) -> None:
     copies = [
         "".join(
             written(placed("/a", replace(USED, age_s=age - less, bytes=moved(age * MIB - less)))).replace(

@@ -253,9 +253,7 @@ class TestSigning:
             *[(f",{option}", None, True) for option in ("sign", "sec=krb5i", "sec=ntlmsspi,cruid=0")],
         ],
     )
-    def test_one_channel_pays_for_signing(
-        self, more: str, session: SmbSession | None, *, costs: bool
-    ) -> None:
+    def test_a_channel_pays_for_signing(self, more: str, session: SmbSession | None, *, costs: bool) -> None:
         facts = host(live=(mount(LIVE + more, self.VOLUME),), smb=(session,) if session else ())
         assert found(self.of_netapp(facts)) == ["SMB608 /mnt/smb"] * costs
 

@@ -521,9 +521,7 @@ def test_a_read_that_fails_changes_no_value(host: Host, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("event", ["added", "removed", "settled", "forget_lost"])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
-def test_a_read_that_fails_at_an_event_loses_no_value_and_no_record(
-    host: Host, monkeypatch: pytest.MonkeyPatch, event: str, error: int
-) -> None:
+def test_failed_reads_lose_none(host: Host, monkeypatch: pytest.MonkeyPatch, event: str, error: int) -> None:
     """Each read of what follows an event in turn: nothing is made of it, and a look follows."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     fault, tuner = host.faulty(error)

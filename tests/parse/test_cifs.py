@@ -61,9 +61,7 @@ def test_a_channel_that_was_given_up_does_not_count() -> None:
         ("credits: 8190,1,1", "credits: 8190", False, False),
     ],
 )
-def test_words_behind_a_session_are_one_or_three(
-    old: str, new: str, *, signed: bool, encrypted: bool
-) -> None:
+def test_words_after_a_session_are_one_or_three(old: str, new: str, *, signed: bool, encrypted: bool) -> None:
     assert old in NEW
     assert only(NEW.replace(old, new)) == replace(only(NEW), signed=signed, encrypted=encrypted)
 

@@ -119,9 +119,7 @@ def test_however_it_is_ended_all_is_put_back(mount: Mounts, server: Server, endi
 
 
 @pytest.mark.release
-def test_without_a_server_read_ahead_is_back_at_once_and_files_go_later(
-    mount: Mounts, server: Server
-) -> None:
+def test_without_a_server_read_ahead_is_back_at_once_and_files_later(mount: Mounts, server: Server) -> None:
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 4096)
     with begun(mounted, server) as process:

@@ -286,9 +286,7 @@ def test_shares_mounted_in_the_wrong_order_end_with_the_requested_connections(mo
     assert held.exists()
 
 
-def test_a_stopping_server_leaves_the_finishing_command(
-    mount: Mounts, server: Server, tmp_path: Path
-) -> None:
+def test_a_stopping_server_leaves_a_finishing_command(mount: Mounts, server: Server, tmp_path: Path) -> None:
     stays = mount("a", "vers=3,nolock", host=GENERIC)
     goes = mount("b", "vers=3,nolock,nconnect=4", host=GENERIC)
     done = _remount("--all", _after_umount(tmp_path, "systemctl stop nfs-server"))

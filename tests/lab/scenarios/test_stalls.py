@@ -127,9 +127,7 @@ def judge(
         pytest.param("hung disk", 1, 20, marks=pytest.mark.release),
     ],
 )
-def test_waits_and_ends_are_reported(
-    sampling: Daemon, lab: Lab, fault: str, nconnect: int, many: int
-) -> None:
+def test_stall_and_end_are_reported(sampling: Daemon, lab: Lab, fault: str, nconnect: int, many: int) -> None:
     server, mount, say = lab
     with contextlib.ExitStack() as stack:
         if fault == "hung disk":

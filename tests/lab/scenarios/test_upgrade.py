@@ -53,9 +53,7 @@ def line_of(mounted: Mounted) -> str:
     return found
 
 
-def test_an_upgrade_a_removal_and_an_installation_leave_a_mount_as_it_is(
-    stopped_daemon: Daemon, files: dict[Path, bytes], mount: Mounts
-) -> None:
+def test_packages_leave_mounts_alone(stopped_daemon: Daemon, files: dict[Path, bytes], mount: Mounts) -> None:
     mounted = mount("a", "vers=4.1,nconnect=4")
     before, rules = line_of(mounted), view()
     stopped_daemon.start("[profile.azure-files]\nread_ahead_kb = 4096\nlower = true\n")
