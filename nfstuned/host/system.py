@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -50,6 +50,13 @@ _SCRIPTS = (
     *("etc/tmpfiles.d", "etc/cloud/cloud.cfg.d", "etc/NetworkManager/dispatcher.d"),
 )
 _MOST_SCRIPTS = 2000
+_SYSCTLS_OF_NFS = ("sunrpc.", "fs.nfs.")
+_MODULES = r"(?:sunrpc|auth_rpcgss|rpcsec_gss_krb5|rpcrdma|lockd|nfs(?:d|v[34])?)\b"
+_IN_TIME = {
+    "modules-load.d": rf"(?m)^[ \t]*{_MODULES}",
+    "modprobe.d": rf"(?m)^[ \t]*install[ \t]+{_MODULES}.*sysctl",
+}
+"""The lines that load a module of NFS before systemd-sysctl runs, or run sysctl with it, by their folder."""
 
 
 def observe_system(root: Root, *, image: bool) -> System:
@@ -57,7 +64,7 @@ def observe_system(root: Root, *, image: bool) -> System:
     helpers = {name for name in _HELPERS for folder in _PROGRAMS if root.executable(f"{folder}/{name}")}
     last = root.read_or_empty(_SYSCTL_CONF)
     written = System(
-        # The settings at the load of modules, then those of sysctl. sysctl.conf comes last: nfs-utils runs
+        # The settings at the load of modules, then those of sysctl. sysctl.conf comes last: nfs-utils may run
         # `sysctl --system` when sunrpc appears (its udev rule 60-nfs.rules, before that its modprobe.d file),
         # and procps reads that file after all others. systemd-sysctl does not.
         settings=(
@@ -81,6 +88,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         ),
         nfs_utils=read_nfs_utils(root),
     )
+    written = replace(written, sysctls_in_time=_sysctls_in_time(root, written))
     if image:
         known = at_first_boot(root, written)
     else:
@@ -106,6 +114,30 @@ def _parameters(root: Root) -> dict[str, str]:
     for name in root.names(_SYSCTLS):
         values[f"sunrpc.{name}"] = root.read_or_empty(f"{_SYSCTLS}/{name}").strip()
     return {name: value for name, value in values.items() if value}
+
+
+def _sysctls_in_time(root: Root, system: System) -> bool | None:
+    """Return whether a file loads a module of NFS before systemd-sysctl runs, or runs sysctl later.
+
+    The kernel may have sunrpc built in. None without settings of NFS, or where files are unread.
+    """
+    if not any(each.name.startswith(_SYSCTLS_OF_NFS) for each in system.settings):
+        return None
+    with root.faults.block() as faults:
+        texts = [
+            (pattern, root.read_or_empty(file).replace("\\\n", " "))
+            for folder, pattern in _IN_TIME.items()
+            for file in (*conf_files(root, folder), "etc/modules")
+        ]
+        built_in = (
+            root.read_or_empty(f"{folder}/modules.builtin") for folder in read_releases(root).values()
+        )
+        in_time = (
+            any(re.search(pattern, text) for pattern, text in texts)
+            or any("/sunrpc.ko" in text for text in built_in)
+            or bool(_scripts(root, "sysctl", (name for name in _SCRIPTS if name.startswith("etc/"))))
+        )
+    return in_time or (None if faults else False)
 
 
 def _parsed(root: Root, folder: str, parse: Callable[[str, str], Sequence[T]]) -> Iterator[T]:
@@ -194,16 +226,16 @@ def at_first_boot(root: Root, system: System) -> System:
         config_problems=problems,
         kernels=kernels,
         cmdline=read_command_line(root, kernels[-1].release if kernels else ""),
-        scripts=_scripts(root),
+        scripts=_scripts(root, "read_ahead_kb", _SCRIPTS),
     )
 
 
-def _scripts(root: Root) -> tuple[str, ...]:
-    """Return the services and scripts that name the attribute of a read-ahead, but for nfstuned's own."""
-    names = ((folder, name) for folder in _SCRIPTS for name in root.names(folder))
+def _scripts(root: Root, word: str, folders: Iterable[str]) -> tuple[str, ...]:
+    """Return the services and scripts with a word, but for nfstuned's own."""
+    names = ((folder, name) for folder in folders for name in root.names(folder))
     files = [f"{folder}/{name}" for folder, name in names if not name.startswith("nfstuned")]
     files = [*files[:_MOST_SCRIPTS], "etc/rc.local", "etc/rc.d/rc.local", "etc/crontab"]
-    return tuple(f"/{file}" for file in files if "read_ahead_kb" in _script(root, file))
+    return tuple(f"/{file}" for file in files if word in _script(root, file))
 
 
 def _script(root: Root, file: str) -> str:

@@ -262,6 +262,9 @@ class System:
     """The settings of modprobe.d and sysctl.d, in the order in which they count: the last wins."""
     unread_settings: tuple[KernelSetting, ...] = ()
     """Those of files in both folders that are not read, because their names have no ending."""
+    sysctls_in_time: bool | None = None
+    """Whether lines of sysctl.d about NFS may count without a udev rule: systemd-sysctl passes over those of
+    modules that are not loaded. None without settings of NFS, or where it is unknown."""
     refused_modules: tuple[RefusedModule, ...] = ()
     cmdline: CommandLine = CommandLine()
     """The running kernel's; of an image its newest kernel's."""

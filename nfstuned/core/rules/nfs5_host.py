@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from nfstuned import data
 from nfstuned.core.mounts.options import el8_build, option_names
 from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules.rule import (
+    ADVICE,
     ERROR,
     HOST,
     INFO,
@@ -58,11 +59,13 @@ _NFS_PACKAGES = {
 _IDMAPPING_FILE = "/sys/module/nfs/parameters/nfs4_disable_idmapping"
 _FALSE = frozenset({"n", "no", "0", "f", "false", "off"})
 _SETTINGS = "kernel-settings.toml"
-_QUOTES = "\"'\u201c\u201d"
+_QUOTES = "\"'\u2018\u2019\u201c\u201d"
 _NEAR = 0.85
 """How alike a misspelt name of a parameter is to the right one, at least: as difflib measures it."""
 _NOT_LOADED = "does not load with it, and no NFS can be mounted, unless the kernel has it built in"
 _TRANSPORTS = {"tcp", "udp", "rdma"}
+_RUNS_SYSCTL = re.compile(r"(?m)^[ \t]*[^#\s].*\b(?:sunrpc|rpcrdma|lockd|nfs(?:d|v[34])?)\b.*sysctl")
+"""In a rule of udev, such as those of nfs-utils' 60-nfs.rules."""
 
 
 @rule("NFS501", "kernel-readdir-hang", ERROR, source=Manual.TROUBLE)
@@ -206,6 +209,41 @@ def ineffective_settings(facts: Facts) -> Iterator[Fault]:
             remedy=f"{', and '.join(remedies)} in {place}",
             severity=ERROR if any(_NOT_LOADED in why for why in whys) else None,
         )
+    if facts.system.sysctls_in_time is False and not any(
+        file.unread or _RUNS_SYSCTL.search(file.text.replace("\\\n", " ")) for file in facts.udev
+    ):
+        yield from _late_sysctls(facts)
+
+
+def _late_sysctls(facts: Facts) -> Iterator[Fault]:
+    """Yield lines of sysctl.d that systemd-sysctl passes over, as their module is not loaded so early.
+
+    Where the kernel has the value now, it is set in some way. A running kernel's fs.nfs is not read.
+    """
+    system, tables = facts.system, data.read_table(_SETTINGS)
+    lines = {each.name: each for each in system.settings if by_sysctl(each) and _known_names(each)}
+    others = tuple(each for each in system.settings if not by_sysctl(each))
+    for name, line in lines.items():
+        module = next((home for start, home in tables["homes"].items() if name.startswith(start)), "sunrpc")
+        key, now = name.rpartition(".")[2], system.parameters.get(name)
+        unseen = facts.running and not name.startswith("sunrpc.")
+        if unseen or now == line.value or setting_mistake(line) or refused_number(line):
+            continue
+        remedy = f"write {module} into /etc/modules-load.d/{module}.conf"
+        if key in tables["modules"].get(module, "").split():
+            wish = ParameterWish(f"{module}.{key}", line.value, {line.value}.__contains__, f"{module}.conf")
+            remedy = permanent_setting(replace(facts, system=replace(system, settings=others)), wish)
+        if remedy:
+            yield Fault(
+                f"{line.file}:{line.line}",
+                f"the kernel has {name} only with the module {module}, and no file here loads it before "
+                f"systemd-sysctl runs, or runs sysctl after it: {line.value} is not set at boot, unless "
+                f"something else loads {module} so early",
+                observed=now or "no effect",
+                expected=line.value,
+                remedy=remedy,
+                severity=ADVICE,
+            )
 
 
 def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
@@ -214,6 +252,8 @@ def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
         bare = setting.value.strip(_QUOTES)
         first, _, more = bare.partition(" ")
         why = f"modprobe knows no command {quoted(setting.value.split()[0])}, and passes the line over"
+        if setting.value[0] in _QUOTES:
+            why = "the line stands in quotation marks, and modprobe passes it over"
         if first == "options":
             return why, f"write {bare}"
         known = first in data.read_table(_SETTINGS)["modules"] and "=" in more
