@@ -353,7 +353,7 @@ class Misnamed:
     name: str
     """The name that the unit would have to have."""
     partner: str = ""
-    """The mount point of the mount unit with an .automount unit's own name, which is another."""
+    """The right mount point: the mount unit's of an .automount unit, or the text before a remark."""
 
 
 @dataclass(frozen=True, slots=True)

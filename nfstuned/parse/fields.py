@@ -29,6 +29,14 @@ _LOOKED_AT = 4096
 """Characters of a token that is far too long for a message: the shown part is among them."""
 
 
+_REMARK = re.compile(r"\s+#(?!\d)")
+
+
+def without_remark(value: str) -> str:
+    """Return a unit's value without a remark at its end, which systemd takes for a part of it."""
+    return _REMARK.split(value)[0]
+
+
 def quoted(token: str, line: str = "") -> str:
     """Return the token for a message: quoted, harmless to a terminal, and cut where it is too long.
 

@@ -150,7 +150,7 @@ def verdict_lines(report: Report) -> Iterator[str]:
     )
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
     broken = report.exit_code == BROKEN
-    nothing = "No findings, but not everything was judged" if broken else "Nothing to report"
+    nothing = "Not everything was judged; nothing to report of the rest" if broken else "Nothing to report"
     result = f"{counts} ({scope})" if counts else f"{nothing}: {scope}"
     yield f"{result}{doubts}{_skipped(report)}"
     if findings and report.facts.image:

@@ -168,7 +168,7 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
     all_of_udev = (udev.broken, udev.tolerated, udev.outrun, udev.masking, udev.contested)
     for name, text, hides, said in (
         ("90-a.rules", everywhere, (), "sorts after it, overwrites its value"),
-        ("90-a.rules", dollar, (), "sorts after it, overwrites its value"),
+        ("90-a.rules", dollar, (), "sorts after this rule, overwrites its value; $4 is"),
         ("99-nfs.rules", dollar, (PACKAGED.path,), f"the file also hides {PACKAGED.path}"),
         ("99-z.rules", everywhere.replace("15360", "1024"), (), "writes 1024 KiB to every device's bdi"),
     ):

@@ -313,6 +313,7 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
     ("options", "remedy"),
     [
         ("nconect=4", "spell 'nconect' as nconnect in /etc/fstab:1"),
+        ("xsystemd.automount", "spell 'xsystemd.automount' as x-systemd.automount in /etc/fstab:1"),
         ("noresvprt,vers=4.1,uid=0", "spell 'noresvprt' as noresvport in /etc/fstab:1, and take 'uid'"),
         ("nconnect8", "take 'nconnect8' out"),
         ("nohard", "take 'nohard' out"),

@@ -204,6 +204,8 @@ def test_lines_of_proc_mounts_alone_are_no_fstab(text: str, *, judged: bool) -> 
     ("line", "message"),
     [
         ("nas:/x mnt nfs rw 0 0", "the mount point is no path: 'mnt'"),
+        ("nas:/x ~/mnt nfs rw 0 0", "the mount point is no path: '~/mnt': fstab expands no ~"),
+        ("nas:/x/x nfs4 soft,wsize= 8192", "no mount point between 'nas:/x/x' and the type nfs4: is a blank"),
         ('nas:/x "/m/my data" nfs4 rw', "the mount point is no path: '\"/m/my': fstab knows no quotes"),
         ('"nas:/my data" /m nfs4 rw 0 0', "the mount point is no path: 'data\"': fstab knows no quotes"),
         ("nas:/x /mnt/my data nfs4 rw 0 0", "the type is 'data': fstab knows no quotes, and a blank in"),

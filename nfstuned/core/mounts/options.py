@@ -107,6 +107,7 @@ class OptionNames:
     """The names of mount options, by the program or the protocol that takes them."""
 
     common: frozenset[str]
+    systemd: frozenset[str]
     nfs: frozenset[str]
     rare_nfs: frozenset[str]
     dead_nfs: frozenset[str]
@@ -125,6 +126,7 @@ def option_names() -> OptionNames:
     multipath = _split(nfs["multipath"])
     return OptionNames(
         common=_split(tables["common"]["names"]),
+        systemd=_split(tables["common"]["systemd"]),
         nfs=_split(nfs["names"]),
         rare_nfs=_split(nfs["rare"]) | multipath,
         dead_nfs=_split(nfs["dead"]),

@@ -136,11 +136,12 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
         late = next(
             (overtaken[place] for place in _lines_of([(path, defective)]) if place in overtaken), None
         )
-        more = ""
-        if path in hidden:
-            more += f"; the file also hides {' and '.join(hidden[path])} of the same name"
-        if late is not None:
-            more += f"; {late.file}, which sorts after it, overwrites its value as well"
+        more = (
+            [f"the file also hides {' and '.join(hidden[path])} of the same name"] if path in hidden else []
+        )
+        # Of a rule that works this is the whole loss.
+        own = "this rule" if works else "it"
+        more += [f"{late.file}, which sorts after {own}, overwrites its value"] if late is not None else []
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
         repair = "write it in one line, with its own value (nfstuned explain NFS105 has the line)"
         if defective.repair:
@@ -152,7 +153,7 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
         lost = any(has_lost(facts, target, defective.kb) for target in facts.nfs)
         yield Fault(
             f"{path}:{defective.line}",
-            defective.message + more,
+            "; ".join((*more, defective.message) if works else (defective.message, *more)),
             observed=defective.defect,
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
             remedy=f"{repair}{named}; or {elsewhere}, and {enable(facts, facts.system.daemon, SERVICE)}"

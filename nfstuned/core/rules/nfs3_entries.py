@@ -33,6 +33,7 @@ from nfstuned.parse.fields import (
     right_spelling,
     sudo,
     then_sudo,
+    without_remark,
 )
 
 _BACKGROUND = ("nfs", "nfs4")
@@ -203,6 +204,10 @@ def engine_storage(facts: Facts) -> Iterator[Fault]:
 def _misspelt(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     """Return why nothing mounts a type or a URL, the right text, and a remedy."""
     source, fstype = request.source, request.fstype
+    bare = without_remark(source)
+    if request.maker in {Maker.UNIT, Maker.AUTOMOUNT} and bare != source:
+        why = "has a remark at its end: systemd knows none, and takes it for a part of the source"
+        return why, bare, f"put the remark into a line of its own, and write What={bare}"
     if request.is_mistyped:
         named = (request.named or "").strip("\"',")
         right, why = right_spelling("types", named) or (fstype, "is unknown to mount(8)")

@@ -220,7 +220,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     near = {
         name: close
         for name in unknown
-        if not {*name} & {*_QUOTES} and (close := _near(name, own | known.common))
+        if not {*name} & {*_QUOTES} and (close := _near(name, own | known.common | known.systemd))
     }
     split = [minor[2]] if minor and minor[2] in unknown else []
     gone = [name for name in out if name not in {*renamed, *near, *of_efs, *split}]
@@ -355,20 +355,25 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         of_fstab = [
             name for name in names if name.startswith("x-systemd.") and request.file.endswith(".mount")
         ]
+        of_line = request.maker in {Maker.MOUNT, Maker.AUTOMOUNT} and not of_fstab
+        of_devices = [name for name in names if of_line and name == "x-systemd.device-timeout"]
         why = [f"the mount is sloppy, and the kernel passes over {_listed(dropped)}"] if dropped else []
         why += [f"systemd reads {_listed(of_fstab)} only in fstab"] if of_fstab else []
         why += [f"{_listed(dead)} has no effect since Linux 2.6.25"] if dead else []
+        why += (
+            [f"systemd passes over {_listed(of_devices)} of a source that is no device"] if of_devices else []
+        )
         if why:
-            place = f"{request.file}:{request.line}"
+            place, idle = f"{request.file}:{request.line}", (*dropped, *of_fstab, *dead, *of_devices)
             near = [close for name in dropped if (close := _near(name, known.nfs | known.common))]
+            near += ["x-systemd.mount-timeout"] if of_devices else []
             instead = f", or write {', '.join(near)}" if near else ""
             unit = ", and write an .automount unit" if "x-systemd.automount" in of_fstab else ""
             yield Fault(
                 place,
                 ", and ".join(why),
-                observed=",".join((*dropped, *of_fstab, *dead)),
+                observed=",".join(idle),
                 expected="options that somebody reads",
-                remedy=f"take {_listed((*dropped, *of_fstab, *dead))} out of the options in {place}"
-                f"{instead}{unit}",
+                remedy=f"take {_listed(idle)} out of the options in {place}{instead}{unit}",
                 severity=None if dropped or of_fstab else INFO,
             )

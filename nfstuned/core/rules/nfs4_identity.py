@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nfstuned.core.rules.rule import (
+    ADVICE,
     ERROR,
     HOST,
     LIVE,
@@ -75,6 +76,14 @@ def without_identifier(facts: Facts) -> str:
 def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     """Yield the name, or the name and the identifier, that all clones of an image would share."""
     client = facts.system.client
+    # A system with a machine id is in use, and may never be cloned.
+    used = MACHINE_ID in client.machine_ids
+    severity, where = (ADVICE, "where it is cloned, ") if used else (None, "")
+    # Where the id is empty and not absent, systemd applies no presets at the next boot (machine-id(5)).
+    commands = [
+        sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, folder=facts.folder)
+        for file in client.machine_ids
+    ]
     one = one_identifier(facts)
     if one is not None:
         value, place = one
@@ -85,17 +94,13 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
             f"takes the others' sessions, opens and locks away; {mount} is of NFSv4",
             observed=f"{client.name}, with {value}",
             expected="an identifier for each clone",
-            remedy=f"{without_identifier(facts)}; then {bake(facts)}",
+            remedy=f"{where}{'; '.join((without_identifier(facts), *commands))}; then {bake(facts)}",
+            severity=severity,
         )
         return
     if not client.shared_by_clones:
         return
     if client.given:
-        # Where the id is empty and not absent, systemd applies no presets at the next boot (machine-id(5)).
-        commands = (
-            sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, folder=facts.folder)
-            for file in client.machine_ids
-        )
         yield Fault(
             client.machine_ids[0],
             f"the image has a machine id, in {' and in '.join(client.machine_ids)}, from which all of its "
@@ -113,8 +118,9 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         f"locks away; {mount} is of NFSv4",
         observed=client.name or "",
         expected="a name or an identifier for each clone",
-        remedy=f"{bake(facts)}: each clone then gives itself an identifier at boot, which is made of its "
-        "machine id",
+        remedy=f"{where}{'; '.join((*commands, bake(facts)))}: each clone then gives itself an identifier at "
+        "boot, which is made of its machine id",
+        severity=severity,
     )
 
 

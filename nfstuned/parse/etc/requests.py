@@ -165,6 +165,8 @@ def _problem(fields: list[str]) -> str | None:
     if len(fields) < _LEAST:
         return f"no {_NAMES[len(fields)]} after {quoted(fields[-1])}"
     source, named = unmangle(fields[0]), unmangle(fields[2])
+    if fields[1] in TYPES and mounted_type("", source):
+        return f"no mount point between {quoted(fields[0])} and the type {fields[1]}: is a blank missing?"
     options = _OPTIONS.fullmatch(named)
     if has_placeholder(named):
         return f"the type is a placeholder, {quoted(named)}: {_RENDER}"
@@ -213,6 +215,7 @@ def _foreign(fields: list[str], line: str) -> str:
         message = f"the source and the mount point are exchanged: write {quoted(point, line)} first"
         return message if types else ""
     hint = f": {_BLANK}" if {*source, *point} & {'"', "'"} or types.isdisjoint(fields[2:3]) else ""
+    hint = ": fstab expands no ~" if point.startswith("~") else hint
     return f"the mount point is no path: {quoted(point, line)}{hint}" if types else ""
 
 

@@ -20,7 +20,7 @@ from nfstuned.model.mounts import (
 )
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, mounted_type, parse_fstab
-from nfstuned.parse.fields import clean_path, quoted, unit_name, unmangle
+from nfstuned.parse.fields import clean_path, quoted, unit_name, unmangle, without_remark
 from nfstuned.parse.tree import FSTAB, FileTree
 
 SUFFIX = ".mount"
@@ -135,14 +135,19 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
     kind, where, options = (
         values[key].value if key in values else "" for key in ("Type", "Where", "Options")
     )
-    fstype = mounted_type(kind, source.value) if source is not None else ""
+    fstype = mounted_type(without_remark(kind), source.value) if source is not None else ""
     if source is None or fstype not in TYPES:
         return ()
     point, place = where or unit_path(name), values.get("Options", source)
     request = Request(source.value, clean_path(point), options, place.file, place.line, fstype=fstype)
     request = replace(request, maker=Maker.UNIT, named=kind if kind != fstype else None)
     # systemd's mount_verify() in src/core/mount.c.
-    return (request if unit_name(point) == name else Misnamed(request, unit_name(point)),)
+    if unit_name(point) == name:
+        return (request,)
+    bare = without_remark(point)
+    if bare != point:
+        request = replace(request, file=values["Where"].file, line=values["Where"].line)
+    return (Misnamed(request, unit_name(point), bare if bare != point else ""),)
 
 
 def _unescape(text: str) -> str:
