@@ -56,10 +56,9 @@ def index() -> str:
 def _read_ahead(profile: Profile) -> str:
     wanted = profile.read_ahead
     if wanted is None:
-        return "left alone"
-    number = f"{wanted.kb} KiB" if wanted.kb is not None else f"{wanted.times_rsize} times rsize"
-    generic = wanted == PROFILES["generic"].read_ahead and profile.name != "generic"
-    return f"{number}, as for every server" if generic else number
+        is_known = any("read_ahead_kb" in source.keys for source in profile.sources)
+        return "the kernel's" if is_known else "left alone"
+    return f"{wanted.kb} KiB" if wanted.kb is not None else f"{wanted.times_rsize} times rsize"
 
 
 def _nconnect(profile: Profile) -> str:

@@ -143,9 +143,10 @@ def settings(
             )
         target = ground.target_kb
         if target is None or target == KERNEL_KB:
+            other = "names no read-ahead" if target is None else "asks for the kernel's read-ahead"
             raise BenchError(
-                f"there is nothing to compare: profile {ground.profile} asks for no other read-ahead "
-                f"than the kernel's {KERNEL_KB} KiB; --suite read-ahead looks for a better one"
+                f"there is nothing to compare with the kernel's {KERNEL_KB} KiB: profile {ground.profile} "
+                f"{other}; --suite read-ahead looks for the best"
             )
         of_profile = BenchSetting(f"profile {ground.profile}", target)
         return BenchSetting("kernel's default", KERNEL_KB), of_profile

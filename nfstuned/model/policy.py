@@ -41,7 +41,7 @@ class Source:
     url: str
     read: str
     keys: tuple[str, ...] = ()
-    """The profile's keys, as in the configuration; it recommends their values."""
+    """The profile's keys, as in the configuration: it recommends their values, or says why they are unset."""
     title: str = ""
 
 

@@ -59,7 +59,8 @@ COMMANDS = {
     "mount": rf"(?:-t \w+ -o {WORD} {WORD} )?{PATH}",
     "mv": f"(?:-n )?{PATH} {PATH}",
     "nc": rf"-zv {WORD} \d+",
-    "nfstuned": rf"apply(?: --persist)?|bake --root {PATH}|bench {PATH}|check --select {WORD}|explain \w+",
+    "nfstuned": rf"apply(?: --persist)?|bake --root {PATH}|bench {PATH}(?: --suite {WORD})?"
+    rf"|check --select {WORD}|explain \w+",
     "nomad": "volume register",
     "openssl": f"s_client -connect {WORD} </dev/null",
     "pgrep": "-a mount.nfs",

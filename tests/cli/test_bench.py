@@ -115,6 +115,12 @@ def test_a_refusal_has_a_reason_and_no_effect(
     assert list(place.iterdir()) == []
 
 
+def test_a_profile_without_a_number_has_nothing_to_compare(here: Host, place: Path) -> None:
+    here.configure('[[policy]]\nmatch = {}\nprofile = "generic"\n')
+    run = bench(here, place, "--compare")
+    assert (run.status, "generic names no read-ahead; --suite read-ahead looks" in run.err) == (2, True)
+
+
 def test_a_folder_of_no_mount_and_an_unasked_measurement_are_refused(here: Host, place: Path) -> None:
     run = here.run("bench", str(place.parent), *QUICK)
     assert (run.status, "is on no NFS mount" in run.err) == (2, True)

@@ -207,7 +207,7 @@ def test_a_kernel_that_counts_no_errors_has_no_such_series() -> None:
 def test_the_target_of_what_is_tuned_is_there_beside_what_it_is() -> None:
     found = captured()
     now, target = (values(found, f"nfstuned_mount_read_ahead{end}_bytes") for end in ("", "_target"))
-    assert set(now) == set(target)
+    assert [point for _, point in now.keys() - target] == ["/mnt/1"]  # no vendor names its number
     assert all(value % 4096 == 0 and value > 0 for value in (*now.values(), *target.values()))
 
 

@@ -19,7 +19,7 @@ from nfstuned.core.rules.rule import give_workload
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
-from nfstuned.model.facts import Facts, Fault, Measured, Need, Rule
+from nfstuned.model.facts import Facts, Fault, Measured, Need, Rule, Severity
 from nfstuned.model.kernel import KernelRelease, Mount, Options
 from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
@@ -88,6 +88,61 @@ def test_below_policy_is_judged_in_whole_pages_if_there_are_any(kb: int | None, 
 )
 def test_read_ahead_above_a_sensible_limit_is_excessive(source: str, kb: int, found: list[str]) -> None:
     assert subjects(nfs1.excessive.judge(facts(superblock(kb, source)))) == found
+
+
+BUILTIN = builtin_policy()
+
+
+def everywhere(profile: str = "", workload: str = "") -> Policy:
+    """Return the built-in policy with an entry for every mount."""
+    return replace(BUILTIN, assignments=(Assignment(Match(), profile, "", workload),))
+
+
+@pytest.mark.parametrize(
+    ("kb", "policy", "files", "writers", "found"),
+    [
+        (128, BUILTIN, (), (), True),
+        (64, BUILTIN, (), (), True),
+        (132, BUILTIN, (), (), False),
+        (0, BUILTIN, (), (), False),
+        (128, everywhere("qumulo"), (), (), True),
+        (128, everywhere(workload="sequential"), (), (), True),
+        (128, everywhere(workload="random"), (), (), False),
+        (128, everywhere("vast"), (), (), False),
+        (128, BUILTIN, (PACKAGED,), (), True),
+        (128, BUILTIN, (PACKAGED,), (setting(NFSRAHEAD, "default", "128"),), False),
+        # The administrator's own rule is broken or outrun, as NFS105 and NFS107 report.
+        (128, BUILTIN, (UdevFile(LATE.path, ONE_LINE.replace("$$", "$")),), (), False),
+        (128, BUILTIN, (EARLY, PACKAGED), (), False),
+    ],
+)
+def test_the_kernels_value_without_a_vendors_number_is_advice_where_nothing_else_decides(
+    kb: int, policy: Policy, files: tuple[UdevFile, ...], writers: tuple[Setting, ...], *, found: bool
+) -> None:
+    host = replace(facts(superblock(kb, NFS), policy=policy), udev=files, writers=writers)
+    faults = list(nfs1.low_read_ahead.judge(host))
+    assert [(fault.subject, fault.severity) for fault in faults] == [("/0", Severity.ADVICE)] * found
+    assert all("no vendor names a number" in fault.message for fault in faults)
+    others = (udev.contested, nfs1.excessive, nfs1.not_persistent, nfs1.shared_conflict)
+    assert [fault for rule in others for fault in rule.judge(host)] == []
+
+
+def test_a_number_to_measure_is_one_finding_a_server() -> None:
+    other = replace(superblock(128, NFS), device="0:47")
+    other = replace(other, mounts=(replace(other.mounts[0], point="/x"),))
+    for moved in (False, True):
+        mounts = tuple(replace(mount, foreign=moved) for mount in superblock(128, NFS).mounts)
+        host = facts(replace(superblock(128, NFS), mounts=mounts), other, policy=BUILTIN)
+        (finding,) = run_rules(host, [nfs1.low_read_ahead]).findings
+        point = "/x" if moved else "/0"
+        assert finding.subject == point
+        assert finding.remedy.startswith(f"measure with sudo nfstuned bench {point} --suite read-ahead, then")
+
+
+@pytest.mark.parametrize(("kb", "written"), [(1048576, 1024), (70000, 128), (131072, 128)])
+def test_a_value_in_bytes_is_corrected_and_another_becomes_the_kernels(kb: int, written: int) -> None:
+    (fault,) = nfs1.excessive.judge(facts(superblock(kb, NFS), policy=BUILTIN))
+    assert fault.remedy.startswith(f"echo {written} | sudo tee ")
 
 
 BINDS = tuple(AZURE for _ in range(11))
@@ -253,10 +308,18 @@ def test_nfsrahead_is_set_below_the_images_folder() -> None:
     assert fault.remedy.startswith(f"write nfs4=15360 below [nfsrahead] in {place}")
 
 
-def test_nfsrahead_cannot_have_two_values_for_one_version() -> None:
-    host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"))
+@pytest.mark.parametrize("policy", [POLICY, BUILTIN])
+def test_nfsrahead_cannot_have_two_values_for_one_version(policy: Policy) -> None:
+    """A server without a number shall keep the kernel's."""
+    host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"), policy=policy)
     (fault,) = udev.contested.judge(replace(host, udev=(PACKAGED,)))
     assert "/dev/null" in fault.remedy
+
+
+def test_nfsrahead_keeps_its_value_for_a_version_of_servers_without_a_number() -> None:
+    host = replace(facts(superblock(15360, AZURE), OLD, policy=BUILTIN), udev=(PACKAGED,))
+    (fault,) = udev.contested.judge(host)
+    assert fault.remedy.startswith(f"write nfs=128 and nfs4=15360 {DROP_IN}")
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,26 @@ def test_a_new_superblock_is_tuned_at_once_and_reported_once_when_its_mount_show
     assert text == f"/mnt/a: read-ahead 128 -> 15360 KiB (azure-files by name {AZURE})"
 
 
+def test_a_server_without_a_vendors_number_keeps_the_kernels_value(host: Host) -> None:
+    """The number of an earlier version is taken back."""
+    host.volume("0:43")
+    host.mount("0:43", "nas:/v")
+    host.look()
+    assert host.value("0:43") == 1024
+    host.volume("0:44")
+    host.mount("0:44", "nas:/w", "/mnt/w")
+    host.tuner.policy = builtin_policy()
+    for _ in range(2):
+        host.look()
+    assert (host.value("0:43"), host.value("0:44")) == (128, 128)
+    texts = host.entries.texts(Message.READ_AHEAD_SET)
+    assert [text.partition(" KiB")[0] for text in texts] == [
+        "/mnt/a: read-ahead 128 -> 1024",
+        "/mnt/a: read-ahead 1024 -> 128",
+    ]
+    assert "0:44" not in host.state.all()
+
+
 def test_the_first_start_after_an_installation_leaves_the_mounts_that_exist(host: Host) -> None:
     host.show()
     put(host.folder / FIRST_START, "")

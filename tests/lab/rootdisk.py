@@ -69,7 +69,10 @@ class Report:
     """Those that were not as before, after its undo."""
 
 
-_POLICY = '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
+_POLICY = (
+    '[[policy]]\nmatch = { server = "10.1.2.0/24" }\nprofile = "azure-netapp-files"\n'
+    "[profile.generic]\nread_ahead_kb = 1024\n"
+)
 _EXPORTS = "".join(
     f"{folder} *(rw,no_root_squash,no_subtree_check,fsid={number})\n"
     for number, folder in enumerate(("/sa1/share", "/vol1", "/data"), 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nfstuned.core.mounts.options import read_ahead_is_small
 from nfstuned.core.policy.endpoint import split_source
 from nfstuned.core.rules.nfs1_udev import contested_values, has_lost, lost_kbs, overtaken_rules
-from nfstuned.core.rules.rivals import fits_policy, is_recommended, other_writers, profile_of, wanted_kb
+from nfstuned.core.rules.rivals import fits_policy, other_writers, profile_of, wanted_kb
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -30,7 +30,7 @@ from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages
 from nfstuned.model.policy import KERNEL_KB, MOST_KB, RANDOM, WORKLOAD_MARK
-from nfstuned.parse.fields import some
+from nfstuned.parse.fields import quote, some
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)
 """From this kernel on a mount starts with 128 KiB; earlier kernels took 15 times its rsize."""
@@ -42,9 +42,9 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
 
     Other rules report a value that another program wrote (NFS104, NFS107), and a value that is too low for
     want of a working udev rule (NFS105) or a readable file (NFS112). A distribution's default that equals
-    the kernel's is reported here. It is advice where neither a vendor nor an administrator recommends the
-    profile's value.
+    the kernel's is reported here.
     """
+    yield from _unnamed(facts)
     page, first = facts.snapshot.page_kb, unmask(facts, facts.system.daemon, SERVICE)
     reported = {superblock_key(target) for contest in contested_values(facts) for target in contest.lost}
     renamed = [(early.kb, values) for early, _, values in overtaken_rules(facts)]
@@ -66,7 +66,37 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
             expected=f"{wanted} KiB",
             remedy=f"sudo nfstuned apply, and {first}sudo systemctl enable --now {SERVICE} for later mounts",
             source=source_of(profile, "read_ahead_kb"),
-            severity=None if is_recommended(facts, profile) else ADVICE,
+        )
+
+
+def _unnamed(facts: Facts) -> Iterator[Fault]:
+    """Yield superblocks with the kernel's value, for which nobody names another: advice.
+
+    The source of such a profile says why it has no number; a profile without both leaves its mounts alone.
+    """
+    if lost_kbs(facts) or overtaken_rules(facts):
+        return
+    chosen = [rival for rival in other_writers(facts) if not rival.stock]
+    decided = {superblock_key(target) for rival in chosen for target in rival.targets}
+    low = [pair for pair in _known_read_aheads(facts) if facts.snapshot.page_kb <= pair[1] <= KERNEL_KB]
+    # The text is the same for all superblocks of a server: it names the first, a mount of the host's own.
+    firsts = {each.endpoint.host: each for each, _ in sorted(low, key=lambda pair: pair[0].foreign)[::-1]}
+    for target, kb in low:
+        profile, first = profile_of(facts, target), firsts[target.endpoint.host]
+        source, name = source_of(profile, "read_ahead_kb"), profile.name.partition(WORKLOAD_MARK)[0]
+        if profile.read_ahead or not source or superblock_key(target) in decided:
+            continue
+        place = " in its own mount namespace" if first.foreign else ""
+        yield Fault(
+            target.subject,
+            f"read-ahead is {kb} KiB and no vendor names a number for this server: that is little for "
+            f"sequential reads at a distance{_why_128(facts, kb)}",
+            observed=f"{kb} KiB",
+            expected="a measured value",
+            remedy=f"measure with sudo nfstuned bench {quote(first.point)} --suite read-ahead{place}, then "
+            f"set read_ahead_kb of [profile.{name}], or of a profile that a [[policy]] names",
+            source=source,
+            severity=ADVICE,
         )
 
 
@@ -77,19 +107,19 @@ def excessive(facts: Facts) -> Iterator[Fault]:
         profile = profile_of(facts, target)
         most = profile.read_ahead_max_kb or MOST_KB
         if kb > most:
-            wanted = wanted_kb(target) or most
+            meant, wanted = kb // 1024, wanted_kb(target)
+            in_bytes = (wanted or min(KERNEL_KB, most)) <= meant <= most
             bound = (
                 f"the profile {profile.name} allows" if profile.read_ahead_max_kb else "make sense anywhere"
             )
-            in_bytes = wanted <= kb // 1024 <= most
-            why = f"; {kb} is {kb // 1024} KiB written in bytes, but the attribute counts in KiB"
+            why = f"; {kb} is {meant} KiB written in bytes, but the attribute counts in KiB"
             yield Fault(
                 target.subject,
                 f"read-ahead is {kb} KiB, more than the {most} KiB that {bound}: memory and "
                 f"bandwidth go to data that nobody asked for{why if in_bytes else ''}",
                 observed=f"{kb} KiB",
                 expected=f"at most {most} KiB",
-                remedy=_write_remedy(target, wanted),
+                remedy=_write_remedy(target, wanted or (meant if in_bytes else min(KERNEL_KB, most))),
                 source=source_of(profile, "read_ahead_max_kb"),
             )
 

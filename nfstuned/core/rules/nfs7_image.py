@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from nfstuned.core.mounts.options import has_nconnect, read_ahead_is_small
 from nfstuned.core.rules.nfs1_read_ahead import kbs_at_mount
 from nfstuned.core.rules.nfs1_udev import broken_rules, lost_kbs, overtaken_rules
-from nfstuned.core.rules.rivals import fits_policy, is_aznfs, is_recommended, wanted_kb
+from nfstuned.core.rules.rivals import fits_policy, is_aznfs, wanted_kb
 from nfstuned.core.rules.rule import (
     ERROR,
     IMAGE,
@@ -147,9 +147,9 @@ def config_invalid(facts: Facts) -> Iterator[Fault]:
 def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
     """Yield the mounts that will keep the kernel's 128 KiB, once for each profile.
 
-    Only a value that a vendor or an administrator recommends is missed. NFS104 reports another program's
-    value, NFS105, NFS107 and NFS112 a rule that should write the right one, NFS701 the service that is not
-    enabled. Newer releases of AZNFS write a value: where it is not installed yet, its release is not known.
+    NFS104 reports another program's value, NFS105, NFS107 and NFS112 a rule that should write the right one,
+    NFS701 the service that is not enabled. Newer releases of AZNFS write a value: where it is not installed
+    yet, its release is not known.
     """
     set_kb, system = kbs_at_mount(facts), facts.system
     if set_kb is None or system.daemon.installed or system.scripts:
@@ -160,7 +160,7 @@ def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
     unset: dict[Profile, list[Target]] = {}
     for target in facts.nfs:
         profile, kb = target.profile, wanted_kb(target)
-        if profile.read_ahead is None or not is_recommended(facts, profile) or target.subject in set_kb:
+        if profile.read_ahead is None or target.subject in set_kb:
             continue
         if (kb is not None and kb <= KERNEL_KB) or any(fits_policy(facts, target, each) for each in meant):
             continue

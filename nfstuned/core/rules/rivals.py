@@ -10,11 +10,10 @@ from shlex import quote
 
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import has_stand_in, is_loopback, split_source
-from nfstuned.core.rules.rule import source_of
 from nfstuned.core.udev.writers import in_force, is_default, is_nfsrahead, reaches_all
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import nfs_version
-from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS, EFS_UTILS, GENERIC, NFSRAHEAD, TUNED, Setting
+from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS, EFS_UTILS, NFSRAHEAD, TUNED, Setting
 from nfstuned.model.policy import Profile
 from nfstuned.parse.fields import RELOAD_UDEV, sudo, then_sudo
 
@@ -85,16 +84,6 @@ def profile_of(facts: Facts, target: Target) -> Profile:
     return facts.policy.profile(target.decision.profile) if target.decision else target.profile
 
 
-def is_recommended(facts: Facts, profile: Profile) -> bool:
-    """Whether a vendor or an administrator recommends a profile's read-ahead.
-
-    Nobody recommends the value of every other server, which profiles without a vendor's value have too. An
-    administrator's own value has no source.
-    """
-    generic, own = (source_of(each, "read_ahead_kb") for each in (facts.policy.profile(GENERIC), profile))
-    return not own or own != generic
-
-
 def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:
     """Return nfsrahead's value for "nfs" or "nfs4" (nfsrahead(5)), and the setting that decides it.
 
@@ -150,7 +139,11 @@ def _configure(setting: Setting | None, targets: Sequence[Target], folder: str) 
 
     Only the deciding line is worth a change; below /usr it is the vendor's, and a drop-in overrules it.
     """
-    wanted = {(fstype_of(target), kb) for target in targets if (kb := wanted_kb(target)) is not None}
+    asked = [(target, wanted_kb(target)) for target in targets]
+    # A server without a number keeps the value that nfsrahead has by itself.
+    wanted = {
+        (fstype_of(target), kb or NFSRAHEAD_KB) for target, kb in asked if kb or not target.profile.read_ahead
+    }
     if len(wanted) > len({kind for kind, _ in wanted}):
         mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", folder=folder)
         return f"{mask}, and let nfstuned.service set each mount's own value"

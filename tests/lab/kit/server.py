@@ -19,6 +19,9 @@ NAMES = {
 AZURE = "sa1.file.core.windows.net"
 AZURE_2 = "sa2.file.core.windows.net"
 GENERIC = "nas.lab.internal"
+GENERIC_KB = 1024
+GENERIC_NUMBER = f"[profile.generic]\nread_ahead_kb = {GENERIC_KB}\n"
+"""An administrator's read-ahead for servers without a vendor's, which the service leaves alone by itself."""
 SHARES = ("a", "b", "c", "d")
 _EXPORTS = Path("/etc/exports.d/lab.exports")
 _HOSTS = Path("/etc/hosts")

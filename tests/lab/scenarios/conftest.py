@@ -11,7 +11,7 @@ from tests.lab.kit import rivals
 from tests.lab.kit.daemon import Daemon
 from tests.lab.kit.fstab import FSTAB
 from tests.lab.kit.mounts import Mounts
-from tests.lab.kit.server import Server
+from tests.lab.kit.server import GENERIC_NUMBER, Server
 from tests.lab.kit.shell import restored, run
 
 MARKERS = ("kernel", "system", "release")
@@ -137,3 +137,13 @@ def running_daemon(_module_daemon: Daemon) -> Daemon:
         _module_daemon.start()
     _module_daemon.journal.mark()
     return _module_daemon
+
+
+@pytest.fixture
+def generic_number(running_daemon: Daemon) -> Iterator[None]:
+    """A configuration with a read-ahead for every other server: GENERIC_KB."""
+    drop_in = running_daemon.configure(GENERIC_NUMBER, "generic")
+    running_daemon.reload()
+    yield
+    drop_in.unlink()
+    running_daemon.reload()

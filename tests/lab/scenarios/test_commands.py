@@ -61,7 +61,7 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
         assert row["connections"] == 4
     row = rows[str(generic.point)]
     shown = (row["fstype"], row["provider"], row["profile"], row["read_ahead_target_kb"], row["connections"])
-    assert shown == ("nfs", "generic", "generic", 1024, 1)
+    assert shown == ("nfs", "generic", "generic", None, 1)
 
 
 def test_every_user_gets_a_status_and_only_root_may_apply(mount: Mounts) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.lab.kit.daemon import Daemon, nfstuned
 from tests.lab.kit.faults import silent
 from tests.lab.kit.mounts import Mounted, Mounts
-from tests.lab.kit.server import ADDRESS, GENERIC, Server
+from tests.lab.kit.server import ADDRESS, GENERIC, GENERIC_KB, GENERIC_NUMBER, Server
 from tests.lab.kit.shell import becomes, program, tuned
 from tests.lab.kit.unit import let_tick, override, process_status
 
@@ -24,7 +24,7 @@ ROUNDS = 5
 START_S = 30.0
 WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"
-OFTEN = '[daemon]\nsample_interval = "2s"\n'
+OFTEN = f'[daemon]\nsample_interval = "2s"\n{GENERIC_NUMBER}'
 COMMANDS = ("status", "status --format json", "apply --dry-run", "top --interval 0.1 --count 1")
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
@@ -54,7 +54,7 @@ def test_a_dead_server_stops_nothing_else(
 ) -> None:
     """At /opt are AZNFS' lists of addresses, which a source by a private address asks for at each look."""
     if case == "silent at /opt":
-        kb, mounts = 1024, [mount("a", "vers=4.1,actimeo=0", host=ADDRESS, point=Path("/opt"))]
+        kb, mounts = GENERIC_KB, [mount("a", "vers=4.1,actimeo=0", host=ADDRESS, point=Path("/opt"))]
     else:
         newer = "vers=4.2,actimeo=0" if case == "stopped" else "vers=4.1,actimeo=0"
         kb, mounts = 15360, [mount("a", newer), mount("b", "vers=3,nolock,actimeo=0")]
@@ -75,7 +75,7 @@ def test_a_dead_server_stops_nothing_else(
         if case != "stopped":
             # NFSv3: over NFSv4 the client would find that both addresses are one server, and ask the first.
             other = mount("c", "vers=3,nolock", host=GENERIC)
-            tuned(1024, other)
+            tuned(GENERIC_KB, other)
             _answers([*mounts, other])
         watched_daemon.stop()
         # It ends before systemd kills it, as systemd would if it waited for the server.

@@ -11,12 +11,12 @@ import pytest
 from tests.lab.kit.daemon import STATE, Daemon
 from tests.lab.kit.mounts import BDI, Mounted, Mounts, device_of, table_device, volumes
 from tests.lab.kit.namespaces import hidden_mount, network
-from tests.lab.kit.server import AZURE, GENERIC, Server
+from tests.lab.kit.server import AZURE, GENERIC, GENERIC_KB, Server
 from tests.lab.kit.shell import attempt, becomes, run, tuned
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
-AZURE_KB, GENERIC_KB = 15360, 1024
+AZURE_KB, KERNEL_KB = 15360, 128
 SOURCE = f"{AZURE}:/srv/a"
 
 
@@ -136,12 +136,13 @@ def test_ready_means_earlier_mounts_are_right(elsewhere: str, mount: Mounts, run
     other = mount("b", host=GENERIC)
     enter = ("ip", "netns", "exec", elsewhere)
     with hidden_mount(SOURCE, mount.new_point(), "vers=4.2", prefix=enter) as hidden:
-        assert {one.read_ahead_kb for one in (*before, other, hidden)} == {128}
+        assert {one.read_ahead_kb for one in (*before, other, hidden)} == {KERNEL_KB}
         running_daemon.start()
         values = [one.read_ahead_kb for one in (*before, other, hidden)]
-        assert values == [AZURE_KB, AZURE_KB, AZURE_KB, GENERIC_KB, AZURE_KB], f"at READY: {values}"
+        assert values == [AZURE_KB, AZURE_KB, AZURE_KB, KERNEL_KB, AZURE_KB], f"at READY: {values}"
 
 
+@pytest.mark.usefixtures("generic_number")
 def test_lazily_unmounted_superblocks_keep_values_while_open(mount: Mounts, running_daemon: Daemon) -> None:
     mounted = mount("a")
     tuned(AZURE_KB, mounted)
@@ -169,7 +170,7 @@ def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, runnin
 
 
 @pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
-@pytest.mark.usefixtures("running_daemon")
+@pytest.mark.usefixtures("generic_number")
 def test_a_device_number_reused_with_another_policy_is_right_20_times(mount: Mounts, options: str) -> None:
     """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""
     devices, seen = [], []
