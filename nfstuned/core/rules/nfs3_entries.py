@@ -100,12 +100,15 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
 @rule("NFS311", "source-refused", ERROR, source=Manual.MOUNTING)
 def refused_source(facts: Facts) -> Iterator[Fault]:
     """Yield lines with a source that their type or protocol cannot mount, or that Azure's storage refuses."""
-    for target, request in asking_lines(facts.targets, efs=True):
-        if target.live is not None and not request.is_mistyped:
+    refused = (unit.request for unit in facts.snapshot.misnamed)
+    units = ((None, request) for request in refused if request.file.endswith(".mount"))
+    for target, request in (*asking_lines(facts.targets, efs=True), *units):
+        if target and target.live is not None and not request.is_mistyped:
             continue
         refusal = _misspelt(facts, request)
         if refusal is None and request.fstype != EFS_TYPE:
-            refusal = _mismatch(request) or _other_family(request, target.wanted)
+            wanted = target.wanted if target else parse_options(request.options)
+            refusal = _mismatch(request) or _other_family(request, wanted)
         refusal = refusal or _no_export(facts, request)
         if refusal is not None:
             why, expected, remedy = refusal

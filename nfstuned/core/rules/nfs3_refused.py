@@ -62,7 +62,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
     that it cannot read.
     """
     shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
-    for _, request in asking_lines(facts.targets, efs=True):
+    for request in _requests(facts, efs=True):
         if request.fstype == EFS_TYPE:
             yield from _refused_by_helper(request)
             continue
@@ -84,6 +84,14 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             refused = replace(refused, version=version, versions=versions, stale=stale, newer=newer)
         if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
             yield _refusal(request, refused)
+
+
+def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
+    """Yield each line that asks for mounts, and the units that systemd refuses for their names alone."""
+    yield from (request for _, request in asking_lines(facts.targets, efs=efs))
+    for unit in facts.snapshot.misnamed:
+        if not unit.partner and (efs or unit.request.fstype != EFS_TYPE):
+            yield unit.request
 
 
 def _refused_by_helper(request: Request) -> Iterator[Fault]:
@@ -327,7 +335,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
 
     An entry of the automounter may replace its map's options on purpose.
     """
-    for _, request in asking_lines(facts.targets):
+    for request in _requests(facts):
         undone = () if request.maker is Maker.AUTOFS else contradictions(parse_options(request.options))
         if undone:
             place = f"{request.file}:{request.line}"
@@ -346,7 +354,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
 def idle_options(facts: Facts) -> Iterator[Fault]:
     """Yield lines with options that nobody reads: the kernel, mount(8) or systemd passes over them."""
     known = option_names()
-    for _, request in asking_lines(facts.targets):
+    for request in _requests(facts):
         options = parse_options(request.options)
         names = [name for name, _ in options.pairs]
         dead = [name for name in names if request.fstype not in SMB_TYPES and name in known.dead_nfs]
