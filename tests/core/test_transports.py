@@ -12,7 +12,6 @@ from nfstuned.model.facts import Facts, Measured
 from nfstuned.model.mounts import Setting, Snapshot
 from nfstuned.model.samples import OpRate, TransportRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
-from nfstuned.model.udev import UdevFile
 from tests.core.nconnect_hosts import AZURE, LIVE, NAS, POLICY, Made, facts, faults, subjects
 from tests.parse.test_samples import SAMPLE
 
@@ -86,30 +85,6 @@ def test_slots_are_set_where_they_are_decided(cmdline: str, file: str, value: st
     running = replace(system, parameters={SLOTS: "65536"})
     (live,) = faults("NFS210", replace(image, has=Scope(offline=True).has, system=running))
     assert live.remedy == (f"write {remedy}; {NOW}" if remedy else NOW)
-
-
-@pytest.mark.parametrize(
-    ("name", "loaded", "file", "remedy"),
-    [
-        (SLOTS, "65536", "", f"{OPTION} into {MODPROBE}/sunrpc.conf"),
-        (SLOTS, "128", "", ""),
-        (SLOTS, "65536", f"{MODPROBE}/z.conf", f"{SLOT}=128 instead of {SLOT}=256 in {MODPROBE}/z.conf:7"),
-        ("sunrpc.rpc_debug", "0", "", "sunrpc into /etc/modules-load.d/sunrpc.conf"),
-        ("sunrpc.rdma_pad_optimize", "0", "", "rpcrdma into /etc/modules-load.d/rpcrdma.conf"),
-        ("fs.nfs.nlm_tcpport", "0", "", ""),  # nobody looked at the running kernel's
-    ],
-)
-def test_a_sysctl_that_comes_before_its_module_goes_to_the_module(
-    name: str, loaded: str, file: str, remedy: str
-) -> None:
-    line = KernelSetting(name, "128", f"{SYSCTL}/90-nfs.conf", 3)
-    settings = ((KernelSetting(name, "256", file, 7),) if file else ()) + (line,)
-    system = System(settings=settings, parameters={name: loaded}, sysctls_in_time=False)
-    host = facts(lines=("10.9.0.4:/v /v vers=3",), has=Scope(offline=True).has, system=system)
-    assert [fault.remedy for fault in faults("NFS512", host)] == ([f"write {remedy}"] if remedy else [])
-    rule = UdevFile("/r/60-nfs.rules", 'KERNEL=="sunrpc", \\\n  RUN+="/sbin/sysctl -q"\n')
-    for other in (replace(host, udev=(rule,)), replace(host, system=replace(system, sysctls_in_time=None))):
-        assert not faults("NFS512", other)
 
 
 @pytest.mark.parametrize(

@@ -36,29 +36,6 @@ def test_settings_come_in_the_order_in_which_they_count(tree: Tree) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "in_time"),
-    [
-        ("etc/modules-load.d/a.conf", "# sunrpc\nnfsv4\n", True),
-        ("etc/modules", "lockd\n", True),
-        ("etc/modules", "# sunrpc\nnfs_ssc\n", False),
-        ("usr/lib/modprobe.d/50-nfs.conf", "install lockd modprobe -i lockd && \\\n sysctl --system\n", True),
-        ("usr/lib/modprobe.d/50-nfs.conf", "# install sunrpc sysctl\noptions sunrpc x=1\n", False),
-        ("usr/lib/modules/6.1.0-41-amd64/modules.builtin", "kernel/net/sunrpc/sunrpc.ko\n", True),
-        ("etc/rc.local", "sysctl -p\n", True),
-        ("usr/lib/systemd/system/systemd-sysctl.service", "ExecStart=systemd-sysctl\n", False),
-        ("etc/modprobe.d/a.conf/b", "", None),
-    ],
-)
-def test_sysctls_are_in_time_after_their_module(
-    file: str, text: str, *, in_time: bool | None, tree: Tree
-) -> None:
-    assert seen(tree).sysctls_in_time is None
-    tree.write("etc/sysctl.d/90.conf", "fs.nfs.nlm_tcpport = 4045\n")
-    tree.write(file, text)
-    assert seen(tree).sysctls_in_time is in_time
-
-
 def test_an_image_has_nothing_of_a_running_kernel(tree: Tree) -> None:
     tree.write("sys/module/nfs/parameters/nfs4_disable_idmapping", "Y\n")
     tree.write("proc/sys/sunrpc/tcp_max_slot_table_entries", "65536\n")
