@@ -111,13 +111,6 @@ class TestWorkload:
         limited = Profile("netapp-ontap", ReadAhead(kb=1024), read_ahead_max_kb=2048)
         assert depends_on_implementation(policy_of((*PROFILES, limited)))
 
-    def test_an_early_decision_is_the_later_one(self) -> None:
-        entry = Assignment(Match(server=("10.0.0.0/24",)), "", "policy 1", "random")
-        known = replace(BUILTIN, assignments=(entry,), workloads=(self.SMALL,))
-        seen = decide_early(known, volume(version=3), (row("nas", users=1, version=3),), (), azure=False)
-        assert seen is not None
-        assert (seen.kb, seen.lower) == (256, True)
-
 
 @pytest.mark.parametrize(
     ("wanted", "rsize", "kb"),
@@ -137,11 +130,6 @@ def test_a_read_ahead_is_within_bounds(wanted: ReadAhead | None, rsize: int | No
 
 
 class TestDecide:
-    def test_the_provider_named_by_the_server_decides(self) -> None:
-        why = "azure-files by name sa1.file.core.windows.net"
-        seen = decided(BUILTIN, mount("sa1.file.core.windows.net:/sa1/s"))
-        assert seen == Decision(15360, "azure-files", "azure-files", lower=False, why=why)
-
     def test_the_reason_for_a_tls_mounts_value_names_its_tunnel(self) -> None:
         block = superblock(mount("127.0.0.1:/sa1/s", addr="127.0.0.1", port="20049"))
         seen = decide(BUILTIN, block, Snapshot(tunnels=(AZNFS,)))
@@ -160,12 +148,6 @@ class TestDecide:
         name = "fs-1.efs.eu-west-1.amazonaws.com:/"
         assert decided(BUILTIN, mount(name, rsize="1048576")).kb == 15360
         assert decided(BUILTIN, mount(name)).kb is None
-
-    def test_a_multiple_of_rsize_is_never_more_than_the_profile_allows(self) -> None:
-        efs = Profile("aws-efs", ReadAhead(times_rsize=15), read_ahead_max_kb=4096)
-        name = "fs-1.efs.eu-west-1.amazonaws.com:/"
-        small, large = (superblock(mount(name, rsize=rsize)) for rsize in ("65536", "1048576"))
-        assert [decide(policy_of((efs,)), block, Snapshot()).kb for block in (small, large)] == [960, 4096]
 
     def test_the_first_entry_that_matches_wins_over_the_provider(self) -> None:
         other, ours = (Match(server=("other",)), "generic"), (Match(server=("SA1.*",)), "scratch")
