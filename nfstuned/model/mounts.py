@@ -369,6 +369,9 @@ class Unloaded:
     """The file that masks it; "" where no file has its name."""
 
 
+WAIT_ONLINE = "systemd-networkd-wait-online.service"
+
+
 @dataclass(frozen=True, slots=True)
 class Unstarted:
     """A unit that nothing starts at boot, although a file asks for its mounts."""
@@ -379,7 +382,7 @@ class Unstarted:
     point: str = ""
     """The mount point of a mount unit."""
     place: str = ""
-    """The first line with a mount of autofs.service or remote-fs.target."""
+    """The first line with a mount that needs another unit."""
     masked: bool = False
 
 

@@ -82,7 +82,7 @@ def test_a_line_that_is_not_understood_is_not_nothing_to_report(check: Callable[
         (
             "{account}.file.core.windows.net:/{account}/s /n aznfs vers=4.1,nolock",
             1,
-            ["NFS305", "NFS308", "NFS201"],
+            ["NFS305", "NFS308", "NFS201", "NFS323"],
         ),
         ("{account}.file.core.{suffix}:/{account}/s /n aznfs vers=4.1,nofail,_netdev", 0, []),
         ("{name}.file.core.windows.net:/s /n nfs vers=3,nofail,_netdev,nconnect=4", 1, ["NFS301", "NFS305"]),

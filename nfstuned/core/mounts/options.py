@@ -111,6 +111,7 @@ class OptionNames:
     nfs: frozenset[str]
     rare_nfs: frozenset[str]
     dead_nfs: frozenset[str]
+    dead_v4: frozenset[str]
     aznfs: frozenset[str]
     efs: frozenset[str]
     multipath: frozenset[str]
@@ -130,6 +131,7 @@ def option_names() -> OptionNames:
         nfs=_split(nfs["names"]),
         rare_nfs=_split(nfs["rare"]) | multipath,
         dead_nfs=_split(nfs["dead"]),
+        dead_v4=_split(nfs["dead_v4"]),
         aznfs=_split(nfs["aznfs"]),
         efs=_split(tables["efs"]["names"]),
         multipath=multipath,

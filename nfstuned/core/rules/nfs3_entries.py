@@ -23,7 +23,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
-from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, Maker, Request, Unread, UnreadMap
+from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, WAIT_ONLINE, Maker, Request, Unread, UnreadMap
 from nfstuned.parse.fields import (
     RELOAD_UNITS,
     clean_path,
@@ -171,10 +171,13 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS321", "unit-not-started", WARNING, needs=(HOST,), source="systemd.unit(5)")
 def unstarted_unit(facts: Facts) -> Iterator[Fault]:
-    """Yield units that nothing starts at boot: mount units, autofs.service and a masked remote-fs.target."""
+    """Yield units of mounts, and units that mounts need, that nothing starts at boot."""
     for unit in facts.snapshot.unstarted:
         why = "is masked" if unit.masked else "is started by no link and no other unit"
         lost = f"nothing is mounted at {quoted(unit.point)}" if unit.point else f"{unit.place} is not mounted"
+        if unit.name == WAIT_ONLINE:
+            why += ", and no other unit waits for the network"
+            lost = f"mount.nfs gives {unit.place} up where its server is unreachable"
         unmasked = f"{systemctl(facts)} unmask {unit.name} && " if unit.masked else ""
         by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
         yield Fault(
@@ -183,6 +186,7 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
             observed="masked" if unit.masked else "not enabled",
             expected="enabled",
             remedy=f"{unmasked}{systemctl(facts)} enable {quote(unit.name)}{by_hand if unit.point else ''}",
+            severity=ADVICE if unit.name == WAIT_ONLINE else None,
         )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 
 from nfstuned.core.mounts.options import (
     DROPPED_FLAVOURS,
@@ -51,6 +52,8 @@ _EFS_INSTEAD = (
     "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
     "another server take {names} out"
 )
+_AUTO = ("auto", "noauto")
+_NO_DEVICE = "systemd passes over {} of a source that is no device"
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
 
@@ -353,35 +356,49 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
 @rule("NFS323", "options-without-effect", ADVICE, source="nfs(5), systemd.mount(5)")
 def idle_options(facts: Facts) -> Iterator[Fault]:
     """Yield lines with options that nobody reads: the kernel, mount(8) or systemd passes over them."""
-    known = option_names()
     for request in _requests(facts):
-        options = parse_options(request.options)
-        names = [name for name, _ in options.pairs]
-        dead = [name for name in names if request.fstype not in SMB_TYPES and name in known.dead_nfs]
-        sloppy = _is_sloppy(request, options)
-        dropped = [*dict.fromkeys(_strange(options, request.fstype, facts.snapshot.kernel))] if sloppy else []
-        of_fstab = [
-            name for name in names if name.startswith("x-systemd.") and request.file.endswith(".mount")
-        ]
-        of_line = request.maker in {Maker.MOUNT, Maker.AUTOMOUNT} and not of_fstab
-        of_devices = [name for name in names if of_line and name == "x-systemd.device-timeout"]
+        dropped, of_unit, others = _idle(request, facts.snapshot.kernel)
         why = [f"the mount is sloppy, and the kernel passes over {_listed(dropped)}"] if dropped else []
-        why += [f"systemd reads {_listed(of_fstab)} only in fstab"] if of_fstab else []
-        why += [f"{_listed(dead)} has no effect since Linux 2.6.25"] if dead else []
-        why += (
-            [f"systemd passes over {_listed(of_devices)} of a source that is no device"] if of_devices else []
-        )
+        why += [f"systemd reads {_listed(of_unit)} only in fstab"] if of_unit else []
+        why += [reason.format(_listed(names)) for reason, names in others.items() if names]
         if why:
-            place, idle = f"{request.file}:{request.line}", (*dropped, *of_fstab, *dead, *of_devices)
+            place, idle = f"{request.file}:{request.line}", (*dropped, *of_unit, *chain(*others.values()))
+            known = option_names()
             near = [close for name in dropped if (close := _near(name, known.nfs | known.common))]
-            near += ["x-systemd.mount-timeout"] if of_devices else []
+            near += ["x-systemd.mount-timeout"] if others[_NO_DEVICE] else []
             instead = f", or write {', '.join(near)}" if near else ""
-            unit = ", and write an .automount unit" if "x-systemd.automount" in of_fstab else ""
+            unit = ", and write an .automount unit" if "x-systemd.automount" in of_unit else ""
             yield Fault(
                 place,
                 ", and ".join(why),
                 observed=",".join(idle),
                 expected="options that somebody reads",
                 remedy=f"take {_listed(idle)} out of the options in {place}{instead}{unit}",
-                severity=None if dropped or of_fstab else INFO,
+                severity=None if dropped or of_unit else INFO,
             )
+
+
+def _idle(
+    request: Request, kernel: KernelRelease | None
+) -> tuple[list[str], list[str], dict[str, list[str]]]:
+    """Return options that the kernel drops, options of fstab in a unit, and others by their reason."""
+    options, known, smb = parse_options(request.options), option_names(), request.fstype in SMB_TYPES
+    names, in_unit = list(dict.fromkeys(name for name, _ in options.pairs)), request.file.endswith(".mount")
+    version, _ = (None if smb else nfs_version(request.fstype, options)) or (0, None)
+    of_line = request.maker in {Maker.MOUNT, Maker.AUTOMOUNT} and not in_unit
+    sloppy = _is_sloppy(request, options)
+    return (
+        list(dict.fromkeys(_strange(options, request.fstype, kernel))) if sloppy else [],
+        [name for name in names if in_unit and (name.startswith("x-systemd.") or name in _AUTO)],
+        {
+            "{} has no effect since Linux 2.6.25": [
+                name for name in names if not smb and name in known.dead_nfs
+            ],
+            "{} has no effect with version 4": [
+                name
+                for name in names
+                if version == 4 and name in known.dead_v4  # noqa: PLR2004 - NFS 4
+            ],
+            _NO_DEVICE: [name for name in names if of_line and name == "x-systemd.device-timeout"],
+        },
+    )

@@ -287,7 +287,8 @@ def refused_number(setting: KernelSetting) -> tuple[str, str] | None:
     """Return why the kernel refuses a number, and a remedy; None where it may take it."""
     group, _, name = setting.name.rpartition(".")
     least, most = data.read_table(_SETTINGS)["bounds"].get(name, (0, 0))
-    value = setting.value.strip(_QUOTES)
+    # next_arg of lib/cmdline.c takes quotes off only where the value begins with them.
+    value = setting.value[1:].removesuffix('"') if setting.value.startswith('"') else setting.value
     if not most or _known_names(setting) is None or re.fullmatch("0[0-9a-fA-FxX]+", value):
         return None
     if re.fullmatch("[0-9]{1,9}", value) and least <= int(value) <= most:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import (
+    WAIT_ONLINE,
     Maker,
     Misnamed,
     Request,
@@ -207,6 +208,8 @@ _STARTERS = {
     "remote-fs.target": (Maker.MOUNT, ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a")),
 }
 """The units that start the mounts of other files, and the words of scripts that do the same."""
+_NETWORKD = "systemd-networkd.service"
+_OTHER_NETWORKS = ("NetworkManager.service", "networking.service", "cloud-init.service", "dhcpcd.service")
 _OF_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
 """The types of fstype_is_network() in systemd."""
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
@@ -353,6 +356,24 @@ class MountUnits:
                     file, place = f"/{self._files(name)[0]}", f"{request.file}:{request.line}"
                     self.collected.unstarted.append(Unstarted(name, file, place=place, masked=unit.masked))
                     break
+        self._add_wait()
+
+    def _add_wait(self) -> None:
+        """Add networkd's wait for the network where it is off, no other unit waits, and a mount needs it."""
+        networkd, wait = (read_unit(self.root, name, image=True) for name in (_NETWORKD, WAIT_ONLINE))
+        others = _wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
+        if (
+            not networkd.enabled
+            or others
+            or not (wait.installed or wait.masked)
+            or enabled_by_preset(self.root, WAIT_ONLINE)
+        ):
+            return
+        for request in filter(_is_by_remote_fs, self.collected.requests):
+            if "bg" not in request.options.split(",") and not request.at_first_use:
+                file, place = f"/{self._files(WAIT_ONLINE)[0]}", f"{request.file}:{request.line}"
+                self.collected.unstarted.append(Unstarted(WAIT_ONLINE, file, place=place, masked=wait.masked))
+                break
 
     def _add_idle(self, point: str) -> None:
         """Add a mount unit, or its .automount unit, that somebody means to enable and that nothing starts."""

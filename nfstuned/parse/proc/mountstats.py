@@ -59,6 +59,8 @@ Most modules that load this one parse no mountstats: it is compiled where it is 
 _USUAL_NAMES = 5
 """The group of the server's names."""
 _LINES = re.compile(rb"\n[ \t]*(opts|age|events|bytes|nfsv4|xprt)[ \t]*:[ \t]*([^\n]*)")
+_REST = re.compile(rb"(?![A-Za-z_ ]+:)[A-Za-z0-9_.,:=/%@-]*[A-Za-z0-9]")
+"""The rest of the options, where a terminal broke their line."""
 _CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
 _INDENT = " \t"
 
@@ -102,9 +104,10 @@ def is_mountstats(start: bytes) -> bool:
 def kernel_text(saved: bytes) -> tuple[bytes, list[int]]:
     """Return a saved copy as the kernel writes it, and the number that each of its lines had before.
 
-    People cut, convert and append such files. Carriage returns and blanks at ends of lines go, and an empty
-    line ends each stanza; a new one has the number of the next line. A server's names go where their line is
-    complete: only in the kernel's own text they may go on behind it.
+    People cut, convert and append such files. Carriage returns and blanks at ends of lines go, options in
+    several lines become one line, and an empty line ends each stanza; a new one has the number of the next
+    line. A server's names go where their line is complete: only in the kernel's own text they may go on
+    behind it.
     """
     lines: list[tuple[bytes, int]] = []
     for number, raw in enumerate(saved.split(b"\n"), 1):
@@ -117,6 +120,8 @@ def kernel_text(saved: bytes) -> tuple[bytes, list[int]]:
             lines += [(b"", number - ended), (bare, number)]
         elif bare.startswith(b"impl_id:") and _END_OF_NAMES.match(bare, max(0, bare.rfind(_DATE))):
             lines.append((b"\timpl_id:", number))
+        elif lines and lines[-1][0].lstrip().startswith(b"opts:") and _REST.match(bare):
+            lines[-1] = (lines[-1][0] + bare, lines[-1][1])
         else:
             lines.append((line, number))
     return b"\n".join([line for line, _ in lines]) + b"\n\n", [number for _, number in lines]
