@@ -128,7 +128,7 @@ def refused(seen: Facts) -> bool:
         ("nas:/a /a nfs vers=3,nolock,ro,nofail", []),
         ("nas:/a /a nfs vers=3,nolock,lock,nofail", ["NFS318"]),
         ("nas:/a /a nfs vers=4.2,nolock,nofail", ["NFS323"]),
-        ("nas:/a /a nfs nolock,nofail", []),
+        ("nas:/a /a nfs nolock,nofail", ["NFS314"]),
         (f"{BLOB} nfs vers=3,nolock,sec=sys,nofail", []),
         (f"{BLOB} nfs vers=3,local_lock=all,sec=sys,nofail", []),
         (f"{BLOB} nfs vers=3,sec=sys,nofail", ["NFS319"]),

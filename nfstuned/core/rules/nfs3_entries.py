@@ -307,7 +307,7 @@ def _no_export(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     for known in facts.policy.providers:
         for pattern in known.misnamed:
             match = re.fullmatch(pattern, plain(host), re.VERBOSE)
-            if match:
+            if match and (request.fstype != EFS_TYPE or "." in host):
                 right = known.name_form
                 for part, text in match.groupdict().items():
                     right = right.replace(part, text or part)

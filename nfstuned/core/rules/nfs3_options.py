@@ -483,12 +483,13 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
         if target.is_azure_files or (provider and not provider.locks):
             continue
         nolock = target.options.last_of("lock", "nolock") == "nolock"
-        if nolock and _is_writable(target) and target.is_v3:
+        any_version = target.live is None and nfs_version(target.fstype, target.options) is None
+        if nolock and _is_writable(target) and (target.is_v3 or any_version):
             change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
             yield Fault(
                 target.subject,
-                "locks of programs stay on this host: another host that writes to the same files does not "
-                "see them, and both may write at once",
+                f"{'with version 3 ' if any_version else ''}locks of programs stay on this host: another "
+                "host that writes to the same files does not see them, and both may write at once",
                 observed="nolock",
                 expected="lock, where several hosts write",
                 remedy=f"{change}{then_remount(target)}; keep it where this host alone writes, or "
