@@ -35,7 +35,7 @@ from nfstuned.model.change import (
 )
 from nfstuned.model.kernel import Mount, MountNode, Volume
 from nfstuned.model.system import Reachable
-from nfstuned.parse.fields import below
+from nfstuned.parse.fields import below, shell_line
 from nfstuned.parse.proc.mounts import node_at, parse_mountinfo, parse_nodes, parse_volumes
 from nfstuned.parse.proc.processes import (
     parse_exports,
@@ -149,7 +149,7 @@ class MountHands:
     def reload(self, plan: RemountPlan) -> str:
         """Let systemd read its files, and look at the units afterwards."""
         if problem := run_tool(RELOAD, SYSTEMCTL_S).problem:
-            return f"{RELOAD}: {problem}"
+            return f"{shell_line(RELOAD)}: {problem}"
         names = [part.unit for part in plan.going if part.unit]
         states = observe_states(names)
         for name in names:

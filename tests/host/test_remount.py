@@ -208,6 +208,8 @@ class TestSystemd:
         assert hands(tree).reload(one).startswith("a.mount has LazyUnmount=yes")
         systemctl.write_text("Id=a.mount\nLoadState=not-found\nFragmentPath=\n")
         assert hands(tree).reload(one) == "a.mount: systemd makes no unit of the line that asks for it"
+        (tree / "bin/systemctl").write_text("#!/bin/sh\necho no >&2; exit 1\n")
+        assert hands(tree).reload(one) == "systemctl daemon-reload: no; systemctl ended with status 1"
 
     def test_a_host_with_systemd_tells_of_its_units(self, tree: Path, systemctl: Path) -> None:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\n")
