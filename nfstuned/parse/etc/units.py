@@ -346,34 +346,37 @@ class MountUnits:
             if request.maker in {Maker.UNIT, Maker.AUTOMOUNT} and unit_name(request.point) not in made:
                 self._add_idle(request.point)
         for name, (maker, words) in _STARTERS.items():
-            unit, by_maps = read_unit(self.root, name, image=True), maker is Maker.AUTOFS
+            by_maps = maker is Maker.AUTOFS
+            asking = [each for each in self.collected.requests if each.maker is maker]
+            asking = asking[:1] if by_maps else list(filter(_is_by_remote_fs, asking))
+            if not asking:
+                continue
+            unit = read_unit(self.root, name, image=True)
             started = unit.enabled or unit.masked or enabled_by_preset(self.root, name)
             idle = unit.installed and not started if by_maps else unit.masked
-            asking = [each for each in self.collected.requests if idle and each.maker is maker]
-            for request in asking[:1] if by_maps else filter(_is_by_remote_fs, asking):
+            for request in asking if idle else ():
                 own = (name, FSTAB, *_unit_names(request.point))
                 if not self._is_named(own, words, "" if by_maps else request.point):
-                    file, place = f"/{self._files(name)[0]}", f"{request.file}:{request.line}"
-                    self.collected.unstarted.append(Unstarted(name, file, place=place, masked=unit.masked))
+                    self._add_unstarted(name, request, masked=unit.masked)
                     break
         self._add_wait()
 
     def _add_wait(self) -> None:
         """Add networkd's wait for the network where it is off, no other unit waits, and a mount needs it."""
-        networkd, wait = (read_unit(self.root, name, image=True) for name in (_NETWORKD, WAIT_ONLINE))
-        others = _wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
-        if (
-            not networkd.enabled
-            or others
-            or not (wait.installed or wait.masked)
-            or enabled_by_preset(self.root, WAIT_ONLINE)
-        ):
-            return
         for request in filter(_is_by_remote_fs, self.collected.requests):
             if "bg" not in request.options.split(",") and not request.at_first_use:
-                file, place = f"/{self._files(WAIT_ONLINE)[0]}", f"{request.file}:{request.line}"
-                self.collected.unstarted.append(Unstarted(WAIT_ONLINE, file, place=place, masked=wait.masked))
                 break
+        else:
+            return
+        networkd, wait = (read_unit(self.root, name, image=True) for name in (_NETWORKD, WAIT_ONLINE))
+        others = _wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
+        known = wait.installed or wait.masked
+        if networkd.enabled and known and not others and not enabled_by_preset(self.root, WAIT_ONLINE):
+            self._add_unstarted(WAIT_ONLINE, request, masked=wait.masked)
+
+    def _add_unstarted(self, name: str, request: Request, *, masked: bool) -> None:
+        file, place = f"/{self._files(name)[0]}", f"{request.file}:{request.line}"
+        self.collected.unstarted.append(Unstarted(name, file, place=place, masked=masked))
 
     def _add_idle(self, point: str) -> None:
         """Add a mount unit, or its .automount unit, that somebody means to enable and that nothing starts."""
