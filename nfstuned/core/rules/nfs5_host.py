@@ -92,8 +92,8 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
     """Yield the mount helpers that a mount or a line of a file needs and that the host does not have.
 
     The kernel hands the TLS handshakes of xprtsec to tlshd, and the mount fails without it. Mounts of other
-    namespaces may have been made with helpers of their own. The cache of fsc, and
-    rpc.statd, may be a container's on a host.
+    namespaces may have been made with helpers of their own. On a host the cache of fsc, and rpc.statd,
+    may be a container's.
     """
     needed: dict[str, str] = {}
     system = facts.snapshot.distribution
