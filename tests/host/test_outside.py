@@ -34,6 +34,7 @@ def root(tmp_path: Path) -> Root:
 def test_everything_is_asked_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outside, "vm_size", partial(outside.vm_size, seconds=PATIENCE_S))
     share = "sa1.file.core.windows.net"
+    put(tmp_path / "sys/class/net/lo/ifindex", "1\n")
     with (
         dns_server(ZONE) as dns_port,
         http_server(200, "Standard_E16s_v3") as (url, _),
@@ -53,7 +54,7 @@ def test_everything_is_asked_and_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert network.routes == tuple(
         Route(address, "lo", local=True) for address in ("127.0.0.3", "127.0.0.2", "127.0.0.1", "127.0.0.9")
     )
-    assert "lo" in [one.name for one in network.interfaces]
+    assert [one.name for one in network.interfaces] == ["lo"]
     assert network.vm_size == "Standard_E16s_v3"
 
 

@@ -1,7 +1,8 @@
-"""Which way packets leave this host: routes and interfaces from the kernel, devices from sysfs.
+"""Which way packets leave this host: routes from the kernel, interfaces and devices from sysfs.
 
 pyroute2 knows the messages; the socket is this module's own. `import pyroute2` loads a database, IPVS,
-WireGuard and more with them, which takes longer than all else that a check does (its issue 1404).
+WireGuard and more with them, which takes longer than all else that a check does (its issue 1404). So do its
+messages about interfaces, and a host of containers has thousands of those: sysfs has the few values.
 
 Routes: rtnetlink(7). Devices: Documentation/ABI/testing/sysfs-class-net, -queues and -statistics. Nobody
 needs a right for any of it.
@@ -9,18 +10,26 @@ needs a right for any of it.
 
 from __future__ import annotations
 
-import errno
 import os
 import posixpath
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
 from ipaddress import IPv6Address, ip_address
-from socket import AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE, SOCK_CLOEXEC, SOCK_RAW, socket
+from socket import (
+    AF_INET,
+    AF_INET6,
+    AF_NETLINK,
+    NETLINK_ROUTE,
+    SOCK_CLOEXEC,
+    SOCK_RAW,
+    if_indextoname,
+    if_nametoindex,
+    socket,
+)
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -31,22 +40,10 @@ from nfstuned.model.system import Interface, Route
 
 _HEADER = struct.Struct("=IHHII")
 """struct nlmsghdr: length, type, flags, sequence number, port."""
-_ALIGNED = 4
-_RTM_GETLINK, _RTM_GETROUTE = 18, 26
-_REQUEST, _DUMP, _INTERRUPTED = 0x1, 0x300, 0x10
-_ERROR, _DONE = 2, 3
+_RTM_GETROUTE, _REQUEST, _ERROR = 26, 0x1, 2
 _MOST_BYTES = 1 << 16
-"""Twice the size of the kernel's answer to a dump."""
-_TRIES = 5
 _TIMEOUT_S = 1.0
 """The kernel answers while it is asked; this is only a bound."""
-
-
-class _Message(NamedTuple):
-    kind: int
-    flags: int
-    number: int
-    whole: bytes
 
 
 class Rtnetlink:
@@ -61,16 +58,6 @@ class Rtnetlink:
         """Close the socket."""
         self._socket.close()
 
-    def links(self) -> Mapping[int, Any]:
-        """Return every interface of this network namespace by its index, as pyroute2's ifinfmsg."""
-        codec = _codec("ifinfmsg")
-        for _ in range(_TRIES):
-            answers = self._ask(codec(), _RTM_GETLINK, _DUMP)
-            if not any(answer.flags & _INTERRUPTED for answer in answers):
-                links = (_decoded(codec, answer) for answer in answers if answer.kind != _DONE)
-                return {link["index"]: link for link in links}
-        raise OSError(errno.EAGAIN, "interfaces come and go faster than they can be listed")
-
     def route(self, address: str) -> Any:  # noqa: ANN401 - pyroute2 has no types
         """Return the route that a packet to `address` takes now, as pyroute2's rtmsg."""
         codec, target = _codec("rtmsg"), ip_address(address)
@@ -80,38 +67,25 @@ class Rtnetlink:
         request["family"] = AF_INET if target.version == 4 else AF_INET6  # noqa: PLR2004 - IPv4
         request["dst_len"] = target.max_prefixlen
         request["attrs"] = [("RTA_DST", str(target))]
-        (answer,) = self._ask(request, _RTM_GETROUTE, 0)
-        return _decoded(codec, answer)
+        answer = codec(self._ask(request, _RTM_GETROUTE))
+        answer.decode()
+        return answer
 
-    def _ask(self, request: Any, kind: int, flags: int) -> list[_Message]:  # noqa: ANN401 - as above
+    def _ask(self, request: Any, kind: int) -> bytes:  # noqa: ANN401 - as above
+        """Return the message that answers a request. Raises OSError for the kernel's refusal."""
         self._number += 1
         header = request["header"]
-        header["type"], header["flags"], header["sequence_number"] = kind, _REQUEST | flags, self._number
+        header["type"], header["flags"], header["sequence_number"] = kind, _REQUEST, self._number
         request.encode()
         self._socket.send(request.data)
-        answers: list[_Message] = []
-        while not answers or (flags and answers[-1].kind != _DONE):
-            received = _messages(self._socket.recv(_MOST_BYTES))
-            answers += (message for message in received if message.number == self._number)
-        return answers
-
-
-def _messages(data: bytes) -> Iterator[_Message]:
-    """Yield each message of a datagram. Raises OSError for the kernel's refusal."""
-    start = 0
-    while start < len(data):
-        length, kind, flags, number, _ = _HEADER.unpack_from(data, start)
+        number = 0
+        while number != self._number:  # an answer that came too late belongs to an earlier request
+            answer = self._socket.recv(_MOST_BYTES)
+            _, kind, _, number, _ = _HEADER.unpack_from(answer)
         if kind == _ERROR:
-            (code,) = struct.unpack_from("=i", data, start + _HEADER.size)
+            (code,) = struct.unpack_from("=i", answer, _HEADER.size)
             raise OSError(-code, os.strerror(-code))
-        yield _Message(kind, flags, number, data[start : start + length])
-        start += -(-length // _ALIGNED) * _ALIGNED
-
-
-def _decoded(codec: Any, message: _Message) -> Any:  # noqa: ANN401 - as above
-    decoded = codec(message.whole)
-    decoded.decode()
-    return decoded
+        return answer
 
 
 def _codec(name: str) -> Any:  # noqa: ANN401 - as above
@@ -139,8 +113,7 @@ FOLDER = "sys/class/net"
 _RTN_LOCAL = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(NamedTuple):
     """The kernel's routes to some addresses, and the interfaces."""
 
     routes: tuple[Route, ...] = ()
@@ -155,49 +128,61 @@ def observe_links(root: Root, addresses: Sequence[str]) -> Links:
         return Links()
     try:
         with closing(Rtnetlink()) as netlink:
-            links = netlink.links()
-            routes = tuple(_routes(netlink, addresses, links))
+            routes = tuple(_routes(netlink, addresses))
     except OSError as error:
         return Links(unknown=(f"network interfaces and routes: {error}",))
-    used = {route.interface for route in routes}
-    interfaces = (
-        _interface(root, link, links)
-        for link in links.values()
-        if link.get_attr("IFLA_IFNAME") in used
-        or link.get_nested("IFLA_LINKINFO", "IFLA_INFO_KIND") is None  # a device
-    )
-    return Links(routes, tuple(interfaces))
+    there = root.names(FOLDER)
+    used = dict.fromkeys(route.interface for route in routes)
+    devices = (name for name in there if root.exists(f"{FOLDER}/{name}/device"))
+    own = [name for name in dict.fromkeys((*used, *devices)) if _is_own(root, name)]
+    remote = dict.fromkeys(route.interface for route in routes if not route.local)
+    foreign = (name for name in remote if there and name not in own)
+    unknown = (f"interface {name}: /{FOLDER} is of another network namespace" for name in foreign)
+    return Links(routes, tuple(_interface(root, name) for name in own), tuple(unknown))
 
 
-def _routes(netlink: Rtnetlink, addresses: Iterable[str], links: Mapping[int, Any]) -> Iterable[Route]:
+def _routes(netlink: Rtnetlink, addresses: Iterable[str]) -> Iterable[Route]:
     for text in addresses:
         address, _, scope = text.partition("%")
         if scope:  # a link-local address names its interface itself, to the kernel by number (rpc_ntop6)
             number = decimal(scope)
-            named = links.get(number) if number is not None else None
-            yield Route(text, named.get_attr("IFLA_IFNAME") if named is not None else scope)
+            yield Route(text, scope if number is None else _name(number) or scope)
             continue
         try:
             route = netlink.route(address)
         except OSError:  # unreachable, prohibited: no way leads there
             continue
-        link = links.get(route.get_attr("RTA_OIF"))
-        if link is not None:
+        if name := _name(route.get_attr("RTA_OIF") or 0):
             local, mtu = route["type"] == _RTN_LOCAL, route.get_nested("RTA_METRICS", "RTAX_MTU")
-            yield Route(text, link.get_attr("IFLA_IFNAME"), local, mtu)
+            yield Route(text, name, local, mtu)
 
 
-def _interface(root: Root, link: Any, links: Mapping[int, Any]) -> Interface:  # noqa: ANN401 - as above
-    name = link.get_attr("IFLA_IFNAME")
-    master = links.get(link.get_attr("IFLA_MASTER"))
-    driver = root.link(f"{FOLDER}/{name}/device/driver")  # a virtual interface has no device
-    queues = [queue for queue in root.names(f"{FOLDER}/{name}/queues") if queue.startswith("rx-")]
-    masks = (root.read_or_empty(f"{FOLDER}/{name}/queues/{queue}/rps_cpus") for queue in queues)
+def _name(number: int) -> str:
+    """Return the name of an interface of this network namespace by its index; "" where it is gone."""
+    try:
+        return if_indextoname(number)
+    except (OSError, OverflowError):
+        return ""
+
+
+def _is_own(root: Root, name: str) -> bool:
+    """Return whether sysfs means the interface of this process: it may be another network namespace's."""
+    try:
+        return decimal(root.read_or_empty(f"{FOLDER}/{name}/ifindex").strip()) == if_nametoindex(name)
+    except OSError:
+        return False
+
+
+def _interface(root: Root, name: str) -> Interface:
+    folder = f"{FOLDER}/{name}"
+    driver, master = root.link(f"{folder}/device/driver"), root.link(f"{folder}/master")
+    queues = [queue for queue in root.names(f"{folder}/queues") if queue.startswith("rx-")]
+    masks = (root.read_or_empty(f"{folder}/queues/{queue}/rps_cpus") for queue in queues)
     return Interface(
         name,
-        master=master.get_attr("IFLA_IFNAME") if master else None,
-        mtu=link.get_attr("IFLA_MTU"),
-        driver=posixpath.basename(driver) if driver else None,
+        driver=posixpath.basename(driver) if driver else None,  # a virtual interface has no device
+        master=posixpath.basename(master) if master else None,
+        mtu=decimal(root.read_or_empty(f"{folder}/mtu").strip()),
         rx_queues=len(queues) or None,
         # Receive packet steering hands a queue's packets to other CPUs where there is a mask like "0,f".
         spread=any(mask.strip().strip("0,") for mask in masks),
