@@ -15,6 +15,7 @@ from nfstuned.host.observe import (
     observe_host,
     observe_major_faults,
     observe_modes,
+    observe_nfs_inodes,
     observe_stanzas,
     read_stalls,
 )
@@ -114,6 +115,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
             unknown=(*unknown, *map(str, facts.system.tls.problems)),
             now_s=outside.now(),
             measured=measured,
+            nfs_inodes=observe_nfs_inodes(root) if facts.azure_files else None,
             stalled=stalled,
             # Only root may see the programs that wait.
             waiters=read_waiters(root, frozenset(device for device, _ in stalled.stalls))

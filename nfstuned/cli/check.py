@@ -6,8 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -36,8 +35,7 @@ from nfstuned.view.check import check_document, findings_counts, report_lines
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOrder:
+class CheckOrder(NamedTuple):
     """The options of the command."""
 
     image: str | None = None

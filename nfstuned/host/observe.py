@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
@@ -26,7 +26,7 @@ from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
-from nfstuned.parse.proc.machine import parse_major_faults, parse_os_release, parse_release
+from nfstuned.parse.proc.machine import parse_major_faults, parse_nfs_inodes, parse_os_release, parse_release
 from nfstuned.parse.proc.mounts import parse_clients, parse_mountinfo, parse_read_ahead, parse_volumes
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 
@@ -228,6 +228,14 @@ def observe_major_faults(root: Root) -> int | None:
     return parse_major_faults(root.read_or_empty("proc/vmstat"))
 
 
+def observe_nfs_inodes(root: Root) -> int | None:
+    """Return how many inodes of NFS the kernel holds; None where it is not known.
+
+    The kernel counts the objects of every cache for the answer, which may take it 10 ms.
+    """
+    return parse_nfs_inodes(root.read_or_empty("proc/slabinfo"))
+
+
 def observe_stanzas_of(root: Root, process: int) -> tuple[Stanza, ...]:
     """Return the NFS stanzas of a process's mountstats; none where it cannot be read."""
     try:
@@ -323,8 +331,7 @@ def _stand_ins(root: Root, known: _Known, superblocks: tuple[Superblock, ...]) -
     return tuple(row for row in parsed if isinstance(row, Tunnel))
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """A process through which a namespace can be seen; `folder` is its place in proc ("proc/4711")."""
 
     folder: str

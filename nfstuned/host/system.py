@@ -26,7 +26,6 @@ from nfstuned.parse.proc.machine import (
     parse_cpu_list,
     parse_os_release,
     parse_release,
-    parse_slabinfo,
     read_kernels,
     read_releases,
 )
@@ -44,7 +43,6 @@ _HELPERS = (
 _PARAMETERS = {"nfs": "sys/module/nfs/parameters", "sunrpc": "sys/module/sunrpc/parameters"}
 _SYSCTLS = "proc/sys/sunrpc"
 _SYSCTL_CONF = "etc/sysctl.conf"
-_INODES = "nfs_inode_cache"
 _SCRIPTS = (
     *("etc/systemd/system", "usr/lib/systemd/system", "usr/local/bin", "usr/local/sbin", "etc/cron.d"),
     *("etc/tmpfiles.d", "etc/cloud/cloud.cfg.d", "etc/NetworkManager/dispatcher.d"),
@@ -97,7 +95,6 @@ def observe_system(root: Root, *, image: bool) -> System:
             parameters=_parameters(root),
             cmdline=CommandLine(root.read_or_empty("proc/cmdline").strip()),
             cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
-            nfs_inodes=parse_slabinfo(root.read_or_empty("proc/slabinfo")).get(_INODES),
             fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
         )
     return replace(known, client=observe_identity(root, known.cmdline, image=image))
@@ -145,6 +142,7 @@ def _parsed(root: Root, folder: str, parse: Callable[[str, str], Sequence[T]]) -
         yield from parse(root.read_or_empty(file), "/" + file)
 
 
+_CLOUD = "etc/cloud"
 _NAME, _NAME_OF_IMAGE = "proc/sys/kernel/hostname", "etc/hostname"
 _IDENTIFIER, _NONE = "sys/fs/nfs/net/nfs_client/identifier", "(null)"
 _MACHINE_ID, _NO_MACHINE_ID = MACHINE_ID[1:], frozenset({"", "uninitialized"})
@@ -161,9 +159,11 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
     name = root.read_or_empty(_NAME_OF_IMAGE if image else _NAME)
     renamed, machine_ids = False, list[str]()
     if image:
-        from nfstuned.parse.etc.cloud import names_clones  # noqa: PLC0415 - the YAML loader is slow to load
+        renamed = any(map(root.exists, _NAMERS))
+        if not renamed and root.exists(_CLOUD):
+            from nfstuned.parse.etc.cloud import names_clones  # noqa: PLC0415 - the YAML loader is slow to load
 
-        renamed = any(map(root.exists, _NAMERS)) or names_clones(root, cmdline)
+            renamed = names_clones(root, cmdline)
         # D-Bus's file counts where the other has no id; no link to it is followed (systemd,
         # src/shared/machine-id-setup.c).
         if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:
@@ -188,10 +188,11 @@ SERVICE = "nfstuned.service"
 
 def observe_image(root: Root) -> Snapshot:
     """Return the requests of an image's files, and its newest kernel; it has no live mounts."""
-    from nfstuned.parse.etc.cloud import read_cloud_mounts  # noqa: PLC0415 - the YAML loader is slow to load
-
     collected = observe_intent(root, ())
-    read_cloud_mounts(root, collected)
+    if root.exists(_CLOUD):
+        from nfstuned.parse.etc.cloud import read_cloud_mounts  # noqa: PLC0415 - the YAML loader is slow to load
+
+        read_cloud_mounts(root, collected)
     releases = list(read_releases(root))
     return Snapshot(
         requests=tuple(collected.requests),

@@ -7,7 +7,8 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from nfstuned.model.mounts import UnitState
 from nfstuned.parse.etc.requests import parse_verify
@@ -19,8 +20,7 @@ _LARGEST = 1_000_000
 """In bytes: no tool prints more that anybody wants to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """The result of a command: its output, and why it failed, "" where it did not."""
 
     output: str = ""

@@ -332,6 +332,8 @@ class Facts:
     measured: Measured | None = None
     stalled: Stalled | None = None
     """The service's last state; None where it does not run or does not sample."""
+    nfs_inodes: int | None = None
+    """How many inodes of NFS the kernel holds; None without Azure Files, or where only root may ask."""
     waiters: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NO_NAMES)
     """By the device of a stalled superblock: waiting programs with files of it, which only root can see."""
     now_s: float | None = None

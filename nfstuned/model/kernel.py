@@ -131,8 +131,7 @@ class Volume:
         return f"v{self.version} {bracketed(self.address)}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class NfsClient:
+class NfsClient(NamedTuple):
     """A row of `/proc/fs/nfsfs/servers`: an nfs_client of this network namespace.
 
     `hostname` is the name that the client's first mount used; later mounts under other names share the row.
@@ -278,8 +277,7 @@ class Stanza(NamedTuple):
     """The option fsc: data that is read is also kept in FS-Cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class Uevent:
+class Uevent(NamedTuple):
     """A kernel uevent about a device (`Documentation/driver-api/driver-model`, lib/kobject_uevent.c)."""
 
     action: str
@@ -296,8 +294,7 @@ class KernelRelease:
     text: str = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(NamedTuple):
     """os-release(5), as far as nfstuned uses it."""
 
     id: str

@@ -50,8 +50,7 @@ class Setting:
     """It replaces the settings of sections of other names before it, as an older mount.nfs has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfInclude:
+class ConfInclude(NamedTuple):
     """`include = path`: the settings of another file stand here, and begin in this section."""
 
     path: str
@@ -90,8 +89,7 @@ class AutoMap:
     """Of a map of the kind "multi" those that it consists of: the first that has a key counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapInclude:
+class MapInclude(NamedTuple):
     """A map that a line names: `+name`, `+dir:folder`, or a master map of autofs.conf."""
 
     kind: str
@@ -100,8 +98,7 @@ class MapInclude:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class MapSource:
+class MapSource(NamedTuple):
     """A source of `automount:` in nsswitch.conf(5)."""
 
     name: str
@@ -123,8 +120,7 @@ class Unread(Enum):
     TWICE = "the key has an earlier entry in the same file"
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadMap:
+class UnreadMap(NamedTuple):
     """A map of the automounter's that was not read, or an entry that does not count, and its line."""
 
     why: Unread
@@ -142,8 +138,7 @@ class UnreadMap:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class MapEntry:
+class MapEntry(NamedTuple):
     """An entry of a file map (autofs(5)): `text` is all that follows the key, as it stands."""
 
     key: str
@@ -356,8 +351,7 @@ class Misnamed:
     """The right mount point: the mount unit's of an .automount unit, or the text before a remark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unloaded:
+class Unloaded(NamedTuple):
     """An enabled unit that systemd does not start, because a mount unit is not there or masked."""
 
     file: str
@@ -372,8 +366,7 @@ class Unloaded:
 WAIT_ONLINE = "systemd-networkd-wait-online.service"
 
 
-@dataclass(frozen=True, slots=True)
-class Unstarted:
+class Unstarted(NamedTuple):
     """A unit that nothing starts at boot, although a file asks for its mounts."""
 
     name: str

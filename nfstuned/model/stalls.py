@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -23,8 +22,7 @@ class RpcRequest(NamedTuple):
     """The protocol's major version and the server, "v4 10.10.10.10:2049"; "" where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(NamedTuple):
     """The requests that are under way, of all RPC clients of NFS on this machine."""
 
     waiting: tuple[RpcRequest, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import ip_address
 from types import MappingProxyType
+from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 
@@ -21,8 +22,7 @@ LOGINS = "logins"
 """All that is started from a login, as pam_env sets its environment; systemd reads no /etc/environment."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSetting:
+class KernelSetting(NamedTuple):
     """A parameter that modprobe.d or sysctl.d sets: "nfs.max_session_slots" (module, dot, parameter)."""
 
     name: str
@@ -49,8 +49,7 @@ class CommandLine:
         return tuple(self.text.split())
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedModule:
+class RefusedModule(NamedTuple):
     """A line of modprobe.d that runs a program instead of a module, and the program does nothing."""
 
     name: str
@@ -73,8 +72,7 @@ class Unit:
     """Its unit masks the distribution's udev rules while it runs, as nfstuned's own does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(NamedTuple):
     """A place that sets AZURE_ENDPOINT_OVERRIDE for mount.aznfs, or a drop-in that hides such a place."""
 
     value: str
@@ -120,8 +118,7 @@ class TunnelService:
     """The file with the number of the process, which has the other services, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A server that a tunnel refused at its last connection, by the tunnel's log."""
 
     time: str
@@ -132,8 +129,7 @@ class Refusal:
     """The subject of the certificate that was refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaFile:
+class CaFile(NamedTuple):
     """A file with certificates of CAs, in which all that is there was understood."""
 
     ends_s: tuple[int, ...] = ()
@@ -141,8 +137,7 @@ class CaFile:
     missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelEntry:
+class TunnelEntry(NamedTuple):
     """A line of AZNFS's list of tunnels."""
 
     file: str
@@ -191,8 +186,7 @@ class ImageKernel:
     """CONFIG_… = y or m, where the image has the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class NfsUtils:
+class NfsUtils(NamedTuple):
     """The installed mount.nfs, and how it reads nfsmount.conf, which depends on its version."""
 
     version: tuple[int, ...] | None = None
@@ -269,8 +263,6 @@ class System:
     cmdline: CommandLine = CommandLine()
     """The running kernel's; of an image its newest kernel's."""
     cpus: int | None = None
-    nfs_inodes: int | None = None
-    """How many inodes of NFS the running kernel holds; None where it does not say, or only root may ask."""
     fips: bool = False
     helpers: frozenset[str] = frozenset()
     """The mount helpers that exist, such as mount.nfs, and tlshd, cachefilesd and rpc.statd."""
@@ -349,8 +341,7 @@ class Interface:
     tx_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """How packets to an address leave this host."""
 
     address: str
@@ -395,8 +386,7 @@ class SmbSession:
     encrypted: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SmbOps:
+class SmbOps(NamedTuple):
     """Requests to a share: since the kernel counts, or between two looks (/proc/fs/cifs/Stats)."""
 
     share: str

@@ -32,8 +32,7 @@ class UdevToken:
         return self.operator in MATCHES
 
 
-@dataclass(frozen=True, slots=True)
-class UdevRule:
+class UdevRule(NamedTuple):
     """A rule, which may stand on several lines."""
 
     line: int
@@ -47,8 +46,7 @@ class UdevRule:
     """The label of a later rule of this file."""
 
 
-@dataclass(frozen=True, slots=True)
-class UdevDefect:
+class UdevDefect(NamedTuple):
     """udev's message about a rule when it reads it."""
 
     line: int
@@ -59,8 +57,7 @@ class UdevDefect:
     """Whether udev drops the whole rule; otherwise it goes on with its own reading."""
 
 
-@dataclass(frozen=True, slots=True)
-class UdevRules:
+class UdevRules(NamedTuple):
     """A rules file: the rules in force, and udev's messages about the others."""
 
     rules: tuple[UdevRule, ...] = ()

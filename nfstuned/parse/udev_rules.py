@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Setting
@@ -29,8 +29,7 @@ _ENDS = r"(?:\r\n|\n\r|\n|\r)\0?|\0"
 """The ends of a line for read_line_full() of src/basic/fileio.c, which udev reads with."""
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedLine:
+class JoinedLine(NamedTuple):
     """A rule's text on a single line, without the space before each part."""
 
     first: int
@@ -272,8 +271,7 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
     return tuple(files)
 
 
-@dataclass(frozen=True, slots=True)
-class MaskGrounds:
+class MaskGrounds(NamedTuple):
     """The rules files, and administrators' settings in nfs.conf."""
 
     files: tuple[UdevFile, ...]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from nfstuned import __version__
 from nfstuned.model.facts import BROKEN, Need, Report, Rule, Severity
@@ -106,8 +106,7 @@ _LACKS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReportLine:
+class ReportLine(NamedTuple):
     """A line; a finding's first line has its severity in a column of its own."""
 
     text: str

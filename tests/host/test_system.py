@@ -40,13 +40,11 @@ def test_an_image_has_nothing_of_a_running_kernel(tree: Tree) -> None:
     tree.write("sys/module/nfs/parameters/nfs4_disable_idmapping", "Y\n")
     tree.write("proc/sys/sunrpc/tcp_max_slot_table_entries", "65536\n")
     tree.write("proc/cmdline", "quiet ihash_entries=16777216\n")
-    tree.write("proc/slabinfo", "nfs_inode_cache 12 20 1072 30 8 : tunables\n")
     tree.write("proc/sys/crypto/fips_enabled", "1\n")
     tree.write("sys/devices/system/cpu/online", "0-3\n")
     now = seen(tree)
     assert now.parameters == {"nfs.nfs4_disable_idmapping": "Y", "sunrpc.tcp_max_slot_table_entries": "65536"}
     assert (now.cmdline.text, now.cpus, now.fips) == ("quiet ihash_entries=16777216", 4, True)
-    assert now.nfs_inodes == 12
     assert seen(tree, image=True) == System(cmdline=CommandLine("", "/etc/default/grub"))
 
 

@@ -31,8 +31,9 @@ def test_processors_are_counted() -> None:
     assert [machine.parse_cpu_list(text) for text in ("", "x", "0-")] == [None] * 3
 
 
-def test_active_objects_are_read_and_other_lines_left_out() -> None:
-    assert machine.parse_slabinfo(SLABS) == {"nfs_inode_cache": 1048576, "nfs_direct_cache": 0}
+def test_the_inodes_are_the_active_objects_of_their_cache() -> None:
+    assert machine.parse_nfs_inodes(SLABS) == 1048576
+    assert machine.parse_nfs_inodes("") is None
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from nfstuned import data
 from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, decimal, option_text
@@ -102,8 +101,7 @@ _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
 """One kernel reads it to the base of 8 and another to the base of 10: not judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionNames:
+class OptionNames(NamedTuple):
     """The names of mount options, by the program or the protocol that takes them."""
 
     common: frozenset[str]
@@ -226,7 +224,7 @@ NCONNECT_SINCE = (5, 3, 0)
 NCONNECT_V4_0_SINCE = (5, 8, 0)
 """Earlier kernels take the option with NFS 4.0, and ignore it (dbc4fec6b6dd)."""
 
-_MAINLINE = re.compile(
+_MAINLINE = (
     r"[0-9.]+(?:-rc[0-9]+)?\+?(?:"
     # Debian's; Arch's; Alpine's; Ubuntu's, which has features of later kernels in its 4.15 to 5.3 alone.
     r"(?:\+deb[0-9]+)?(?:-[0-9]+|-0\.(?:bpo|deb[0-9]+)\.[0-9]+)?(?:-cloud|-rt)?-(?:amd64|arm64|armmp|686|686-pae)"
@@ -237,7 +235,7 @@ _MAINLINE = re.compile(
 """The releases of kernels with the options of the mainline kernel of their version, and no later ones."""
 _OLDEST = KernelRelease((0, 0, 0), "0")
 
-_EL8 = re.compile(r"4\.18\.0-([0-9]{1,6})\b.*\.el8")
+_EL8 = r"4\.18\.0-([0-9]{1,6})\b.*\.el8"
 _EL7 = re.compile(r"(?:2\.6\.32|3\.10\.0)-.*\.el[67]\b")
 """The releases of Enterprise Linux 6 and 7: Red Hat brought nconnect to 8.3 first."""
 RHEL_8_3 = 240
@@ -252,7 +250,7 @@ def el8_build(release: KernelRelease) -> int | None:
 
     Red Hat brings much of later kernels to it, and the clones take the number over.
     """
-    match = _EL8.match(release.text)
+    match = re.match(_EL8, release.text)
     return int(match[1]) if match else None
 
 
@@ -280,7 +278,7 @@ def is_dated(options: Options) -> bool:
 
 def _has_backports(release: KernelRelease) -> bool:
     """Whether a kernel may have options of later kernels than its version has."""
-    return not _MAINLINE.fullmatch(release.text) or bool(_PATCHED.match(release.text))
+    return not re.fullmatch(_MAINLINE, release.text) or bool(re.match(_PATCHED, release.text))
 
 
 def knows_nconnect(release: KernelRelease, distribution: Distribution | None, version: str | None) -> bool:
@@ -299,7 +297,7 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
 
 
 _WITHOUT_UDP = (5, 6, 0)
-_RED_HAT = re.compile(r".*\.(?:el(?:9|[1-9][0-9])|fc[0-9]+).*")
+_RED_HAT = r".*\.(?:el(?:9|[1-9][0-9])|fc[0-9]+).*"
 _SUSES_KERNEL = re.compile(r".*-default\b.*")
 
 
@@ -311,12 +309,12 @@ def refuses_udp(release: KernelRelease) -> bool | None:
     """
     if release.version < _WITHOUT_UDP or _SUSES_KERNEL.fullmatch(release.text):
         return False
-    return True if _RED_HAT.fullmatch(release.text) or not _has_backports(release) else None
+    return True if re.fullmatch(_RED_HAT, release.text) or not _has_backports(release) else None
 
 
 _SMALL_READ_AHEAD = (5, 4, 0)
 """c128e575514c "NFS: Optimise the default readahead size"."""
-_PATCHED = re.compile(r"4\.12\.14-|(?:4\.15|4\.18|5\.[0-3])\.0-[0-9]+-")
+_PATCHED = r"4\.12\.14-|(?:4\.15|4\.18|5\.[0-3])\.0-[0-9]+-"
 """SUSE's of SLES 12 SP4 to 15 SP1 and Ubuntu's of 18.04: their backports depend on the update."""
 
 
@@ -336,4 +334,4 @@ def _since(kernel: KernelRelease, first: tuple[int, int, int]) -> bool | None:
     build = el8_build(kernel)
     if build is not None:
         return build >= RHEL_8_3  # which has both
-    return None if _PATCHED.match(kernel.text) else False
+    return None if re.match(_PATCHED, kernel.text) else False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nfstuned.core.policy.endpoint import as_address, plain, split_source
 from nfstuned.model.facts import Target
@@ -136,8 +136,7 @@ def share_name(source: str) -> tuple[str, str]:
     return plain(host), path.strip("/").partition("/")[0].lower()
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
+class _Listed(NamedTuple):
     """A distribution of the vendor's list: the first kernel of each series that qualifies."""
 
     id: str
@@ -158,8 +157,7 @@ _LISTED = (
 _SERIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSupport:
+class KernelSupport(NamedTuple):
     """Whether the vendor lists the running kernel for multichannel; None where the list is silent."""
 
     supported: bool | None = None

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from nfstuned.core.mounts import options as nfsoptions
 from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, kind, split_source
@@ -47,8 +48,7 @@ class _Namespaces:
         return number
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(NamedTuple):
     """The transport groups that are live, each with its mounts; `bare` finds them without the namespace."""
 
     live: Mapping[Group, tuple[Target, ...]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import NamedTuple
 
 from nfstuned.core.policy.endpoint import (
     TUNNEL_PORTS,
@@ -62,8 +63,7 @@ def as_glob(text: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A profile that applies, or may apply, and why."""
 
     profile: Profile
@@ -203,8 +203,7 @@ V4 = 4
 UNSEEN = "no mount of it is visible here"
 
 
-@dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(NamedTuple):
     """The real server of a live mount, and its profile."""
 
     endpoint: Endpoint

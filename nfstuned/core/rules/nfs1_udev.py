@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from nfstuned.core.rules.rivals import (
     Rival,
@@ -80,8 +80,7 @@ def _service(facts: Facts) -> str:
     return f"; or {enable(facts, daemon, SERVICE)}: it sets each mount's own value after any other program"
 
 
-@dataclass(frozen=True, slots=True)
-class ContestedValue:
+class ContestedValue(NamedTuple):
     """A value that another program writes, and the mounts for which the policy wants another value."""
 
     rival: Rival

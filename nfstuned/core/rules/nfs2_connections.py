@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
 from nfstuned.core.mounts.requests import GLOBAL, as_option, effective, is_version
@@ -52,8 +52,7 @@ _KERNEL_DEFAULTS = {SLOT_TABLE.name: 65536, SESSION_SLOTS.name: 64}
 """The values of kernels without a setting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crowd:
+class Crowd(NamedTuple):
     """The mounts that a parameter does not suit, and its present or future value."""
 
     users: tuple[Target, ...]
@@ -189,8 +188,7 @@ def session_slots_low(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Busy:
+class _Busy(NamedTuple):
     """A transport group over the interval, at one of its mounts."""
 
     target: Target

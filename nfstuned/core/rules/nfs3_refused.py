@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
+from typing import NamedTuple
 
 from nfstuned.core.mounts.options import (
     DROPPED_FLAVOURS,
@@ -295,8 +296,7 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
             in_secret = holds_secret(f"{name}={value}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Misused:
+class _Misused(NamedTuple):
     """An option with a value that the kernel refuses, and the values that it takes."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from nfstuned import data
 from nfstuned.core.mounts.options import el8_build, option_names
@@ -64,7 +65,7 @@ _NEAR = 0.85
 """How alike a misspelt name of a parameter is to the right one, at least: as difflib measures it."""
 _NOT_LOADED = "does not load with it, and no NFS can be mounted, unless the kernel has it built in"
 _TRANSPORTS = {"tcp", "udp", "rdma"}
-_RUNS_SYSCTL = re.compile(r"(?m)^[ \t]*[^#\s].*\b(?:sunrpc|rpcrdma|lockd|nfs(?:d|v[34])?)\b.*sysctl")
+_RUNS_SYSCTL = r"(?m)^[ \t]*[^#\s].*\b(?:sunrpc|rpcrdma|lockd|nfs(?:d|v[34])?)\b.*sysctl"
 """In a rule of udev, such as those of nfs-utils' 60-nfs.rules."""
 
 
@@ -210,7 +211,7 @@ def ineffective_settings(facts: Facts) -> Iterator[Fault]:
             severity=ERROR if any(_NOT_LOADED in why for why in whys) else None,
         )
     if facts.system.sysctls_in_time is False and not any(
-        file.unread or _RUNS_SYSCTL.search(file.text.replace("\\\n", " ")) for file in facts.udev
+        file.unread or re.search(_RUNS_SYSCTL, file.text.replace("\\\n", " ")) for file in facts.udev
     ):
         yield from _late_sysctls(facts)
 
@@ -342,8 +343,8 @@ def _in_file(name: str, *, sysctl: bool) -> str:
 )
 def inode_hash(facts: Facts) -> Iterator[Fault]:
     """Yield a kernel with a million inodes of NFS and an inode table of the default size."""
-    inodes = facts.system.nfs_inodes
-    if inodes is None or inodes < _MANY_INODES or not facts.azure_files:
+    inodes = facts.nfs_inodes
+    if inodes is None or inodes < _MANY_INODES:
         return
     if not any(word.startswith("ihash_entries=") for word in facts.system.cmdline.words):
         yield Fault(
@@ -376,8 +377,7 @@ def kernel_without_io_depth(facts: Facts) -> Iterator[Fault | Need]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Egress:
+class Egress(NamedTuple):
     """The most that one VM may send, on all of its interfaces together, and the vendor's page."""
 
     mbit_per_s: int
@@ -418,8 +418,7 @@ _RESIZE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Uplink:
+class _Uplink(NamedTuple):
     """An interface, and the mounts that it carries."""
 
     interface: Interface

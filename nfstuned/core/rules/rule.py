@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nfstuned.core.mounts.requests import last_asked
 from nfstuned.core.mounts.targets import definition, renewal
@@ -204,8 +204,7 @@ def mount_all_again(targets: Sequence[Target], words: str) -> str:
     return by_programs + meanwhile if by_programs else words
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterWish:
+class ParameterWish(NamedTuple):
     """The right value of a parameter, and a test for other right values."""
 
     name: str

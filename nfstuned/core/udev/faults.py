@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from nfstuned.core.udev.device import (
     ATTRIBUTE,
@@ -68,8 +69,7 @@ class BrokenRule:
         return bool(self.sign)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reason:
+class _Reason(NamedTuple):
     """Why a rule that udev reads never acts."""
 
     defect: str

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nfstuned.core.udev.device import ATTRIBUTE, Device, is_refused_value, redirects_nothing, start_mistake
 from nfstuned.model.mounts import NFSRAHEAD, Setting
@@ -28,8 +28,7 @@ _VENDORS = "/usr/"
 _ADDED = (UdevToken("ACTION", None, "==", "add"), UdevToken("SUBSYSTEM", None, "==", "bdi"))
 
 
-@dataclass(frozen=True, slots=True)
-class Mask:
+class Mask(NamedTuple):
     """A name, and why its file is left in force; "" where it is masked."""
 
     name: str

@@ -6,8 +6,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nfstuned.host.root import Root
 from nfstuned.host.tools import kernel_message, observe_states, with_failure_reasons
@@ -15,8 +14,7 @@ from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Answer, Network, Reach, is_address
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
+class Questions(NamedTuple):
     """The questions of a check to the network."""
 
     names: tuple[str, ...] = ()
@@ -75,7 +73,9 @@ def vm_size(url: str = METADATA_URL, seconds: float = METADATA_S) -> tuple[str |
 
 def _asked_size(url: str, seconds: float) -> tuple[str | None, str]:
     """Return the size, or None and why the service gave none."""
-    import http.client  # noqa: PLC0415 - 30 ms that only an Azure VM pays
+    # 30 ms that only an Azure VM pays.
+    import http.client  # noqa: PLC0415
+    from urllib.parse import urlsplit  # noqa: PLC0415
 
     where = urlsplit(url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=seconds)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
+from typing import NamedTuple
 
 from nfstuned.errors import MapError, ParseError
 from nfstuned.model.kernel import parse_options
@@ -196,8 +197,7 @@ _OWN = (
 """Options that automount keeps for itself (sun_mount, and mount_mount of modules/mount_nfs.c)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A mount of an entry: where below the entry, with which options, and from where."""
 
     offset: str

@@ -50,7 +50,7 @@ _NIS_PLUS = "var/nis/NIS_COLD_START"
 _NIS_DOMAIN, _NO_DOMAIN = "proc/sys/kernel/domainname", "(none)"
 _DEFAULT_DOMAIN, _SYSCONFIG_NETWORK = "etc/defaultdomain", "etc/sysconfig/network"
 """Debian and SUSE set it by the first of them, RHEL by the second."""
-_NIS_OF_NETWORK = re.compile(r"(?m)^\s*NISDOMAIN=[\"']?[^\s\"']")
+_NIS_OF_NETWORK = r"(?m)^\s*NISDOMAIN=[\"']?[^\s\"']"
 _VARIABLES = {
     "ARCH": "arch",
     "HOST": "hostname",
@@ -314,7 +314,7 @@ class AutoMaps:
         if running:
             return running != _NO_DOMAIN
         network = self.root.read_or_empty(_SYSCONFIG_NETWORK)
-        return bool(self.root.read_or_empty(_DEFAULT_DOMAIN).strip() or _NIS_OF_NETWORK.search(network))
+        return bool(self.root.read_or_empty(_DEFAULT_DOMAIN).strip() or re.search(_NIS_OF_NETWORK, network))
 
     def _sssd_has_maps(self) -> bool:
         """Return whether SSSD may answer automount(8); where this user may not read its files it may."""

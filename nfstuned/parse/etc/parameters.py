@@ -15,7 +15,7 @@ _PARAMETER = r"""(?:[^\s"]|"[^"]*"?)+"""
 _COMMANDS = (
     *("alias", "blacklist", "config", "include", "install", "options", "remove", "softdep", "weakdep"),
 )
-_OF_NFS = re.compile(r"\b(?:sunrpc|lockd|nfs(?:v[34])?)\b.*=")
+_OF_NFS = r"\b(?:sunrpc|lockd|nfs(?:v[34])?)\b.*="
 
 
 def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
@@ -28,7 +28,7 @@ def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
     settings: list[KernelSetting] = []
     for number, line in _joined_lines(text):
         words = line.split(maxsplit=2)
-        if words and words[0] not in _COMMANDS and _OF_NFS.search(line):
+        if words and words[0] not in _COMMANDS and re.search(_OF_NFS, line):
             settings.append(KernelSetting("", line.strip(), file, number))
         if len(words) != 3 or words[0] != "options":  # noqa: PLR2004 - the word, a module, its parameters
             continue
@@ -86,9 +86,9 @@ def parse_sysctl(text: str, file: str) -> tuple[KernelSetting, ...]:
     return tuple(settings)
 
 
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
-_LINUX = re.compile(r"\s*(?:linux|linux16|linuxefi)\s+(?P<file>\S+)(?P<words>.*)")
-_GRUB_LINE = re.compile(r"\s*(?P<name>GRUB_CMDLINE_LINUX(?:_DEFAULT)?)=(?P<value>.*)")
+_VARIABLE = r"\$\{?([A-Za-z_]\w*)\}?"
+_LINUX = r"\s*(?:linux|linux16|linuxefi)\s+(?P<file>\S+)(?P<words>.*)"
+_GRUB_LINE = r"\s*(?P<name>GRUB_CMDLINE_LINUX(?:_DEFAULT)?)=(?P<value>.*)"
 
 
 def parse_boot_entry(text: str, release: str, environment: Mapping[str, str]) -> str | None:
@@ -102,13 +102,13 @@ def parse_boot_entry(text: str, release: str, environment: Mapping[str, str]) ->
         keys[key] = f"{keys.get(key, '')} {value}" if key == "options" else value.strip()
     if not release or release not in {keys.get("version"), _release(keys.get("linux", ""))}:
         return None
-    return _VARIABLE.sub(lambda match: environment.get(match[1], ""), keys.get("options", "")).strip()
+    return re.sub(_VARIABLE, lambda match: environment.get(match[1], ""), keys.get("options", "")).strip()
 
 
 def parse_grub_config(text: str, release: str) -> str | None:
     """Return the words of the first menu entry of a kernel in grub.cfg; None where it has none."""
     for line in text.splitlines():
-        match = _LINUX.fullmatch(line)
+        match = re.fullmatch(_LINUX, line)
         if match and release and _release(match["file"]) == release:
             return match["words"].strip()
     return None
@@ -127,14 +127,14 @@ def parse_grub_defaults(text: str, known: Mapping[str, str]) -> Mapping[str, str
     """
     values = dict(known)
     for line in text.splitlines():
-        match = _GRUB_LINE.fullmatch(line)
+        match = re.fullmatch(_GRUB_LINE, line)
         if match:
             try:
                 words = shlex.split(match["value"], comments=True)
             except ValueError:
                 continue
             value = words[0] if words else ""
-            values[match["name"]] = _VARIABLE.sub(lambda name: values.get(name[1], ""), value)
+            values[match["name"]] = re.sub(_VARIABLE, lambda name: values.get(name[1], ""), value)
     return values
 
 

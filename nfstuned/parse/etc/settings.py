@@ -289,7 +289,7 @@ _ENVIRONMENT = "etc/environment"
 _TUNED_FOLDERS = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
 """The first that has a profile counts (tuned/profiles/locator.py)."""
 _TUNED_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-_BDI = re.compile(r"/sys/(?:class|devices/virtual)/bdi/[^/]+/read_ahead_kb")
+_BDI = r"/sys/(?:class|devices/virtual)/bdi/[^/]+/read_ahead_kb"
 
 
 def read_writers(root: FileTree, mounted: Sequence[str] = ()) -> tuple[Setting, ...]:
@@ -326,7 +326,7 @@ def _tuned(root: FileTree) -> Iterator[Setting]:
             merged[setting.section, posixpath.normpath(setting.name)] = setting
     types = {section: setting.value for (section, name), setting in merged.items() if name == "type"}
     for (section, path), setting in merged.items():
-        if types.get(section, section) == "sysfs" and _BDI.fullmatch(path):
+        if types.get(section, section) == "sysfs" and re.fullmatch(_BDI, path):
             yield replace(setting, section=TUNED, name=path)
 
 

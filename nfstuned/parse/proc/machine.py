@@ -91,9 +91,10 @@ def parse_major_faults(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def parse_slabinfo(text: str) -> dict[str, int]:
-    """Return the active objects of each cache; headers and lines of another form are left out."""
-    return {name: int(active) for name, active in re.findall(r"(?m)^(\S+) +([0-9]{1,20}) ", text)}
+def parse_nfs_inodes(text: str) -> int | None:
+    """Return how many inodes of NFS the kernel holds, by the text of /proc/slabinfo."""
+    match = re.search(r"(?m)^nfs_inode_cache +([0-9]{1,20}) ", text)
+    return int(match[1]) if match else None
 
 
 MODULES = ("usr/lib/modules", "lib/modules")

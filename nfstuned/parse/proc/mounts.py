@@ -10,9 +10,8 @@ import ipaddress
 import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount, MountNode, NfsClient, Uevent, Volume, decimal
@@ -26,8 +25,7 @@ _REMOTE = frozenset(
 """File systems that may give no answer, besides those of FUSE: a dead server must not hang the daemon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """The types of file system that are looked for, and a text that each line of such a mount contains.
 
     The daemon reads this file at each event: the mark spares it taking apart the lines of other mounts.
