@@ -162,6 +162,12 @@ class Provider:
     """
     locks: bool = True
     """Whether its servers have the lock service of NFS 3."""
+    noresvport: str = ""
+    """The page that asks for this mount option; "" where none does."""
+    noresvport_before: str = ""
+    """The first kernel that the page does not ask it of, "5.18"; "" where it asks on every kernel."""
+    noresvport_by_client: bool = False
+    """Whether the provider's own client sets the option on every kernel."""
     limits: str = ""
     """The page with the limits of its servers."""
 

@@ -188,6 +188,9 @@ class ProviderTable(_Table):
     absent_dialects: tuple[str, ...] = ()
     export: str = ""
     locks: bool = True
+    noresvport: str = ""
+    noresvport_before: str = Field(default="", pattern=r"^[0-9]+\.[0-9]+$")
+    noresvport_by_client: bool = False
     limits: str = ""
 
 

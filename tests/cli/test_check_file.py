@@ -28,6 +28,7 @@ HOSTILE = ("helper-gone", "nic-single-queue", "mount-stalled", "mount-missing", 
 GUIDE = Path(__file__).parents[2] / "docs/guide.md"
 JUNIT = Path(__file__).parents[1] / "check/schemas/junit-10.xsd"
 OLD = ("--kernel", "4.18.0-193.el8.x86_64")
+ALIBABA = "2564f49129-ysu87.cn-shenzhen.nas.aliyuncs.com:/share"
 PASTED = "//srv/s /mnt/s cifs credentials=/etc/c,_netdev,nofail,"
 
 
@@ -186,6 +187,11 @@ def test_the_hosts_own_fstab_is_judged_with_the_host(
                 (",noresvport", (), []),
                 ("", ("--kernel", "5.10"), []),
             ]
+        ),
+        *(
+            (f"{ALIBABA} /grdata nfs vers=3,noatime,_netdev{more} 0 0\n", kernel, ids)
+            for kernel in ((), ("--kernel", "5.10.134-16.al8.x86_64"), ("--kernel", "6.12.1"))
+            for more, ids in (("", ["NFS305"]), (",noresvport", []))
         ),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), (), []),
         (PERFECT.replace("vers=4.1", "vers=4,vers=4.1"), ("--nfs-utils", "2.5.2"), []),

@@ -37,10 +37,9 @@ from nfstuned.model.kernel import (
     parse_options,
     version_text,
 )
-from nfstuned.model.mounts import AZNFS, AZURE_FILES, EFS
+from nfstuned.model.mounts import AZNFS
 from nfstuned.model.policy import Provider
 
-_EFS_OPTIONS = "https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-nfs-mount-settings.html"
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
 _AZURE_VERSION = "vers=4,minorversion=1"
@@ -57,8 +56,6 @@ ATTRIBUTES_PERCENT, ATTRIBUTES_PER_S = 75, 50
 """The share and the rate from which attributes dominate a mount's requests, as for SMB (SMB611)."""
 _SETTLED_S = 60
 """The requests of a shorter time do not show a mount's usual work."""
-_RESVPORT_MENDED = {AZURE_FILES: (5, 18, 0), EFS: (5, 5, 0)}
-"""The first kernel for which each vendor does without noresvport."""
 
 
 @rule("NFS301", "version-not-supported", ERROR, source=Manual.MOUNTING)
@@ -243,29 +240,46 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 
 @rule("NFS305", "noresvport-missing", WARNING, source=Manual.MOUNTING)
 def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
-    """Yield mounts of Azure Files and Amazon EFS without noresvport on kernels that their vendors name.
+    """Yield mounts without noresvport of a provider that asks for it, for the kernels that it names.
 
-    AWS's helper sets the option on each kernel, so that it is advice for EFS where the kernel is not known.
+    It is advice where the provider asks for it on every kernel, and where the kernel is not known and the
+    provider's own client sets the option on each.
     """
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
-        place = AZURE_FILES if target.is_azure_files else target.endpoint.provider
-        since = _RESVPORT_MENDED.get(place)
-        if since is None or target.options.last_of("resvport", "noresvport") == "noresvport":
+        provider = _provider(target, facts)
+        if (
+            provider is None
+            or not provider.noresvport
+            or target.options.last_of("resvport", "noresvport") == "noresvport"
+        ):
             continue
-        if kernel is None:
+        before, why = provider.noresvport_before, ""
+        if not before:
+            why = (
+                f", and {provider.title} asks for it on every kernel: after a switch of the network or of a "
+                "server the client reconnects from the same port, which can keep the share away for minutes, "
+                "or until a reboot"
+            )
+        elif kernel is None:
             yield from facts.lacks(KERNEL)
-        if kernel.version < since if kernel else place == EFS:
+        if before and (
+            kernel.version < tuple(map(int, before.split("."))) if kernel else provider.noresvport_by_client
+        ):
             this = f" (this is {kernel.text})" if kernel else ""
+            why = (
+                f", and kernels before {before}{this} reconnect from the same port after the network failed, "
+                "which can keep the share away"
+            )
+        if why:
             yield Fault(
                 target.subject,
-                f"noresvport is missing, and kernels before {since[0]}.{since[1]}{this} reconnect "
-                "from the same port after the network failed, which can keep the share away",
+                f"noresvport is missing{why}",
                 observed="resvport",
                 expected="noresvport",
                 remedy=f"add noresvport to the options in {place_to_change(target)}",
-                source=_EFS_OPTIONS if place == EFS else "",
-                severity=None if kernel else ADVICE,
+                source=provider.noresvport,
+                severity=None if kernel and before else ADVICE,
             )
 
 
