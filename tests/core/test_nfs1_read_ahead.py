@@ -212,6 +212,10 @@ def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount
     host = replace(facts(superblock(128, AZURE)), udev=(EARLY, PACKAGED))
     (fault,) = (*udev.outrun.judge(host), *udev.contested.judge(host), *nfs1.low_read_ahead.judge(host))
     assert (fault.subject, fault.remedy.endswith(", and sudo nfstuned apply")) == (f"{EARLY.path}:1", True)
+    assert f"; or remove the rule, and write nfs4=15360 {DROP_IN}, then sudo udevadm" in fault.remedy
+    several = facts(superblock(128, AZURE), replace(superblock(128, NFS), device="0:47"))
+    (fault,) = udev.outrun.judge(replace(several, udev=host.udev))
+    assert "[nfsrahead]" not in fault.remedy
     wrong = UdevFile(EARLY.path, ONE_LINE.replace("15360", "1024"))
     host = replace(facts(superblock(128, AZURE)), udev=(wrong, PACKAGED))
     rules = (udev.outrun, udev.contested, nfs1.low_read_ahead)
@@ -222,8 +226,8 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
     everywhere, dollar = 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="15360"\n', ONE_LINE.replace("$$", "$")
     all_of_udev = (udev.broken, udev.tolerated, udev.outrun, udev.masking, udev.contested)
     for name, text, hides, said in (
-        ("90-a.rules", everywhere, (), "sorts after it, overwrites its value"),
-        ("90-a.rules", dollar, (), "sorts after this rule, overwrites its value; $4 is"),
+        ("90-a.rules", everywhere, (), "sorts after it, overwrites its value with 128 KiB"),
+        ("90-a.rules", dollar, (), "sorts after this rule, overwrites its value with 128 KiB; $4 is"),
         ("99-nfs.rules", dollar, (PACKAGED.path,), f"the file also hides {PACKAGED.path}"),
         ("99-z.rules", everywhere.replace("15360", "1024"), (), "writes 1024 KiB to every device's bdi"),
     ):
@@ -236,6 +240,7 @@ def test_a_rule_that_is_wrong_in_two_ways_is_one_finding_with_one_remedy() -> No
         assert fault.subject == f"{file.path}:1"
         assert said in fault.message
         assert (", and sudo mv -n " in fault.remedy) is (name != "99-z.rules")
+        assert (f", or write nfs4=15360 {DROP_IN}; then sudo" in fault.remedy) is (name == "90-a.rules")
 
 
 def test_another_rule_of_a_broken_rules_file_keeps_its_own_finding() -> None:

@@ -127,20 +127,22 @@ def tolerated(facts: Facts) -> Iterator[Fault]:
 
 
 def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
-    overtaken = {(early.file, early.line): late for early, late, _ in overtaken_rules(facts)}
+    overtaken = {(early.file, early.line): (late, values) for early, late, values in overtaken_rules(facts)}
     hidden = {file.path: hidden for file, hidden in _masking_files(facts)}
     for path, defective in broken_rules(facts):
         if defective.works is not works:
             continue
-        late = next(
-            (overtaken[place] for place in _lines_of([(path, defective)]) if place in overtaken), None
-        )
+        own_lines = _lines_of([(path, defective)])
+        late, values = next((overtaken[place] for place in own_lines if place in overtaken), (None, []))
         more = (
             [f"the file also hides {' and '.join(hidden[path])} of the same name"] if path in hidden else []
         )
         # Of a rule that works this is the whole loss.
         own = "this rule" if works else "it"
-        more += [f"{late.file}, which sorts after {own}, overwrites its value"] if late is not None else []
+        in_conf = ""
+        if late is not None:
+            more.append(f"{late.file}, which sorts after {own}, overwrites its value with {_kib(values)}")
+            in_conf = _in_configuration(facts, late, ", or ")
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
         repair = "write it in one line, with its own value (nfstuned explain NFS105 has the line)"
         if defective.repair:
@@ -156,9 +158,25 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
             observed=defective.defect,
             expected="one line, $$ for a program's own $, and a condition that only NFS meets",
             remedy=f"{repair}{named}; or {elsewhere}, and {enable(facts, facts.system.daemon, SERVICE)}"
-            f"{reload}{_APPLY if lost else ''}",
+            f"{in_conf}{reload}{_APPLY if lost else ''}",
             severity=ADVICE if works and not more else None,
         )
+
+
+def _kib(values: Sequence[int]) -> str:
+    return f"{' or '.join(map(str, values))} KiB"
+
+
+def _in_configuration(facts: Facts, late: RuleWriter, before: str) -> str:
+    """Return how nfsrahead's rule writes the policy's values by its configuration; "" where it cannot."""
+    rule = late.file, late.line
+    rivals = [
+        rival
+        for rival in other_writers(facts)
+        if rival.rule == rule and not all(agrees(facts, target, rival) for target in rival.targets)
+    ]
+    lines = [rival.configuration for rival in rivals]
+    return f"{before}{', and '.join(lines)}" if lines and all(lines) else ""
 
 
 def has_lost(facts: Facts, target: Target, meant_kb: int | None) -> bool:
@@ -322,17 +340,17 @@ def outrun(facts: Facts) -> Iterator[Fault]:
     for writer, winner, values in overtaken_rules(facts):
         if (writer.file, writer.line) in broken_lines:
             continue
-        kbs = " or ".join(str(kb) for kb in values)
         others = [str(each.line) for path, each in defective if path == writer.file]
         first = f"repair line {some(others)} of {writer.file}, then " if others else ""
         lost = any(_has_too_little(target, kb) for target in facts.nfs for kb in values)
         yield Fault(
             f"{writer.file}:{writer.line}",
-            f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {kbs} KiB",
-            observed=f"{kbs} KiB",
+            f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {_kib(values)}",
+            observed=_kib(values),
             expected=f"{writer.kb} KiB",
-            remedy=f"{first}{_rename(writer.file, facts)}{then_sudo(RELOAD_UDEV, image=facts.image)}"
-            f"{_APPLY if lost else ''}",
+            remedy=f"{first}{_rename(writer.file, facts)}"
+            f"{_in_configuration(facts, winner, '; or remove the rule, and ')}"
+            f"{then_sudo(RELOAD_UDEV, image=facts.image)}{_APPLY if lost else ''}",
         )
 
 

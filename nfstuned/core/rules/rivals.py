@@ -47,6 +47,8 @@ class Rival:
     """The file and the line of the udev rule that writes it; None for other programs."""
     stock: bool = False
     """It is a default of the distribution, which nobody chose and nfstuned.service masks."""
+    configuration: str = ""
+    """How its own configuration gives these mounts the policy's values; "" where nothing there can."""
 
 
 def other_writers(facts: Facts) -> tuple[Rival, ...]:
@@ -129,13 +131,14 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
         target_groups.setdefault(nfsrahead_kb(facts, fstype_of(target)), []).append(target)
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
-        yield Rival(
-            place, "nfs-utils' nfsrahead", kb, tuple(targets), _configure(setting, targets, facts.folder)
-        )
+        line = _configure(setting, targets, facts.folder)
+        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", folder=facts.folder)
+        remedy = line or f"{mask}, and let nfstuned.service set each mount's own value"
+        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), remedy, configuration=line)
 
 
 def _configure(setting: Setting | None, targets: Sequence[Target], folder: str) -> str:
-    """Return how to give nfsrahead the policy's values: it has one value a version, for all servers.
+    """Return how to give nfsrahead the policy's values; "" where servers need several of one version.
 
     Only the deciding line is worth a change; below /usr it is the vendor's, and a drop-in overrules it.
     """
@@ -145,8 +148,7 @@ def _configure(setting: Setting | None, targets: Sequence[Target], folder: str) 
         (fstype_of(target), kb or NFSRAHEAD_KB) for target, kb in asked if kb or not target.profile.read_ahead
     }
     if len(wanted) > len({kind for kind, _ in wanted}):
-        mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", folder=folder)
-        return f"{mask}, and let nfstuned.service set each mount's own value"
+        return ""
     settings = " and ".join(f"{kind}={kb}" for kind, kb in sorted(wanted))
     if setting is None or setting.file.startswith("/usr/"):
         return f"write {settings} below [nfsrahead] in {quote(f'{folder}/etc/nfs.conf.d/99-nfstuned.conf')}"
