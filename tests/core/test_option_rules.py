@@ -239,30 +239,32 @@ def test_noresvport_is_needed_before_5_18() -> None:
 @pytest.mark.parametrize(
     ("fields", "lacks"),
     [
-        ("nas:/a /a nfs defaults", True),
-        ("nas:/a /a nfs _netdev", False),
-        ("nas:/a /a auto nofail", True),
-        ("nas:/a /a auto nofail,_netdev", False),
-        ("nas:/a /a nfs noauto", False),
-        ("nas:/a /a nfs noauto,auto", True),
-        ("nas:/a /a nfs x-systemd.automount", False),
-        ("nas:/a /a nfs bg", False),
-        ("nas:/a /a nfs bg,fg", True),
-        ("nas:/a / nfs defaults", False),
-        (f"{AZURE} nfs vers=4.1,actimeo=30,_netdev", True),
-        (f"{AZURE} nfs vers=4.1,actimeo=30,nofail", False),
-        (f"{AZURE} aznfs vers=4.1,actimeo=30,nofail", True),
-        (f"{AZURE} aznfs vers=4.1,actimeo=30,noauto", False),
-        (f"{AZURE} aznfs vers=4.1,actimeo=30,x-systemd.automount", False),
-        (f"{AZURE} aznfs vers=4.1,actimeo=30,bg", True),
-        (f"{AZURE} nfs vers=4.1,actimeo=30,bg,_netdev", False),
-        (f"{AZURE} nfs4 minorversion=1,actimeo=30,bg,_netdev", False),
-        (f"{AZURE} aznfs vers=4.1,actimeo=30,bg,_netdev", True),
-        (f"{AZURE} auto vers=4.1,actimeo=30,bg,_netdev", True),
+        ("nas:/a /a nfs defaults", "nofail"),
+        ("nas:/a /a nfs _netdev", ""),
+        ("nas:/a /a auto nofail", "_netdev"),
+        ("nas:/a /a auto nofail,_netdev", ""),
+        ("nas:/a /a nfs noauto", ""),
+        ("nas:/a /a nfs noauto,auto", "nofail"),
+        ("nas:/a /a nfs x-systemd.automount", ""),
+        ("nas:/a /a nfs bg", ""),
+        ("nas:/a /a nfs bg,fg", "nofail"),
+        ("nas:/a / nfs defaults", ""),
+        (f"{AZURE} nfs vers=4.1,actimeo=30,_netdev", "nofail"),
+        (f"{AZURE} nfs vers=4.1,actimeo=30,nofail", ""),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,nofail", "_netdev"),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,noauto", ""),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,x-systemd.automount", ""),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,bg", "_netdev,nofail"),
+        (f"{AZURE} nfs vers=4.1,actimeo=30,bg,_netdev", ""),
+        (f"{AZURE} nfs4 minorversion=1,actimeo=30,bg,_netdev", ""),
+        (f"{AZURE} aznfs vers=4.1,actimeo=30,bg,_netdev", "nofail"),
+        (f"{AZURE} auto vers=4.1,actimeo=30,bg,_netdev", "nofail"),
     ],
 )
-def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: bool) -> None:  # noqa: FBT001 - a table
-    assert [rule for rule in rules(fields) if rule != "NFS318"] == (["NFS308"] if lacks else [])
+def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: str) -> None:
+    seen = [one for one in run_rules(facts(fields), OPTIONS).findings if one.rule != "NFS318"]
+    assert [one.remedy.split()[:2] for one in seen] == ([["add", lacks]] if lacks else [])
+    assert {one.rule for one in seen} <= {"NFS308"}
 
 
 @pytest.mark.parametrize(
@@ -328,10 +330,33 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
         ("vers=3,1", "take '1' out"),
         ("tls", "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in"),
         ("iam,accesspoint=fsap-1,zzz", "for Amazon EFS write the type efs"),
+        ("connect=4", "spell 'connect' as nconnect"),
+        ("inter", "take 'inter' out"),
     ],
 )
 def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
     assert only("NFS309", facts(f"nas:/a /a nfs {options},nofail")).remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("options", "severity", "remedy"),
+    [
+        ("umask=022", "error", "write the mode file_mode=0755,dir_mode=0755 instead of the mask 'umask=022'"),
+        ("umask=777", "error", "write the mode file_mode=0777,dir_mode=0777 instead of the mask"),
+        ("umask", "error", "write the mode file_mode=0755,dir_mode=0755 instead of the mask 'umask' in"),
+        ("dirMode=0777", "error", "spell 'dirMode' as dir_mode in"),
+        ("FMASK=0133", "error", "write the mode file_mode=0644 instead of the mask 'FMASK=0133' in"),
+        ("dirmask=027", "error", "write the mode dir_mode=0750 instead of"),
+        ("fmask=0022,uid=1", "warning", "write the mode file_mode=0755 instead of the mask 'fmask=0022' in"),
+        ("dir_mode=077", "warning", "write the mode dir_mode=0700 instead of the mask 'dir_mode=077' in"),
+        ("fmask=0022,noperm", "", ""),
+        ("fmask=0644,dmask=0755,dirmode=0750,file_mode=0400", "", ""),
+    ],
+)
+def test_a_mask_for_smb_leads_to_the_mode_that_it_means(options: str, severity: str, remedy: str) -> None:
+    faults = run_rules(facts(f"//nas/a /a cifs {options},nofail"), OPTIONS).findings
+    assert [fault.severity.value for fault in faults] == ([severity] if severity else [])
+    assert all(fault.remedy.startswith(remedy) for fault in faults)
 
 
 def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:

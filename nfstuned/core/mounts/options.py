@@ -115,6 +115,11 @@ class OptionNames(NamedTuple):
     multipath: frozenset[str]
     smb: frozenset[str]
     renamed_smb: dict[str, str]
+    smb_modes: dict[str, str]
+
+    def meant(self, *, smb: bool) -> frozenset[str]:
+        """Return the names that a misspelt name may mean: of those with an effect, on every kernel."""
+        return self.common | (self.smb | self.smb_modes.keys() if smb else self.nfs - self.dead_nfs)
 
 
 @cache
@@ -135,6 +140,7 @@ def option_names() -> OptionNames:
         multipath=multipath,
         smb=_split(smb["names"]),
         renamed_smb=smb["renamed"],
+        smb_modes=smb["modes"],
     )
 
 

@@ -40,7 +40,8 @@ _BACKGROUND = ("nfs", "nfs4")
 """The types for which systemd reads bg as nofail."""
 _KNOWN_NETWORK = (*_BACKGROUND, *SMB_TYPES)
 """The types that systemd takes for a network's without _netdev (fstype_is_network)."""
-_OF_NETWORK = ("_netdev", "nofail")
+_NOFAIL = "nofail"
+_OF_NETWORK = ("_netdev", _NOFAIL)
 _EARLY = ("/", "/usr")
 """The mount points of the initrd, for which nofail means nothing."""
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
@@ -51,6 +52,7 @@ _ADMINISTRATORS = "/etc/systemd/system/"
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
 def network_unaware(facts: Facts) -> Iterator[Fault]:
     """Yield lines of fstab that hold up the boot, or that systemd takes for a local file system."""
+    lacking: tuple[str, ...]
     for target, request in asking_lines(facts.targets, efs=True):
         # Options in quotes are NFS309's: here they count as they are meant.
         text = request.options
@@ -60,7 +62,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         own = request.named is None or request.is_mistyped
         named = request.fstype if own else request.named or "auto"
         if named not in _KNOWN_NETWORK and "_netdev" not in options:
-            severity, unless = None, ""
+            severity, unless, lacking = None, "", _OF_NETWORK
             why = (
                 f"systemd does not know that {named} needs a network: without _netdev it is mounted "
                 "among the local file systems, before there is one"
@@ -69,6 +71,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             severity, unless = (
                 (None, "") if target.is_azure_files else (ADVICE, ", unless the boot should wait")
             )
+            lacking = (_NOFAIL,)
             why = "without nofail the boot waits for the server, and remote-fs.target fails without it"
         else:
             continue
@@ -76,9 +79,10 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             place,
             why,
-            observed=",".join(name for name in _OF_NETWORK if name in options) or "neither",
-            expected=",".join(_OF_NETWORK),
-            remedy=f"add {','.join(name for name in _OF_NETWORK if name not in options)} to the options in "
+            observed=",".join(name for name in _OF_NETWORK if name in options)
+            or ("neither" if lacking == _OF_NETWORK else f"no {_NOFAIL}"),
+            expected=",".join(lacking),
+            remedy=f"add {','.join(name for name in lacking if name not in options)} to the options in "
             f"{place}{unless}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             severity=severity,
         )
@@ -92,7 +96,7 @@ def _waited_for(target: Target, named: str, options: Options) -> bool:
     NFS that it knows.
     """
     background = named in _BACKGROUND and options.last_of("bg", "fg") == "bg"
-    if "nofail" in options or background:
+    if _NOFAIL in options or background:
         return False
     return "_netdev" not in options or target.is_azure_files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -41,6 +42,9 @@ from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, Maker, Request
 from nfstuned.model.policy import Policy
 from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
 
+_OTHER_MODES = ("noperm", "multiuser", "cifsacl", "modefromsid", "unix", "posix", "linux", "vers=1.0")
+"""Options with which the server's own modes count, or none."""
+_MODE = re.compile(r"[0-7]{1,4}", re.ASCII)
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
 _QUOTES = ('"', "'")
@@ -88,6 +92,8 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             refused = replace(refused, version=version, versions=versions, stale=stale, newer=newer)
         if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
             yield _refusal(request, refused)
+        elif request.fstype in SMB_TYPES:
+            yield from _masks_for_modes(request)
 
 
 def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
@@ -116,6 +122,30 @@ def _refused_by_helper(request: Request) -> Iterator[Fault]:
         expected=added or "one of them",
         remedy=", and ".join(steps),
         source=_MOUNT_EFS,
+    )
+
+
+def _masks_for_modes(request: Request) -> Iterator[Fault]:
+    """Yield lines of SMB with a mode that keeps the owner from reading, where no other modes count."""
+    options, known = parse_options(request.options), option_names()
+    names = {*known.smb_modes, *known.smb_modes.values()}
+    masks = [
+        pair
+        for pair in options.pairs
+        if pair[0] in names and _MODE.fullmatch(pair[1] or "") and not int(pair[1] or "", 8) & stat.S_IRUSR
+    ]
+    if not masks or any(option_text(*pair) in _OTHER_MODES for pair in options.pairs):
+        return
+    place, texts = f"{request.file}:{request.line}", [option_text(*pair) for pair in masks]
+    yield Fault(
+        place,
+        f"mount.cifs takes {_listed(texts)} for a mode, not for a mask: the owner of the files may not read "
+        "them",
+        observed=",".join(texts),
+        expected="modes with the owner's rights",
+        remedy=", and ".join(_as_modes(*pair, pair[0], place) for pair in masks),
+        source="mount.cifs(8)",
+        severity=WARNING,
     )
 
 
@@ -204,7 +234,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     strange, misused, versions, stale = refused.strange, refused.misused, refused.versions, refused.stale
     newer = dict(refused.newer)
     place = f"{request.file}:{request.line}"
-    smb = request.fstype in SMB_TYPES
+    smb, options = request.fstype in SMB_TYPES, parse_options(request.options)
     known = option_names()
     own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
     renamed = [name for name in strange if smb and name in known.renamed_smb]
@@ -232,11 +262,17 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     near = {
         name: close
         for name in unknown
-        if not {*name} & {*_QUOTES} and (close := _near(name, own | known.common | known.systemd))
+        if not {*name} & {*_QUOTES} and (close := _near(name, known.meant(smb=smb) | known.systemd))
     }
     split = [minor[2]] if minor and minor[2] in unknown else []
     gone = [name for name in out if name not in {*renamed, *near, *of_efs, *split}]
-    steps = [f"spell {quoted(name)} as {close} in {place}" for name, close in near.items()]
+    masks = [name for name, close in near.items() if close.endswith("mask")]
+    steps = [
+        f"spell {quoted(name)} as {known.smb_modes.get(close, close)} in {place}"
+        for name, close in near.items()
+        if name not in masks
+    ]
+    steps += [_as_modes(*pair, near[pair[0]], place) for pair in options.pairs if pair[0] in masks]
     steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and split else []
     tls = ", or write xprtsec=tls (Linux 6.5), where it has TLS" if "tls" in of_efs else ""
     steps += [_EFS_INSTEAD.format(place=place, names=_listed(of_efs)) + tls] if of_efs else []
@@ -257,6 +293,20 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     )
 
 
+def _as_modes(name: str, value: str | None, mask: str, place: str) -> str:
+    """Return how to write the modes of SMB that a mask of another file system stands for.
+
+    Where the mask leaves the owner without the right to read, a mode was meant. mount.cifs has 0755 itself.
+    """
+    number = int(value, 8) if value and _MODE.fullmatch(value) else 0o022
+    mode = 0o777 & ~number
+    mode = mode if mode & stat.S_IRUSR else number
+    modes = ",".join(
+        f"{mode_name}={mode:04o}" for mode_name in option_names().smb_modes.get(mask, mask).split()
+    )
+    return f"write the mode {modes} instead of the mask {quoted(option_text(name, value))} in {place}"
+
+
 def _removal(gone: list[str], options: str, place: str) -> str:
     """Return the remedy for unknown options: numbers instead of the field, quotes, or names."""
     if options.isdecimal():
@@ -269,7 +319,7 @@ def _removal(gone: list[str], options: str, place: str) -> str:
 def _near(name: str, known: Collection[str]) -> str:
     """Return the option that a misspelt name means; "" where it lacks only a `=`, or negates that option."""
     visible = "".join(char for char in name if " " < char <= "~")
-    if visible != name and visible in known:
+    if visible in known:
         return visible
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
     return next((one for one in close if not name.startswith(one) and f"no{one}" != name), "")
@@ -364,7 +414,9 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         if why:
             place, idle = f"{request.file}:{request.line}", (*dropped, *of_unit, *chain(*others.values()))
             known = option_names()
-            near = [close for name in dropped if (close := _near(name, known.nfs | known.common))]
+            smb = request.fstype in SMB_TYPES
+            near = [close for name in dropped if (close := _near(name, known.meant(smb=smb)))]
+            near = [known.smb_modes.get(close, close).replace(" ", " and ") for close in near]
             near += ["x-systemd.mount-timeout"] if others[_NO_DEVICE] else []
             instead = f", or write {', '.join(near)}" if near else ""
             unit = ", and write an .automount unit" if "x-systemd.automount" in of_unit else ""
