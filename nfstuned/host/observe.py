@@ -406,6 +406,7 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.read(WEAK_UNIT_FOLDERS)
     units.add_misnamed_automounts()
     units.add_unloaded()
+    units.add_unmet()
     AutoMaps(root, mounted, collected).read()
     units.add_unstarted()
     return collected

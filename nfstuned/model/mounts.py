@@ -352,15 +352,19 @@ class Misnamed:
 
 
 class Unloaded(NamedTuple):
-    """An enabled unit that systemd does not start, because a mount unit is not there or masked."""
+    """A unit that is not there or masked, where an enabled unit or a mount needs it."""
 
     file: str
-    """The .automount unit, or the link to a unit that is not there."""
+    """The .automount unit, the link to a unit that is not there, or the file and line of `setting`."""
     point: str
     name: str
     """The unit that is not there."""
     mask: str = ""
     """The file that masks it; "" where no file has its name."""
+    setting: str = ""
+    """The setting of the mount's unit, or option of its line, that names it: "Requires"."""
+    near: str = ""
+    """The unit that somebody may have meant; "" where no name is near."""
 
 
 WAIT_ONLINE = "systemd-networkd-wait-online.service"

@@ -23,7 +23,17 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
-from nfstuned.model.mounts import EFS_TYPE, SMB_TYPES, UTAB, WAIT_ONLINE, Maker, Request, Unread, UnreadMap
+from nfstuned.model.mounts import (
+    EFS_TYPE,
+    SMB_TYPES,
+    UTAB,
+    WAIT_ONLINE,
+    Maker,
+    Request,
+    Unloaded,
+    Unread,
+    UnreadMap,
+)
 from nfstuned.parse.fields import (
     RELOAD_UNITS,
     clean_path,
@@ -154,7 +164,12 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
     """Yield enabled units that systemd does not start, because their mount unit is not there or masked."""
     points = {request.point for request in facts.snapshot.requests}
     for unit in facts.snapshot.unloaded:
-        if unit.point in points and not unit.mask:  # by cloud-init, which writes a line of fstab at boot
+        if (
+            unit.point in points and not unit.mask and not unit.setting
+        ):  # by cloud-init, which writes a line of fstab at boot
+            continue
+        if unit.setting:
+            yield _unmet(facts, unit)
             continue
         folder, _, own = unit.file.rpartition("/")
         refused = not folder.endswith((".wants", ".requires"))
@@ -171,6 +186,29 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
             + f"; or {systemctl(facts)} disable {quote(own)}{then_sudo(RELOAD_UNITS, image=facts.image)}",
             severity=None if refused else WARNING,
         )
+
+
+def _unmet(facts: Facts, unit: Unloaded) -> Fault:
+    """Return the fault of a unit that is not there or masked, and that a mount's unit or line names."""
+    strict = "." in unit.name and not unit.setting.lower().endswith(("after", "wants"))
+    why = f"masked by {unit.mask}" if unit.mask else "not there"
+    effect = (
+        f"systemd cannot start the mount, and nothing is mounted at {quoted(unit.point)}"
+        if strict
+        else "systemd passes over the name"
+    )
+    gone = unit.setting if unit.setting.startswith("x-") else unit.name
+    remedy = f"name {unit.near or 'a unit that is there'} instead in {unit.file}"
+    if unit.mask:
+        remedy = f"{systemctl(facts)} unmask {quote(unit.name)}"
+    return Fault(
+        unit.file,
+        f"{unit.setting}= names the unit {quoted(unit.name)}, which is {why}: {effect}",
+        observed="masked" if unit.mask else unit.name,
+        expected=unit.near or "a unit that is there",
+        remedy=f"{remedy}; or take {gone} out of {unit.file}{then_sudo(RELOAD_UNITS, image=facts.image)}",
+        severity=WARNING if strict else INFO,
+    )
 
 
 @rule("NFS321", "unit-not-started", WARNING, needs=(HOST,), source="systemd.unit(5)")

@@ -191,6 +191,22 @@ _ENABLED = "etc/systemd/system"
 _GENERATED = ("run/systemd/generator", "run/systemd/generator.early", "run/systemd/generator.late")
 _KINDS = (".service", ".target", ".timer", ".path", ".socket", ".mount", ".automount")
 """The units that may ask for another unit."""
+_STRICT = ("Requires", "BindsTo", "Requisite", "x-systemd.requires")
+"""The settings, and the option of fstab, for which a mount needs another unit."""
+_NAMING = (*_STRICT, "After", "Wants", "x-systemd.after", "x-systemd.wants")
+_FILED = ("service", "socket", "timer", "path")
+"""The kinds of units that systemd makes of files alone; it makes other kinds itself."""
+_ATTACHED = ("etc/systemd/system.attached", "run/systemd/system.attached")
+_QUADLETS = "etc/containers/systemd"
+_INIT = ("etc/init.d", "etc/rc.d/init.d")
+_GENERATORS = tuple(
+    f"{place}/systemd/system-generators" for place in ("etc", "run", "usr/local/lib", "usr/lib", "lib")
+)
+_ONLINE = "network-online.target"
+_EVERYWHERE = "sysinit.target"
+"""A tree without it lacks systemd's own units."""
+_NEARNESS = 0.85
+"""How alike the name of an absent unit is to the right one, at least: as difflib measures it."""
 _SCRIPTS = (
     *("etc/NetworkManager/dispatcher.d", "etc/networkd-dispatcher/routable.d", "etc/udev/rules.d"),
     *("etc/network/if-up.d", "etc/cron.d", "etc/cloud/cloud.cfg.d"),
@@ -334,6 +350,91 @@ class MountUnits:
                 file, lacking = (unit.file, mount) if unit else (f"/{link}", name)
                 self.collected.unloaded.append(Unloaded(file, unit_path(mount), lacking, mask))
 
+    def add_unmet(self) -> None:
+        """Add the units that a mount's unit or line of fstab names, and that are not there or masked.
+
+        systemd cannot queue the start of a unit with such a Requires= ("not found", "is masked"). It passes
+        over such an After=, which is added only where a unit of the same stem is there.
+        """
+        seen: set[tuple[str, str, str]] = set()
+        for request in self.collected.requests:
+            for setting in self._dependencies(request):
+                for name in setting.value.split():
+                    key = request.point, setting.name, name
+                    strict = setting.name in _STRICT
+                    files = self._files(name) if strict else []
+                    mask = f"/{files[0]}" if files and _is_mask(self.root, files[0]) else ""
+                    if key in seen or not (mask or self._is_absent(name)):
+                        continue
+                    seen.add(key)
+                    near = "" if mask else self._near(name)
+                    if strict or _stem_and_kind(near)[0] == _stem_and_kind(name)[0]:
+                        place = f"{setting.file}:{setting.line}"
+                        self.collected.unloaded.append(
+                            Unloaded(place, request.point, name, mask, setting.name, near)
+                        )
+
+    def _dependencies(self, request: Request) -> Iterator[UnitSetting]:
+        """Yield the settings of a mount's units, or the options of its line, that name other units.
+
+        systemd-fstab-generator(8) takes a name without a kind for a mount unit's.
+        """
+        if request.file == f"/{FSTAB}" and request.maker is Maker.MOUNT:
+            for option in request.options.split(","):
+                name, _, value = option.partition("=")
+                if name in _NAMING:
+                    kind = "" if "." in value or "/" in value else SUFFIX
+                    yield UnitSetting("", name, value + kind, request.file, request.line)
+        elif request.maker in {Maker.UNIT, Maker.AUTOMOUNT}:
+            automount, mount = _unit_names(request.point)
+            units = (mount, automount) if request.maker is Maker.AUTOMOUNT else (mount,)
+            files = [file for name in units for file in (*self._files(name)[:1], *self._drop_in_files(name))]
+            for file in files:
+                for item in parse_unit(self.root.read_or_empty(file), f"/{file}"):
+                    if isinstance(item, UnitSetting) and item.section == "Unit" and item.name in _NAMING:
+                        yield item
+
+    def _is_absent(self, name: str) -> bool:
+        """Return whether nothing makes a unit of this name, as far as files show.
+
+        Generators, which run at boot, make units of scripts for init, of containers' files and of names in
+        their own text; a script or cloud-init may write a unit, and an alias come with an enabled unit.
+        """
+        (stem, kind), root = _stem_and_kind(name), self.root
+        if not re.fullmatch(r"[\w.:-]+", stem, re.ASCII):
+            return False
+        if kind in {"", "mount"}:
+            return name not in self._made() and not self._files(name) and bool(self._files(f"{stem}.service"))
+        folders = (*UNIT_FOLDERS, *_GENERATED, *_ATTACHED)
+        if kind not in _FILED or any(name in root.names(folder) for folder in folders):
+            return False
+        if root.names(_QUADLETS) or not self._files(_EVERYWHERE):
+            return False
+        if any(root.exists(f"{folder}/{script}") for folder in _INIT for script in (stem, f"{stem}.sh")):
+            return False
+        generators = (f"{folder}/{each}" for folder in _GENERATORS for each in root.names(folder))
+        if any(stem in self._start(generator) for generator in generators):
+            return False
+        word = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+        return not any(
+            word.search(line)
+            for file, line in self._lines
+            if file != FSTAB and (line.startswith("Alias") or not file.removesuffix(".d").endswith(_KINDS))
+        )
+
+    def _near(self, name: str) -> str:
+        """Return the unit of nearly the same name: of the same stem a target, else one of the same kind."""
+        # Few mounts name a unit that is not there.
+        from difflib import get_close_matches  # noqa: PLC0415
+
+        stem, kind = _stem_and_kind(name)
+        names = {each for folder in UNIT_FOLDERS for each in self.root.names(folder)}
+        same = f"{stem}.target", f"{stem}.service"
+        if right := next((each for each in same if each in {*names, _ONLINE}), None):
+            return right
+        close = get_close_matches(name, sorted(each for each in names if each.endswith(kind)), 1, _NEARNESS)
+        return close[0] if close else ""
+
     def add_unstarted(self) -> None:
         """Add the units that nothing starts at boot, although a file asks for their mounts.
 
@@ -465,15 +566,18 @@ class MountUnits:
                 units[name] = where
         return units
 
-    def _drop_ins(self, name: str) -> list[UnitSetting]:
+    def _drop_in_files(self, name: str) -> list[str]:
         *own, of_all_mounts = drop_in_folders(name)
         places = [(folder, drop) for folder in UNIT_FOLDERS for drop in own]
         # Weaker than all others, wherever it is (unit_file_find_dropin_paths in src/shared/dropin.c).
         places += [(folder, of_all_mounts) for folder in UNIT_FOLDERS]
         drops = [f"{folder}/{drop}" for folder, drop in places if drop in self.drops[folder]]
+        return _strongest_files(self.root, drops, ".conf")
+
+    def _drop_ins(self, name: str) -> list[UnitSetting]:
         return [
             setting
-            for file in _strongest_files(self.root, drops, ".conf")
+            for file in self._drop_in_files(name)
             for setting in self._settings(parse_unit(self.root.read_or_empty(file), "/" + file))
         ]
 
@@ -482,6 +586,11 @@ class MountUnits:
         items = list(items)
         self.collected.add(item for item in items if isinstance(item, ParseError))
         return [item for item in items if isinstance(item, UnitSetting)]
+
+
+def _stem_and_kind(name: str) -> tuple[str, str]:
+    stem, _, kind = name.rpartition(".")
+    return (stem, kind) if stem else (name, "")
 
 
 def _unit_names(point: str) -> tuple[str, str]:
