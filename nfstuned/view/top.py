@@ -14,7 +14,7 @@ from nfstuned.core.samples.sample import figure, label, ratio, speed, throughput
 from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arrange, rdma_of
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
-from nfstuned.parse.fields import count
+from nfstuned.parse.fields import count, some
 from nfstuned.parse.proc.mountstats import parse_nfsv4
 from nfstuned.view.words import NONE, duration, printable, shorten
 
@@ -287,11 +287,13 @@ class Screen:
 def plain_lines(
     frame: Frame, state: TopState, columns: int | None, zone: tzinfo | None = None
 ) -> Iterator[str]:
-    """Yield a block of lines about the superblocks in use; of saved copies with each one's operations.
+    """Yield a block of lines about the superblocks in use.
 
+    Of saved copies it has each one's operations, and the names of the others.
     `columns` None is for output that is no terminal: all columns, and names that are never cut.
     """
-    shown = [entry for entry in arrange(frame.entries, state) if entry.used or entry.note]
+    every = arrange(frame.entries, state)
+    shown = [entry for entry in every if entry.used or entry.note or entry.unsure]
     if columns is None:
         widest = max((cell_len(name_of(entry)) for entry in shown), default=0)
         layout = Layout(COLUMNS, max(LEAST_NAME, widest))
@@ -308,6 +310,10 @@ def plain_lines(
             means = "" if entry.sample is None else f": means of its {duration(entry.sample.interval_s)}"
             yield from _indented(printable(entry.note) + means, columns or _WIDTH)
     if frame.copies:
+        idle = [entry for entry in every if entry not in shown and entry.sample is not None]
+        if idle:
+            points = some([printable(entry.counted.mount_points[0]) for entry in idle])
+            yield from wrap(f"not in use: {points}", columns or _WIDTH, break_long_words=False)
         for entry in shown:
             yield from _saved_operations(entry, columns or _WIDTH)
 
@@ -371,7 +377,8 @@ def _fitted(lines: list[ScreenLine], size: Size) -> tuple[ScreenLine, ...]:
 
 def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
     moment = _moment(frame, zone)
-    used = sum(1 for entry in frame.entries if entry.used)
+    used = sum(entry.used for entry in frame.entries)
+    unsure = sum(entry.unsure for entry in frame.entries)
     stalled = sum(1 for entry in frame.entries if entry.stalled_s)
     means = "" if frame.seconds is None else f"mean of {duration(frame.seconds)}"
     if len(frame.copies) == 1:
@@ -380,7 +387,9 @@ def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
         printable(" to ".join(frame.copies)) or f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
         count(len(frame.entries), "NFS superblock"),
         f"{stalled} stalled (!)" if stalled else "",
-        f"{used} in use, {means}" if means else "",
+        f"{used} in use" if means and (used or not unsure) else "",
+        f"{unsure} of unknown use" if unsure else "",
+        means,
         f"by {state.sort}{' reversed' if state.reverse else ''}",
         "PAUSED" if state.paused else "",
     )

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved
-from nfstuned.core.samples.top import Frame
+from nfstuned.core.samples.top import Frame, TopState
 from nfstuned.model.kernel import MountStats, Options
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
+from nfstuned.view.top import plain_lines
 from tests.core.counters import cut, line, moved, op, stats, written
 from tests.parse.damage import damaged, tokens_damaged
 
@@ -232,6 +233,24 @@ def test_a_mount_with_few_lines_has_none_of_the_next_mounts_counters(lost: tuple
 def two(age: int, read: int) -> str:
     mounts = (replace(stats(age, moved(read * MIB), READ=op(reads)), source=f"s:{reads}") for reads in (5, 6))
     return "".join(written(placed(point, mount)) for point, mount in zip(("/a", "/b"), mounts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("lost", "sends", "title", "named"),
+    [
+        ((), 9, "5 NFS superblocks, 0 in use, means", "not in use: /a, /b, /c and 2 more"),
+        (("READ", "NULL"), 0, "5 NFS superblocks, 0 in use, means", "not in use: /a, /b, /c and 2 more"),
+        (("READ", "NULL"), 9, "5 NFS superblocks, 5 of unknown use, means", "/a                "),
+        (("READ", "NULL", "xprt"), 9, "5 NFS superblocks, 5 of unknown use, means", "/a                "),
+    ],
+)
+def test_unused_superblocks_are_named(lost: tuple[str, ...], sends: int, title: str, named: str) -> None:
+    idle = stats(100, moved(0), (line(sends),), READ=op(), NULL=op(1))
+    text = "".join(without(written(replace(idle, source=f"s:{n}", point=f"/{n}")), *lost) for n in "abcde")
+    shown = frame_since_mounted(parse_saved("copy", text.encode())[0][0])
+    lines = list(plain_lines(shown, TopState(), 120))
+    assert title in lines[0]
+    assert any(line.startswith(named) for line in lines)
 
 
 SPLIT = ["copy (copy 1)", "copy (copy 2)"]

@@ -88,6 +88,16 @@ class TopEntry:
         """Whether anybody used it, as the service judges that, or waits to."""
         return self.stalled_s > 0 or (self.sample is not None and not is_idle(self.sample))
 
+    @property
+    def unsure(self) -> bool:
+        """Whether it may have been used: lines of operations are missing, and requests were sent."""
+        if self.used or self.all_operations or self.sample is None:
+            return False
+        with suppress(ParseError):
+            lines = parse_transports(self.counted.stats.transports)
+            return not lines or any(line.sends for line in lines)
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
