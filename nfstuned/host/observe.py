@@ -24,7 +24,7 @@ from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
-from nfstuned.parse.etc.tunnel import parse_mountmap, parse_stunnel
+from nfstuned.parse.etc.tunnel import LOOPBACKS, parse_mountmap, parse_stunnel, unordered_mounts
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.machine import parse_major_faults, parse_nfs_inodes, parse_os_release, parse_release
 from nfstuned.parse.proc.mounts import parse_clients, parse_mountinfo, parse_read_ahead, parse_volumes
@@ -101,6 +101,7 @@ def observe_host(root: Root) -> Snapshot:
         misnamed=tuple(collected.misnamed),
         unloaded=tuple(collected.unloaded),
         unstarted=tuple(collected.unstarted),
+        unordered=tuple(collected.unordered),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
@@ -409,4 +410,6 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.add_unmet()
     AutoMaps(root, mounted, collected).read()
     units.add_unstarted()
+    if any(request.source.startswith(LOOPBACKS) for request in collected.requests):
+        collected.unordered += unordered_mounts(units)
     return collected

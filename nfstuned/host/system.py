@@ -199,6 +199,7 @@ def observe_image(root: Root) -> Snapshot:
         misnamed=tuple(collected.misnamed),
         unloaded=tuple(collected.unloaded),
         unstarted=tuple(collected.unstarted),
+        unordered=tuple(collected.unordered),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),

@@ -383,6 +383,30 @@ class Unstarted(NamedTuple):
     masked: bool = False
 
 
+class Listener(NamedTuple):
+    """A tunnel of a unit that listens at an address of this host."""
+
+    unit: str
+    address: str
+    port: int | None
+    place: str
+    """The file and line that say so."""
+    before: frozenset[str]
+    """The units before which its unit is started."""
+
+
+class Unordered(NamedTuple):
+    """A mount through a local tunnel that nothing orders after the tunnel's unit."""
+
+    request: Request
+    unit: str
+    """The tunnel's unit: "stunnel.service"."""
+    place: str
+    """The file and line by which it listens at the mount's address and port."""
+    enabled: bool
+    """Something starts the unit at boot."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A host at one moment.
@@ -402,6 +426,7 @@ class Snapshot:
     misnamed: tuple[Misnamed, ...] = ()
     unloaded: tuple[Unloaded, ...] = ()
     unstarted: tuple[Unstarted, ...] = ()
+    unordered: tuple[Unordered, ...] = ()
     maps: tuple[UnreadMap, ...] = ()
     """The automounter's maps that were not read, such as programs and those that a server keeps."""
     kernel: KernelRelease | None = None

@@ -13,7 +13,7 @@ from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Finding, Measured, Need, Severity
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
-from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unread, UnreadMap
+from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unloaded, Unread, UnreadMap
 from nfstuned.model.policy import Assignment, Match, Policy
 from nfstuned.model.samples import OpRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
@@ -227,15 +227,6 @@ def test_the_requests_between_two_looks_count_before_those_since_the_mount() -> 
     assert "(75 % of its requests, 60 a second)" in only("NFS306", busy).message
 
 
-def test_noresvport_is_needed_before_5_18() -> None:
-    without = f"{AZURE} nfs {GOOD.replace('noresvport,', '')}"
-    for release, wrong in (("5.17.15", 1), ("5.18.0", 0), ("5.14.0-611.5.1.el9_7.x86_64", 1)):
-        seen = found(facts(without, kernel=parse_release(release)))
-        assert [line[:6] for line in seen] == ["NFS305"] * wrong
-        assert found(facts(f"nas:/a /a nfs {GOOD}", kernel=parse_release(release))) == []
-    assert found(facts(without, kernel=None)) == []
-
-
 @pytest.mark.parametrize(
     ("fields", "lacks"),
     [
@@ -300,6 +291,8 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
         ("nfs vers=3.1,Soft", "mount(8) knows 'Soft', and vers takes 2, 3, 4, 4.0, 4.1 or 4.2, not '3.1': "),
         ("nfs uid=0,nconect=4,sec=ntlm", "only SMB knows 'uid', and neither the kernel nor mount(8) knows "),
         ("nfs nconect=4,sec=ntlm", "knows 'nconect', and sec takes flavours that nfs(5) names, not 'ntlm': "),
+        ("nfs vers=3,v4.1", "mount.nfs takes one option that names a version, not 'vers=3', 'v4.1': a mount"),
+        ("cifs nolock,lock", "only NFS knows 'lock', and Linux 5.11 and later have no 'nolock' of SMB: "),
         ("aznfs vers=4.1,notls,dir_mode=7", "only SMB knows 'dir_mode': a mount of type aznfs"),
         (
             "cifs vers=4.1,lock",
@@ -330,6 +323,7 @@ def test_an_option_is_only_another_s_where_its_own_table_has_it_not(fields: str,
         ("vers=3,1", "take '1' out"),
         ("tls", "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in"),
         ("iam,accesspoint=fsap-1,zzz", "for Amazon EFS write the type efs"),
+        ("vers=3,v4.1", "keep one of 'vers=3', 'v4.1' in /etc/fstab:1"),
         ("connect=4", "spell 'connect' as nconnect"),
         ("inter", "take 'inter' out"),
     ],
@@ -345,6 +339,7 @@ def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
         ("umask=777", "error", "write the mode file_mode=0777,dir_mode=0777 instead of the mask"),
         ("umask", "error", "write the mode file_mode=0755,dir_mode=0755 instead of the mask 'umask' in"),
         ("dirMode=0777", "error", "spell 'dirMode' as dir_mode in"),
+        ("nolock,rdma6", "error", "take 'rdma6' out of the options in /etc/fstab:1, and write nobrl instead"),
         ("FMASK=0133", "error", "write the mode file_mode=0644 instead of the mask 'FMASK=0133' in"),
         ("dirmask=027", "error", "write the mode dir_mode=0750 instead of"),
         ("fmask=0022,uid=1", "warning", "write the mode file_mode=0755 instead of the mask 'fmask=0022' in"),
@@ -357,6 +352,29 @@ def test_a_mask_for_smb_leads_to_the_mode_that_it_means(options: str, severity: 
     faults = run_rules(facts(f"//nas/a /a cifs {options},nofail"), OPTIONS).findings
     assert [fault.severity.value for fault in faults] == ([severity] if severity else [])
     assert all(fault.remedy.startswith(remedy) for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("unit", "text"),
+    [
+        (
+            ("a.service", "", "Requires", "b.service"),
+            "warning not there: systemd cannot; name b.service",
+        ),
+        (("a.service", "/m", "BindsTo", ""), "warning masked by /m: systemd cannot; sudo systemctl unmask a"),
+        (
+            ("s", "", "Requires", "s.service"),
+            "info not there: systemd passes; name s.service instead in",
+        ),
+        (("a.socket", "", "x-systemd.after", "a.target"), "info not there: systemd passes; name a.target"),
+    ],
+)
+def test_a_unit_that_is_not_there_has_its_effect(unit: tuple[str, str, str, str], text: str) -> None:
+    fault = only("NFS320", host(Snapshot(unloaded=(Unloaded("/u:2", "/a", *unit),))))
+    why, remedy = text.split("; ")
+    start = f"{unit[2]}= names the unit '{unit[0]}', which is "
+    assert f"{fault.severity.value} {fault.message.removeprefix(start)}".startswith(why)
+    assert fault.remedy.startswith(remedy)
 
 
 def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
@@ -444,14 +462,6 @@ def test_an_smb_option_is_refused_once_a_kernel_dropped_it(option: str, release:
         assert refused(facts(line, kernel=kernel)) is wrong
 
 
-def test_renamed_and_foreign_options_have_remedies_of_their_own() -> None:
-    fault = only("NFS309", facts("//nas/a /a cifs cred=/c,nolock,lock,_netdev,nofail"))
-    reason, place = "Linux 5.11 and later have no 'nolock' of SMB: ", "in /etc/fstab:1"
-    assert fault.message.startswith(f"only NFS knows 'lock', and {reason}")
-    repair = f"take 'lock' out of the options {place}, and write nobrl instead of nolock {place}"
-    assert fault.remedy == repair
-
-
 @pytest.mark.parametrize(
     ("option", "wrong"),
     [
@@ -514,16 +524,6 @@ def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -
 def test_a_version_replaces_an_option_that_only_version_3_has() -> None:
     remedy = only("NFS301", facts(f"{AZURE} nfs mountproto=tcp,actimeo=30,_netdev,nofail")).remedy
     assert remedy == ("write vers=4,minorversion=1 instead of mountproto=tcp in the options in /etc/fstab:1")
-
-
-def test_the_versions_of_which_one_may_stay_are_named() -> None:
-    fault = only("NFS309", facts("nas:/a /a nfs vers=3,v4.1,nofail"))
-    assert fault.message == (
-        "mount.nfs takes one option that names a version, not 'vers=3', 'v4.1': "
-        "a mount of type nfs is refused as a whole for it"
-    )
-    assert fault.observed == "vers=3,v4.1"
-    assert fault.remedy == "keep one of 'vers=3', 'v4.1' in /etc/fstab:1"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Rules NFS415 to NFS421: the stunnels of AZNFS, by their configurations and the files that these name.
+"""Rules NFS415 to NFS422: the stunnels of AZNFS and others, by their configurations and the files of these.
 
-The configurations were read in src/nfsv4mountscript.sh of https://github.com/Azure/AZNFS-mount, their effect
-was seen with stunnel 5.68.
+AZNFS's configurations were read in src/nfsv4mountscript.sh of https://github.com/Azure/AZNFS-mount, their
+effect was seen with stunnel 5.68.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from nfstuned.core.rules.nfs2_nconnect import mounts_below_policy
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
+    HOST,
     LIVE,
     SAMPLE,
     WARNING,
@@ -28,9 +29,9 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault
 from nfstuned.model.kernel import Mount, bracketed
-from nfstuned.model.mounts import AZNFS
+from nfstuned.model.mounts import AZNFS, Maker
 from nfstuned.model.system import TUNNEL_FULL, CaFile, Refusal, TunnelService
-from nfstuned.parse.fields import count, quote, quoted, some
+from nfstuned.parse.fields import RELOAD_UNITS, count, quote, quoted, some, then_sudo
 
 _DAY_S = 86_400
 _WARNING_S = 30 * _DAY_S
@@ -226,6 +227,30 @@ def thread_full(facts: Facts) -> Iterator[Fault]:
             observed=f"{least:.0%} of a processor",
             expected=f"below {TUNNEL_FULL:.0%}",
             remedy=f"{remedy} (nfstuned explain NFS421)",
+        )
+
+
+@rule("NFS422", "tunnel-unordered", ADVICE, needs=(HOST,), source="systemd.mount(5)")
+def unordered(facts: Facts) -> Iterator[Fault]:
+    """Yield mounts through a tunnel of this host that systemd does not order after the tunnel."""
+    for mount in facts.snapshot.unordered:
+        request, unit = mount.request, mount.unit
+        place = f"{request.file}:{request.line}"
+        of_line = request.maker is Maker.MOUNT
+        if of_line:
+            option = f"x-systemd.{'after' if mount.enabled else 'requires'}={unit}"
+            remedy = f"add {option} to the options in {place}"
+        else:
+            lines = f"After={unit}" if mount.enabled else f"Requires={unit} and After={unit}"
+            remedy = f"write {lines} below [Unit] in {request.file}"
+        yield Fault(
+            place,
+            f"the mount goes through the tunnel of {quoted(unit)} ({mount.place}), and nothing orders it "
+            "after that: at boot it may be tried before the tunnel is there, and at shutdown the tunnel may "
+            "end first, so that the unmount waits and unwritten data are lost",
+            observed="no order",
+            expected=f"after {unit}",
+            remedy=f"{remedy}{then_sudo(RELOAD_UNITS, image=facts.image)}",
         )
 
 

@@ -23,6 +23,7 @@ from nfstuned.model.mounts import (
     Request,
     Setting,
     Unloaded,
+    Unordered,
     UnreadMap,
     Unstarted,
 )
@@ -307,6 +308,7 @@ class Intent:
     misnamed: list[Misnamed] = field(default_factory=list)
     unloaded: list[Unloaded] = field(default_factory=list)
     unstarted: list[Unstarted] = field(default_factory=list)
+    unordered: list[Unordered] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)

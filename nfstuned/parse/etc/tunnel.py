@@ -14,17 +14,18 @@ import errno
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address
 from itertools import islice
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Tunnel
+from nfstuned.model.kernel import parse_options
+from nfstuned.model.mounts import Listener, Maker, Tunnel, UnitSetting, Unordered
 from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls, TunnelEntry, TunnelService
-from nfstuned.parse.etc.units import UNIT_FOLDERS, conf_files, read_unit
-from nfstuned.parse.fields import clean_path, quoted
+from nfstuned.parse.etc.units import UNIT_FOLDERS, MountUnits, conf_files, parse_unit, read_unit, wanted_units
+from nfstuned.parse.fields import clean_path, quoted, unit_name
 from nfstuned.parse.fields import parse_number as read_number
-from nfstuned.parse.tree import FileTree
+from nfstuned.parse.tree import FSTAB, FileTree
 
 _HIGHEST = 65535
 _TUNNEL_FIELDS = 7
@@ -88,6 +89,81 @@ def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
             )
         )
     return tuple(services)
+
+
+LOOPBACKS = ("127.", "localhost:", "[::1]:")
+"""The starts of sources that this host serves itself."""
+_LOOPBACK = re.compile(r"(127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):")
+_EVERY_ADDRESS = ("", "*", "0.0.0.0", "::")  # noqa: S104 - read, not listened at
+_LOCAL = {"localhost": "127.0.0.1"}
+_STUNNEL = re.compile(r"stunnel[345]?")
+_FORWARD = re.compile(r"\s-[A-Za-z0-9]*L\s*(?:(\S+):)?([0-9]{1,5}):[^\s:]+:[0-9]{1,5}(?=\s|$)")
+"""-L of ssh(1): the address, where none is given this host's own, and the port at which it listens."""
+_CONFIGURATION = "/etc/stunnel/stunnel.conf"
+_BEFORE_MOUNTS = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
+"""Mounts of a network are ordered after these (systemd.mount(5))."""
+_ORDERING = ("After", "x-systemd.after", "x-systemd.requires")
+
+
+def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
+    """Yield the mounts from a port of this host where a unit's tunnel listens, not ordered after that unit.
+
+    A mount that is ordered after any other unit is left out: that may be ordered itself.
+    """
+    listeners: list[Listener] | None = None
+    for request in units.collected.requests:
+        match, options = _LOOPBACK.match(request.source), parse_options(request.options)
+        by_systemd = request.maker in {Maker.UNIT, Maker.AUTOMOUNT} or request.file == f"/{FSTAB}"
+        port = options.number("port")
+        if match is None or port is None or not by_systemd or "noauto" in options:
+            continue
+        listeners = [*_listeners(units.root)] if listeners is None else listeners
+        after = [setting.value for setting in units.dependencies(request) if setting.name in _ORDERING]
+        if set(" ".join(after).split()) - _BEFORE_MOUNTS:
+            continue
+        address = match[1].strip("[]")
+        addresses = (*_EVERY_ADDRESS, _LOCAL.get(address, address))
+        for listener in listeners:
+            ordered = listener.before & {*_BEFORE_MOUNTS, unit_name(request.point)}
+            if (
+                listener.port == port
+                and _LOCAL.get(listener.address, listener.address) in addresses
+                and not ordered
+            ):
+                enabled = listener.unit in wanted_units(units.root, listener.unit)
+                yield Unordered(request, listener.unit, listener.place, enabled)
+                break
+
+
+def _listeners(root: FileTree) -> Iterator[Listener]:
+    """Yield the tunnels of stunnel and ssh that a service starts, with instances of templates."""
+    names = {name: folder for folder in reversed(UNIT_FOLDERS) for name in root.names(folder)}
+    for name, folder in names.items():
+        text = root.read_or_empty(f"{folder}/{name}") if name.endswith(".service") else ""
+        if "stunnel" not in text and "ssh" not in text:
+            continue
+        folders = [f"{place}/{name}.d" for place in UNIT_FOLDERS]
+        files = [f"{folder}/{name}", *(f"{drops}/{drop}" for drops in folders for drop in root.names(drops))]
+        items = [item for file in files for item in parse_unit(root.read_or_empty(file), f"/{file}")]
+        settings = [item for item in items if isinstance(item, UnitSetting)]
+        before = frozenset(word for item in settings if item.name == "Before" for word in item.value.split())
+        stem = name.removesuffix(".service")
+        units = wanted_units(root, ".service") if stem.endswith("@") else {name}
+        for unit in sorted(each for each in units if each.startswith(stem)):
+            instance = unit.removeprefix(stem).removesuffix(".service")
+            for item in settings:
+                command = item.value.replace("%i", instance).replace("%I", instance)
+                program, *words = command.split() if item.name == "ExecStart" else [""]
+                kind = posixpath.basename(program.lstrip("@-:+!"))
+                if _STUNNEL.fullmatch(kind):
+                    file = next((word for word in words if word.startswith("/")), _CONFIGURATION)
+                    for service in parse_services(root.read_or_empty(clean_path(file)[1:]), file):
+                        place = f"{file}:{service.line}"
+                        yield Listener(unit, _address(service.accept)[0], service.port, place, before)
+                elif kind in {"ssh", "autossh"}:
+                    for address, port in _FORWARD.findall(command):
+                        place = f"{item.file}:{item.line}"
+                        yield Listener(unit, address.strip("[]") or "127.0.0.1", int(port), place, before)
 
 
 def parse_refusal(text: str) -> Refusal | None:

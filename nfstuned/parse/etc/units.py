@@ -358,7 +358,7 @@ class MountUnits:
         """
         seen: set[tuple[str, str, str]] = set()
         for request in self.collected.requests:
-            for setting in self._dependencies(request):
+            for setting in self.dependencies(request):
                 for name in setting.value.split():
                     key = request.point, setting.name, name
                     strict = setting.name in _STRICT
@@ -374,7 +374,7 @@ class MountUnits:
                             Unloaded(place, request.point, name, mask, setting.name, near)
                         )
 
-    def _dependencies(self, request: Request) -> Iterator[UnitSetting]:
+    def dependencies(self, request: Request) -> Iterator[UnitSetting]:
         """Yield the settings of a mount's units, or the options of its line, that name other units.
 
         systemd-fstab-generator(8) takes a name without a kind for a mount unit's.
@@ -470,7 +470,7 @@ class MountUnits:
         else:
             return
         networkd, wait = (read_unit(self.root, name, image=True) for name in (_NETWORKD, WAIT_ONLINE))
-        others = _wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
+        others = wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
         known = wait.installed or wait.masked
         if networkd.enabled and known and not others and not enabled_by_preset(self.root, WAIT_ONLINE):
             self._add_unstarted(WAIT_ONLINE, request, masked=wait.masked)
@@ -490,7 +490,7 @@ class MountUnits:
 
     @cached_property
     def _wanted(self) -> set[str]:
-        return _wanted_units(self.root, (SUFFIX, AUTOMOUNT))
+        return wanted_units(self.root, (SUFFIX, AUTOMOUNT))
 
     def _is_named(self, own: Sequence[str], words: Sequence[str], point: str) -> bool:
         """Return whether any unit or script may start a mount, or a unit known by these words.
@@ -670,7 +670,7 @@ def read_unit(root: FileTree, name: str, *, image: bool) -> Unit:
     masked = _is_mask(root, files[0])
     return Unit(
         installed=any(_has_unit(root, file) for file in files),
-        enabled=not masked and name in _wanted_units(root, name),
+        enabled=not masked and name in wanted_units(root, name),
         active=active,
         masked=masked,
         masks_rules=_MASK_COMMAND.search(unit_file(root, name)[1]) is not None,
@@ -704,7 +704,7 @@ def _has_unit(root: FileTree, file: str) -> bool:
         return True
 
 
-def _wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> set[str]:
+def wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> set[str]:
     """Return the units with such names to which a target has a link in its .wants or .requires folders.
 
     Of such a folder's names the strongest file counts, and a link to /dev/null hides the weaker links
