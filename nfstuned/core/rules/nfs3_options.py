@@ -54,6 +54,8 @@ _LEAST_TIMEO, _RETRANS = 50, 2
 _RELIED_ON = "keep it where programs of several hosts must see each other's changes at once"
 ATTRIBUTES_PERCENT, ATTRIBUTES_PER_S = 75, 50
 """The share and the rate from which attributes dominate a mount's requests, as for SMB (SMB611)."""
+_LONGEST_ASKED_S = 600
+"""The longest time that a vendor's page asks for: Azure NetApp Files', for data of this host alone."""
 _SETTLED_S = 60
 """The requests of a shorter time do not show a mount's usual work."""
 
@@ -326,6 +328,34 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
                 remedy=f"{_without(target, *off)}; {_RELIED_ON}",
                 source=Manual.NFS,
             )
+
+
+@rule("NFS324", "attribute-cache-long", INFO, source=Manual.NFS)
+def long_cache(facts: Facts) -> Iterator[Fault]:
+    """Yield writable mounts that keep attributes for longer than any vendor asks for."""
+    for target in facts.nfs:
+        most = max(_LONGEST_ASKED_S, target.profile.actimeo_min or 0)
+        times = cache_times(target.options)
+        long = {name: times[name] for name in ("acregmax", "acdirmax") if times[name] > most}
+        if not long or not _is_writable(target) or target.options.get("lookupcache") == "none":
+            continue
+        nocto = target.options.last_of("cto", "nocto") == "nocto"
+        opened = (
+            ", even when a program opens them (nocto)"
+            if nocto
+            else ", until a program opens the changed file"
+        )
+        known = target.wanted if target.wanted.pairs else target.options
+        names = [name for name in ("actimeo", *long) if name in known] or list(long)
+        yield Fault(
+            target.subject,
+            f"{_listed(long)}: files that another client makes, removes or changes may stay unnoticed for up "
+            f"to {max(long.values()) // 60} min{opened}",
+            observed=_listed(long),
+            expected=f"at most {most}",
+            remedy=f"{_without(target, *names)}; keep it where this host alone writes, or the data hardly "
+            "change",
+        )
 
 
 def _attribute_load(target: Target, facts: Facts) -> str:
