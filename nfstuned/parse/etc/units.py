@@ -197,7 +197,8 @@ _NAMING = (*_STRICT, "After", "Wants", "x-systemd.after", "x-systemd.wants")
 _FILED = ("service", "socket", "timer", "path")
 """The kinds of units that systemd makes of files alone; it makes other kinds itself."""
 _ATTACHED = ("etc/systemd/system.attached", "run/systemd/system.attached")
-_QUADLETS = "etc/containers/systemd"
+_QUADLETS = ("etc/containers/systemd", "run/containers/systemd", "usr/share/containers/systemd")
+"""Of the files there podman's generator makes services."""
 _INIT = ("etc/init.d", "etc/rc.d/init.d")
 _GENERATORS = tuple(
     f"{place}/systemd/system-generators" for place in ("etc", "run", "usr/local/lib", "usr/lib", "lib")
@@ -408,7 +409,7 @@ class MountUnits:
         folders = (*UNIT_FOLDERS, *_GENERATED, *_ATTACHED)
         if kind not in _FILED or any(name in root.names(folder) for folder in folders):
             return False
-        if root.names(_QUADLETS) or not self._files(_EVERYWHERE):
+        if any(map(root.names, _QUADLETS)) or not self._files(_EVERYWHERE):
             return False
         if any(root.exists(f"{folder}/{script}") for folder in _INIT for script in (stem, f"{stem}.sh")):
             return False
