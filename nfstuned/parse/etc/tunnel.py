@@ -100,6 +100,8 @@ _STUNNEL = re.compile(r"stunnel[345]?")
 _FORWARD = re.compile(r"\s-[A-Za-z0-9]*L\s*(?:(\S+):)?([0-9]{1,5}):[^\s:]+:[0-9]{1,5}(?=\s|$)")
 """-L of ssh(1): the address, where none is given this host's own, and the port at which it listens."""
 _CONFIGURATION = "/etc/stunnel/stunnel.conf"
+_SCRIPT, _CONFIGURATIONS = "etc/init.d/stunnel4", "etc/stunnel"
+"""Debian's script, which starts a stunnel for each configuration, and of which systemd makes a service."""
 _BEFORE_MOUNTS = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 """Mounts of a network are ordered after these (systemd.mount(5))."""
 _ORDERING = ("After", "x-systemd.after", "x-systemd.requires")
@@ -124,14 +126,10 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
         address = match[1].strip("[]")
         addresses = (*_EVERY_ADDRESS, _LOCAL.get(address, address))
         for listener in listeners:
-            ordered = listener.before & {*_BEFORE_MOUNTS, unit_name(request.point)}
-            if (
-                listener.port == port
-                and _LOCAL.get(listener.address, listener.address) in addresses
-                and not ordered
-            ):
-                enabled = listener.unit in wanted_units(units.root, listener.unit)
-                yield Unordered(request, listener.unit, listener.place, enabled)
+            if listener.port == port and _LOCAL.get(listener.address, listener.address) in addresses:
+                if not listener.before & {*_BEFORE_MOUNTS, unit_name(request.point)}:
+                    enabled = listener.unit in wanted_units(units.root, listener.unit)
+                    yield Unordered(request, listener.unit, listener.place, enabled)
                 break
 
 
@@ -153,17 +151,23 @@ def _listeners(root: FileTree) -> Iterator[Listener]:
             instance = unit.removeprefix(stem).removesuffix(".service")
             for item in settings:
                 command = item.value.replace("%i", instance).replace("%I", instance)
-                program, *words = command.split() if item.name == "ExecStart" else [""]
+                program, *words = (command.split() if item.name == "ExecStart" else []) or [""]
                 kind = posixpath.basename(program.lstrip("@-:+!"))
                 if _STUNNEL.fullmatch(kind):
                     file = next((word for word in words if word.startswith("/")), _CONFIGURATION)
-                    for service in parse_services(root.read_or_empty(clean_path(file)[1:]), file):
-                        place = f"{file}:{service.line}"
-                        yield Listener(unit, _address(service.accept)[0], service.port, place, before)
+                    yield from _configured(root, clean_path(file), unit, before)
                 elif kind in {"ssh", "autossh"}:
                     for address, port in _FORWARD.findall(command):
                         place = f"{item.file}:{item.line}"
                         yield Listener(unit, address.strip("[]") or "127.0.0.1", int(port), place, before)
+    for name in root.names(_CONFIGURATIONS) if root.exists(_SCRIPT) else ():
+        if name.endswith(".conf"):
+            yield from _configured(root, f"/{_CONFIGURATIONS}/{name}", "stunnel4.service", frozenset())
+
+
+def _configured(root: FileTree, file: str, unit: str, before: frozenset[str]) -> Iterator[Listener]:
+    for service in parse_services(root.read_or_empty(file[1:]), file):
+        yield Listener(unit, _address(service.accept)[0], service.port, f"{file}:{service.line}", before)
 
 
 def parse_refusal(text: str) -> Refusal | None:
