@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -101,6 +102,12 @@ _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
 """One kernel reads it to the base of 8 and another to the base of 10: not judged."""
 
 
+_FOR_SYSTEMD = re.compile(r"(?:x-|comment=(?:x-)?)(s[a-z]+)[-._:](.+)")
+"""A name with the prefix of systemd's options, or one that is like it, and the rest of the name."""
+_ALIKE = 0.88
+"""How alike the rests are at least, for difflib: "automount-timeout" may mean either timeout."""
+
+
 class OptionNames(NamedTuple):
     """The names of mount options, by the program or the protocol that takes them."""
 
@@ -120,6 +127,19 @@ class OptionNames(NamedTuple):
     def meant(self, *, smb: bool) -> frozenset[str]:
         """Return the names that a misspelt name may mean: of those with an effect, on every kernel."""
         return self.common | (self.smb | self.smb_modes.keys() if smb else self.nfs - self.dead_nfs)
+
+    def meant_for_systemd(self, text: str) -> str:
+        """Return systemd's name that a misspelt name, or `comment=` with its value, means.
+
+        "" where it is right, or means none: systemd compares byte by byte.
+        """
+        parts = _FOR_SYSTEMD.fullmatch(text.lower())
+        if parts is None or text in self.systemd or not get_close_matches(parts[1], ["systemd"], 1, 0.8):
+            return ""
+        names = {known.partition("systemd.")[2]: known for known in sorted(self.systemd)}
+        close = get_close_matches(parts[2], names, 1, _ALIKE)
+        # Another comment may be a person's own words.
+        return names[close[0]] if close and (not text.startswith("comment") or close == ["automount"]) else ""
 
 
 @cache

@@ -40,7 +40,7 @@ from nfstuned.model.kernel import (
 )
 from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, Maker, Request
 from nfstuned.model.policy import Policy
-from nfstuned.parse.fields import MASK, has_placeholder, holds_secret, quoted
+from nfstuned.parse.fields import MASK, RELOAD_UNITS, has_placeholder, holds_secret, quoted, then_sudo
 
 _OTHER_MODES = ("noperm", "multiuser", "cifsacl", "modefromsid", "unix", "posix", "linux", "vers=1.0")
 """Options with which the server's own modes count, or none."""
@@ -58,6 +58,9 @@ _EFS_INSTEAD = (
     "another server take {names} out"
 )
 _AUTO = ("auto", "noauto")
+_AUTOMOUNT = "x-systemd.automount"
+_BY_OTHERS = ("x-systemd.wanted-by", "x-systemd.required-by")
+_OF_FSTAB = (Maker.MOUNT, Maker.AUTOMOUNT)
 _NO_DEVICE = "systemd passes over {} of a source that is no device"
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
@@ -406,7 +409,11 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
 @rule("NFS323", "options-without-effect", ADVICE, source="nfs(5), systemd.mount(5)")
 def idle_options(facts: Facts) -> Iterator[Fault]:
     """Yield lines with options that nobody reads: the kernel, mount(8) or systemd passes over them."""
-    for request in _requests(facts):
+    for request in _requests(facts, efs=True):
+        if request.maker in _OF_FSTAB and not request.file.endswith(".mount"):
+            yield from _misspelt_for_systemd(request, then_sudo(RELOAD_UNITS, image=not facts.running))
+        if request.fstype == EFS_TYPE:
+            continue
         dropped, of_unit, others = _idle(request, facts.snapshot.kernel)
         why = [f"the mount is sloppy, and the kernel passes over {_listed(dropped)}"] if dropped else []
         why += [f"systemd reads {_listed(of_unit)} only in fstab"] if of_unit else []
@@ -419,7 +426,7 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
             near = [known.smb_modes.get(close, close).replace(" ", " and ") for close in near]
             near += ["x-systemd.mount-timeout"] if others[_NO_DEVICE] else []
             instead = f", or write {', '.join(near)}" if near else ""
-            unit = ", and write an .automount unit" if "x-systemd.automount" in of_unit else ""
+            unit = ", and write an .automount unit" if _AUTOMOUNT in of_unit else ""
             yield Fault(
                 place,
                 ", and ".join(why),
@@ -430,6 +437,37 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
             )
 
 
+def _misspelt_for_systemd(request: Request, reload: str) -> Iterator[Fault]:
+    """Yield the names of a line that are nearly systemd's."""
+    options, place = parse_options(request.options), f"{request.file}:{request.line}"
+    texts = [option_text(*pair) if pair[0] == "comment" else pair[0] for pair in options.pairs]
+    meant = {text: name for text in texts if (name := option_names().meant_for_systemd(text))}
+    if not meant:
+        return
+    lost = set(meant.values()).difference(texts, [_AUTOMOUNT] if request.at_first_use else ())
+    why = f"systemd does not know {_listed(meant)}, and mount(8) passes over any x- option and comment"
+    if _AUTOMOUNT in lost:
+        idle = options.last_of("auto", "noauto") == "noauto" and not {*texts} & {*_BY_OTHERS}
+        why += f": nothing mounts it at its first use{', and with noauto nothing at boot' if idle else ''}"
+    # A network's source is no device.
+    right = {text: name.replace("device-timeout", "mount-timeout") for text, name in meant.items()}
+    steps = [
+        f"spell {quoted(text)} as {name} in {place}"
+        if meant[text] in lost
+        else f"take {quoted(text)} out of the options in {place}"
+        for text, name in right.items()
+    ]
+    weighty = any(name.startswith((_AUTOMOUNT, "x-systemd.requires")) for name in lost)
+    yield Fault(
+        place,
+        why,
+        observed=",".join(meant),
+        expected=",".join(dict.fromkeys(right.values())),
+        remedy=", and ".join(steps) + reload,
+        severity=WARNING if weighty else None if lost else INFO,
+    )
+
+
 def _idle(
     request: Request, kernel: KernelRelease | None
 ) -> tuple[list[str], list[str], dict[str, list[str]]]:
@@ -437,7 +475,7 @@ def _idle(
     options, known, smb = parse_options(request.options), option_names(), request.fstype in SMB_TYPES
     names, in_unit = list(dict.fromkeys(name for name, _ in options.pairs)), request.file.endswith(".mount")
     version, _ = (None if smb else nfs_version(request.fstype, options)) or (0, None)
-    of_line = request.maker in {Maker.MOUNT, Maker.AUTOMOUNT} and not in_unit
+    of_line = request.maker in _OF_FSTAB and not in_unit
     sloppy = _is_sloppy(request, options)
     return (
         list(dict.fromkeys(_strange(options, request.fstype, kernel))) if sloppy else [],

@@ -101,7 +101,7 @@ _FORWARD = re.compile(r"\s-[A-Za-z0-9]*L\s*(?:(\S+):)?([0-9]{1,5}):[^\s:]+:[0-9]
 """-L of ssh(1): the address, where none is given this host's own, and the port at which it listens."""
 _CONFIGURATION = "/etc/stunnel/stunnel.conf"
 _SCRIPT, _CONFIGURATIONS = "etc/init.d/stunnel4", "etc/stunnel"
-"""Debian's script, which starts a stunnel for each configuration, and of which systemd makes a service."""
+"""Debian's script, for which systemd has a service, and the folder with a configuration for each stunnel."""
 _BEFORE_MOUNTS = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 """Mounts of a network are ordered after these (systemd.mount(5))."""
 _ORDERING = ("After", "x-systemd.after", "x-systemd.requires")
