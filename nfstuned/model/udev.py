@@ -117,6 +117,8 @@ class UdevFile(NamedTuple):
     """It exists and could not be read: its effect is not known."""
     absent: tuple[str, ...] = ()
     """The programs of an administrator's rules about read-aheads that are not there."""
+    scripts: tuple[tuple[str, str], ...] = ()
+    """The paths and the texts of scripts that an administrator's rules about bdis start."""
 
 
 MASKS = "run/udev/rules.d"

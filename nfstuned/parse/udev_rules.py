@@ -216,6 +216,11 @@ _EMPTY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errn
 
 _PROGRAM = re.compile(r'\b(?:PROGRAM|RUN)\b[^"]*"(/(?:usr/)?(?:s?bin|lib|libexec)/[^\s"$%]+)')
 """A program in a folder of the distribution's."""
+_STARTED = re.compile(
+    r'\bRUN\b[^"\n]*"(?:/(?:usr/)?bin/(?:ba|da|k)?sh (?:-c \')?)?(/(?:usr|opt|etc|s?bin|lib)/[^\s"\'$%]+)'
+)
+"""A program that may be a script, or a shell's script; no folder of a server, which may be dead."""
+_LARGEST_SCRIPT = 16_384
 
 
 def rule_texts(root: FileTree) -> tuple[tuple[str, str], ...]:
@@ -265,10 +270,23 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
             unread = error.errno not in _EMPTY
         hides = tuple("/" + path for path in apart[1:])
         if text or hides or unread:
-            own = _PROGRAM.findall(text) if "ahead" in text and not apart[0].startswith(FOLDERS[3:]) else ()
+            others = not apart[0].startswith(FOLDERS[3:])
+            own = _PROGRAM.findall(text) if "ahead" in text and others else ()
             absent = tuple(name for name in own if not root.executable(name[1:]))
-            files.append(UdevFile("/" + apart[0], text, hides, unread, absent if programs else ()))
+            started = dict.fromkeys(_STARTED.findall(text) if "bdi" in text and others else ())
+            scripts = tuple((path, script) for path in started if (script := _read_script(root, path[1:])))
+            files.append(UdevFile("/" + apart[0], text, hides, unread, absent if programs else (), scripts))
     return tuple(files)
+
+
+def _read_script(root: FileTree, name: str) -> str:
+    """Return a script's text; "" for another program, a large script, and a file that is not read."""
+    try:
+        start = root.read_start(name, _LARGEST_SCRIPT)
+    except OSError:
+        return ""
+    short = start.startswith(b"#!") and len(start) < _LARGEST_SCRIPT
+    return start.decode("utf-8", "surrogateescape") if short else ""
 
 
 class MaskGrounds(NamedTuple):

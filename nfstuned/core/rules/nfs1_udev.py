@@ -24,6 +24,7 @@ from nfstuned.core.udev.writers import (
     reaches_all,
     rule_writers,
     set_by_administrator,
+    started_scripts,
     unsure,
 )
 from nfstuned.model.facts import Facts, Fault, Target
@@ -57,6 +58,13 @@ def contested(facts: Facts) -> Iterator[Fault]:
 
     NFS105 and NFS107 report the same udev rule in their place, NFS101 a distribution's default.
     """
+    daemon = facts.system.daemon
+    # The service corrects other programs' values already where it is enabled.
+    service = (
+        ""
+        if daemon.enabled or daemon.active
+        else f"; or {enable(facts, daemon, SERVICE)}: it sets each mount's own value after any other program"
+    )
     for contest in contested_values(facts):
         rival = contest.rival
         wanted = sorted({kb for target in contest.objectors if (kb := wanted_kb(target)) is not None})
@@ -67,17 +75,9 @@ def contested(facts: Facts) -> Iterator[Fault]:
             f"({some([target.subject for target in contest.objectors])}): whoever writes last wins",
             observed=f"{rival.kb} KiB",
             expected=values,
-            remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}{_service(facts)}",
+            remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}{service}",
             source=rival.source,
         )
-
-
-def _service(facts: Facts) -> str:
-    """Return how the service corrects other programs' values, "" where it does already."""
-    daemon = facts.system.daemon
-    if daemon.enabled or daemon.active:
-        return ""
-    return f"; or {enable(facts, daemon, SERVICE)}: it sets each mount's own value after any other program"
 
 
 class ContestedValue(NamedTuple):
@@ -115,9 +115,30 @@ def _has_too_little(target: Target, kb: int) -> bool:
 def broken(facts: Facts) -> Iterator[Fault]:
     """Yield rules with another effect than their author meant, with all other defects of their files.
 
-    A file that hides a packaged file, or has an overtaken rule, has one finding and one remedy.
+    A file that hides a packaged file, or has an overtaken rule, has one finding and one remedy. A script
+    that a rule starts is advice: its conditions are not judged.
     """
-    return _rule_faults(facts, works=False)
+    yield from _rule_faults(facts, works=False)
+    broken_lines = _lines_of(broken_rules(facts))
+    for started in started_scripts(facts.udev) if facts.nfs else ():
+        if (started.file, started.line) in broken_lines:
+            continue
+        place, script, values = (
+            f"{started.file}:{started.line}",
+            started.script,
+            " or ".join(started.values),
+        )
+        reload = then_sudo(RELOAD_UDEV, image=facts.image, mark=";")
+        yield Fault(
+            place,
+            f"udev starts the script {script} for every bdi, which writes {values} to read_ahead_kb: neither "
+            "the rule nor the script seems to ask for the file system, and so NFS mounts may get the value",
+            observed=f"{script} writes {values}",
+            expected="a condition that NFS mounts meet, or none of them",
+            remedy=f"let {script} pass over NFS (nfstuned explain NFS105 has the line), or remove "
+            f"the rule from {place}{reload}",
+            severity=ADVICE,
+        )
 
 
 @rule("NFS111", "udev-rule-tolerated", WARNING, needs=(HOST,), source=Manual.UDEV)

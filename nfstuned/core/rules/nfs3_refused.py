@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
@@ -91,7 +91,10 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             foreign = {4: ONLY_V3, 3: ("minorversion",)}.get(version, ())
             pairs = (pair for pair in options.pairs if pair != ("minorversion", "0"))
             stale = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
-            newer = _newer(request, options, facts.snapshot.kernel, shown)
+            kernel = None if _is_sloppy(request, options) else facts.snapshot.kernel
+            later = newer_options(options, kernel) if kernel else {}
+            # The kernel has the options of live mounts, whatever its version is.
+            newer = tuple(pair for pair in later.items() if pair[0] not in shown)
             refused = replace(refused, version=version, versions=versions, stale=stale, newer=newer)
         if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
             yield _refusal(request, refused)
@@ -161,18 +164,6 @@ def _depends_on_kernel(request: Request) -> bool:
     return any(
         name in renamed or (name == "sec" and value in DROPPED_FLAVOURS) for name, value in options.pairs
     )
-
-
-def _newer(
-    request: Request, options: Options, kernel: KernelRelease | None, shown: Container[str]
-) -> tuple[tuple[str, str], ...]:
-    """Return the options that are newer than the kernel, with the first that takes each.
-
-    `shown` are the options of live mounts: the kernel has them, whatever its version is.
-    """
-    if kernel is None or _is_sloppy(request, options):
-        return ()
-    return tuple(pair for pair in newer_options(options, kernel).items() if pair[0] not in shown)
 
 
 def _is_sloppy(request: Request, options: Options) -> bool:

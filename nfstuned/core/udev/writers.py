@@ -108,6 +108,14 @@ _ALWAYS = re.compile(
 """A shell's command that writes the attribute of every device: before that it prints or waits at most."""
 
 
+_WRITTEN = re.compile(
+    rf"""(?m)^(?!.*\bqueue/)[^#\n]*\b(?:echo|printf)\s+(?:-n\s+)?["']?([0-9]+)["']?\s*{_TO}\$\S*{ATTRIBUTE}"""
+)
+"""A line that writes a number to the attribute of a variable's device, and not of a disk's queue."""
+_ASKS_FOR_TYPE = re.compile(r"(?i)nfs|mount|mtab|fs_?type|connections|\bstat\b|/dev/fuse")
+"""The words of a script that looks at file systems, by the kernel's lists or a program."""
+
+
 @lru_cache(maxsize=4)
 def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDED) -> tuple[RuleWriter, ...]:
     """Return the rules that write read_ahead_kb at an event, the last writer last.
@@ -240,6 +248,33 @@ def file_writers(files: Iterable[UdevFile], event: UdevEvent = NFS_ADDED) -> tup
         _BEHIND.search(text) or ("PROGRAM" not in text and _RESULT.search(text)) for _, text in about
     )
     return find_writers(everything if looks_back else about, event)
+
+
+class StartedScript(NamedTuple):
+    """A script that writes the read-ahead, and the rule that starts it for every bdi."""
+
+    file: str
+    line: int
+    script: str
+    values: tuple[str, ...]
+
+
+def started_scripts(files: Iterable[UdevFile]) -> Iterator[StartedScript]:
+    """Yield the scripts that rules start for every new bdi, and that seem not to ask for its file system.
+
+    Whether a script's own conditions hold is not known: its values are those that may be written.
+    """
+    for file in files:
+        if not file.scripts:
+            continue
+        rules = parse_udev_rules(file.text).rules
+        disks = {rule.line for rule, sure, _ in reached(Device(UdevEvent(kernel="8:0")), rules) if sure}
+        for rule, certain, _ in reached(Device(NFS_ADDED), rules):
+            commands = [token.value for token in rule.tokens if token.key == "RUN"]
+            for script, text in file.scripts if certain and rule.line in disks else ():
+                values = () if _ASKS_FOR_TYPE.search(text) else _WRITTEN.findall(text)
+                if values and any(script in re.split(r"[\s']+", command) for command in commands):
+                    yield StartedScript(file.path, rule.line, script, tuple(dict.fromkeys(values)))
 
 
 def runs_unknown(files: Iterable[UdevFile]) -> bool:
