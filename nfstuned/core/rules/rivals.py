@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from shlex import quote
 
 from nfstuned.core.policy.decision import read_ahead_kb
@@ -51,6 +52,7 @@ class Rival:
     """How its own configuration gives these mounts the policy's values; "" where nothing there can."""
 
 
+@lru_cache(maxsize=1)
 def other_writers(facts: Facts) -> tuple[Rival, ...]:
     """Return the other writers on this host with values that its files show."""
     return (*_rules(facts), *_aznfs(facts), *_efs(facts), *_tuned(facts))

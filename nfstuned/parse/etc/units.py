@@ -206,6 +206,8 @@ _GENERATORS = tuple(
 _ONLINE = "network-online.target"
 _EVERYWHERE = "sysinit.target"
 """A tree without it lacks systemd's own units."""
+_MOST_NAMES = 100
+"""The most names of units that are looked for everywhere: no host's mounts need as many."""
 _NEARNESS = 0.85
 """How alike the name of an absent unit is to the right one, at least: as difflib measures it."""
 _SCRIPTS = (
@@ -244,6 +246,7 @@ class MountUnits:
         values["l"] = values["H"].partition(".")[0]
         self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
         folders = {folder: self.root.names(folder) for folder in UNIT_FOLDERS}
+        self.folders = {folder: frozenset(names) for folder, names in folders.items()}
         self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}
         self.drops = {folder: {n for n in names if n.endswith(".d")} for folder, names in folders.items()}
         self.automounts = self._automounts(folders)
@@ -358,6 +361,7 @@ class MountUnits:
         over such an After=, which is added only where a unit of the same stem is there.
         """
         seen: set[tuple[str, str, str]] = set()
+        made, absent = self._made(), dict[str, bool]()
         for request in self.collected.requests:
             for setting in self.dependencies(request):
                 for name in setting.value.split():
@@ -365,7 +369,9 @@ class MountUnits:
                     strict = setting.name in _STRICT
                     files = self._files(name) if strict else []
                     mask = f"/{files[0]}" if files and _is_mask(self.root, files[0]) else ""
-                    if key in seen or not (mask or self._is_absent(name)):
+                    if name not in absent and len(absent) < _MOST_NAMES:
+                        absent[name] = self._is_absent(name, made)
+                    if key in seen or not (mask or absent.get(name)):
                         continue
                     seen.add(key)
                     near = "" if mask else self._near(name)
@@ -395,8 +401,8 @@ class MountUnits:
                     if isinstance(item, UnitSetting) and item.section == "Unit" and item.name in _NAMING:
                         yield item
 
-    def _is_absent(self, name: str) -> bool:
-        """Return whether nothing makes a unit of this name, as far as files show.
+    def _is_absent(self, name: str, made: set[str]) -> bool:
+        """Return whether nothing makes a unit of this name, as far as files show; `made` are those of fstab.
 
         Generators, which run at boot, make units of scripts for init, of containers' files and of names in
         their own text; a script or cloud-init may write a unit, and an alias come with an enabled unit.
@@ -405,9 +411,9 @@ class MountUnits:
         if not re.fullmatch(r"[\w.:-]+", stem, re.ASCII):
             return False
         if kind in {"", "mount"}:
-            return name not in self._made() and not self._files(name) and bool(self._files(f"{stem}.service"))
-        folders = (*UNIT_FOLDERS, *_GENERATED, *_ATTACHED)
-        if kind not in _FILED or any(name in root.names(folder) for folder in folders):
+            return name not in made and not self._files(name) and bool(self._files(f"{stem}.service"))
+        folders = (*_GENERATED, *_ATTACHED)
+        if kind not in _FILED or self._files(name) or any(name in root.names(each) for each in folders):
             return False
         if any(map(root.names, _QUADLETS)) or not self._files(_EVERYWHERE):
             return False
@@ -429,7 +435,7 @@ class MountUnits:
         from difflib import get_close_matches  # noqa: PLC0415
 
         stem, kind = _stem_and_kind(name)
-        names = {each for folder in UNIT_FOLDERS for each in self.root.names(folder)}
+        names = frozenset[str]().union(*self.folders.values())
         same = f"{stem}.target", f"{stem}.service"
         if right := next((each for each in same if each in {*names, _ONLINE}), None):
             return right
@@ -546,7 +552,7 @@ class MountUnits:
         return made | {name for folder in _GENERATED for name in self.root.names(folder)}
 
     def _files(self, name: str) -> list[str]:
-        return [f"{folder}/{name}" for folder in UNIT_FOLDERS if name in self.root.names(folder)]
+        return [f"{folder}/{name}" for folder, names in self.folders.items() if name in names]
 
     def _automounts(self, folders: Mapping[str, Iterable[str]]) -> dict[str, UnitSetting]:
         """Return the Where= of each .automount unit by the unit's name, which gives it where none is known.
