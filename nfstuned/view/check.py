@@ -147,15 +147,16 @@ def verdict_lines(report: Report) -> Iterator[str]:
         for severity in Severity
         if (number := report.number(severity))
     )
-    doubts = f"; {count(len(report.doubts), 'thing')} not found out, see above" if report.doubts else ""
+    doubts = f"; {count(len(report.doubts), 'thing')} not found out, named on stderr" if report.doubts else ""
     broken = report.exit_code == BROKEN
     nothing = "Not everything was judged; nothing to report of the rest" if broken else "Nothing to report"
     result = f"{counts} ({scope})" if counts else f"{nothing}: {scope}"
     yield f"{result}{doubts}{_skipped(report)}"
     if findings and report.facts.image:
         yield f"The files of the image are below {printable(report.root)}"
-    if findings:
-        worst = min(findings, key=lambda finding: finding.severity.rank)
+    worst = min(findings, key=lambda finding: finding.severity.rank, default=None)
+    # Where something was not found out, that is the news.
+    if worst is not None and not (report.doubts and worst.severity is Severity.INFO):
         yield f"Learn more: nfstuned explain {worst.rule}"
 
 

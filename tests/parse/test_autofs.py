@@ -159,6 +159,7 @@ def test_a_master_entry_needs_a_path_and_a_map(line: str) -> None:
     assert [type(row) for row in parse_master(line + "\n\n", FILE)] == [MapError]
 
 
+DASH = "(options begin with a dash, and stand before the location: '-fstype=nfs,ro')"
 HOME = AutoMap("/home", "", "", "/etc/auto.home", "", "/etc/auto.master", 1)
 DIRECT = AutoMap("/-", "", "", "/etc/auto.direct", "hard", "/etc/auto.master", 2, {"SITE": "east"})
 # the examples of autofs(5)
@@ -252,6 +253,11 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
         ("k", "nas", "a location without a server: 'nas', in the entry of 'k'"),
         ("k", "nas:app", "a location without a slash after its colon: 'nas:app', in the entry of 'k'"),
         ("k", "a,,b:/x", "a location without a server: 'a,,b:/x', in the entry of 'k'"),
+        (
+            "k",
+            "fstype=nfs,ro n:/x",
+            f"a location without a server: 'fstype=nfs,ro' {DASH}, in the entry of 'k'",
+        ),
         ("k", "-ro", "no location, in the entry of 'k'"),
         ("k", "/a /b nas:/b", "no location, in the entry of 'k'"),
     ],

@@ -195,6 +195,8 @@ _OWN = (
     r"|(?:no)?symlink|nobind)$"
 )
 """Options that automount keeps for itself (sun_mount, and mount_mount of modules/mount_nfs.c)."""
+_OPTIONS = re.compile(r"(?:[^:/]*,)?(?:r[ow]|hard|soft|intr|nolock|[a-z_]\w*=[^:/]*)(?:,[^:/]*)?")
+"""Words that are options and no server."""
 
 
 class _Part(NamedTuple):
@@ -204,14 +206,22 @@ class _Part(NamedTuple):
     options: tuple[str, ...]
     locations: tuple[str, ...]
 
-    @property
-    def without_server(self) -> str | None:
-        """The first location that lacks a host; None where each has its hosts, or is local (":/dev/sdb1")."""
+    def problem(self, text: str) -> str:
+        """Return why a location names no host; "" where each does, or is local (":/dev/sdb1").
+
+        `text` is the entry that it was split from, and may hold secrets.
+        """
         for location in self.locations:
             hosts, separator, _ = unquote(location).partition(":/")
-            if not location.startswith(":") and not (separator and all(hosts.split(","))):
-                return location
-        return None
+            if location.startswith(":") or (separator and all(hosts.split(","))):
+                continue
+            noun = "a server" if separator or ":" not in location else "a slash after its colon"
+            why = f"a location without {noun}: {quoted(location, text)}"
+            if _OPTIONS.fullmatch(location):
+                right = quoted(f"-{location}", text)
+                why += f" (options begin with a dash, and stand before the location: {right})"
+            return why
+        return "" if self.locations else "no location"
 
     def kept(self, options: str) -> tuple[str, str]:
         """Return the type, and the options that reach mount(8) or the map that is mounted."""
@@ -260,12 +270,7 @@ def mount_requests(
         if fstype == AUTOFS:
             requests += _mounted_map(part, point, options, replace(auto, file=entry.file, line=entry.line))
             continue
-        bad = part.without_server
-        if bad is not None or not part.locations:
-            problem = "no location"
-            if bad is not None:
-                noun = "a server" if ":/" in bad or ":" not in bad else "a slash after its colon"
-                problem = f"a location without {noun}: {quoted(bad, entry.text)}"
+        if problem := part.problem(entry.text):
             return (MapError(entry.file, entry.line, f"{problem}, in the entry of {quoted(entry.key)}"),)
         if any(location.count(",") >= MOST_REPLICAS for location in part.locations):
             message = (

@@ -59,7 +59,7 @@ Most modules that load this one parse no mountstats: it is compiled where it is 
 _USUAL_NAMES = 5
 """The group of the server's names."""
 _LINES = re.compile(rb"\n[ \t]*(opts|age|events|bytes|nfsv4|xprt)[ \t]*:[ \t]*([^\n]*)")
-_REST = re.compile(rb"(?![A-Za-z_ ]+:)[A-Za-z0-9_.,:=/%@-]*[A-Za-z0-9]")
+_REST = re.compile(rb"(?![A-Za-z_ ]+:|nfsv4[ \t]*:|per-op statistics)[A-Za-z0-9_.,:=/%@-]*[A-Za-z0-9]")
 """The rest of the options, where a terminal broke their line."""
 _CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
 _INDENT = " \t"
