@@ -83,6 +83,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             )
             lacking = (_NOFAIL,)
             why = "without nofail the boot waits for the server, and remote-fs.target fails without it"
+            why += ": Microsoft's own lines for Azure Files have nofail" if target.is_azure_files else ""
         else:
             continue
         place = f"{request.file}:{request.line}"
