@@ -24,6 +24,7 @@ _DIGITS = len(str(LARGEST))
 _ESCAPES = re.compile(r"(?:\\(?!000)[0-3][0-7]{2})+")
 _LIBMOUNTS = re.compile(r"(?:\\[0-7]{3})+")
 _COUNTERS = re.compile(r"-?[0-9]{1,20}(?: -?[0-9]{1,20})* ?")
+_LONG_COUNTERS = re.compile(_COUNTERS.pattern.replace("{1,20}", "+"))
 _SHOWN = 80
 _LOOKED_AT = 4096
 """Characters of a token that is far too long for a message: the shown part is among them."""
@@ -48,10 +49,10 @@ def quoted(token: str, line: str = "") -> str:
 
 def parse_number(name: str, token: str) -> int:
     """Return a decimal number from 0 to 2**64-1; ValueError has `name` and the token."""
-    if not (token.isascii() and token.isdigit() and len(token) <= _DIGITS):
+    if not (token.isascii() and token.isdigit()):
         raise ValueError(f"{name} is not a number: {quoted(token)}")
-    value = int(token)
-    if value > LARGEST:
+    # Python converts no number of thousands of digits.
+    if len(token) > _DIGITS or (value := int(token)) > LARGEST:
         raise ValueError(f"{name} does not fit 64 bits: {quoted(token)}")
     return value
 
@@ -59,7 +60,9 @@ def parse_number(name: str, token: str) -> int:
 def counters(name: str, text: str, least: int) -> list[int]:
     """Return numbers with a space between them, at least `least`; ValueError has the reason."""
     if not _COUNTERS.fullmatch(text):
-        raise ValueError(f"{name} holds something that is not a number: {quoted(text)}")
+        long = _LONG_COUNTERS.fullmatch(text)
+        why = "does not fit 64 bits" if long else "holds something that is not a number"
+        raise ValueError(f"{name} {why}: {quoted(text)}")
     values = list(map(int, text.split()))
     if len(values) < least:
         raise ValueError(f"{name} has {len(values)} numbers, at least {least} expected: {quoted(text)}")

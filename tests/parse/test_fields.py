@@ -28,8 +28,7 @@ def test_anything_else_is_no_number() -> None:
         ("1 2", 3, "c has 2 numbers, at least 3 expected: '1 2'"),
         ("1  2", 2, "c holds something that is not a number: '1  2'"),
         (str(2**64), 1, "c does not fit 64 bits"),
-        # refused at once, and not in the square of its length
-        ("1" * 20 * 10_000 + "x", 1, "not a number"),
+        ("1" * 20 * 10_000 + "x", 1, "not a number"),  # at once, and not in the square of its length
     ],
 )
 def test_counters_say_what_is_wrong_with_them(text: str, count: int, problem: str) -> None:

@@ -122,7 +122,7 @@ def test_an_option_of_smb_may_have_blanks() -> None:
         (LINE.replace("0:43", "0.43"), "not a device number: '0.43'"),
         (LINE.replace(" rw,vers", ""), "7 fields before and 2 after the hyphen: "),
         ("61 - nfs4 a b", "1 fields before and 3 after the hyphen: '61 - nfs4 a b'"),
-        ("9" * 5000 + LINE, "mount id is not a number: '" + "9" * 80 + "'..."),
+        ("9" * 5000 + LINE, "mount id does not fit 64 bits: '" + "9" * 80 + "'..."),
     ],
 )
 def test_a_damaged_line_is_located_and_the_others_survive(line: str, message: str) -> None:

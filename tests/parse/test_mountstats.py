@@ -192,7 +192,7 @@ def test_lines_after_a_name_of_many_lines_keep_their_numbers() -> None:
         (f"{OPS}\n\tREAD: 1 2 3 4 5 6 7", "READ has 7 numbers, at least 8 expected: '1 2 3 4 5 6 7'"),
         (f"{OPS}\n\tREAD: 1 2 3 4 5 6 7 8 -9", "READ holds a negative number: '1 2 3 4 5 6 7 8 -9'"),
         (f"{OPS}\n\tREAD: 0 0 0 0 0 0 0 0\n\tNULL: 1 a", "NULL holds something that is not a number: '1 a'"),
-        (f"{OPS}\n\tX: 1 {'9' * 5000}", f"X holds something that is not a number: '1 {'9' * 78}'..."),
+        (f"{OPS}\n\tX: 1 -{'9' * 5000}", f"X does not fit 64 bits: '1 -{'9' * 77}'..."),
     ],
 )
 def test_a_damaged_line_costs_itself_only(line: str, message: str) -> None:
