@@ -54,11 +54,6 @@ def test_where_the_condition_stays_with_the_value_only_the_event_is_lost() -> No
     assert "at the events of other devices" in message(text)
 
 
-def test_backslashes_within_a_line_and_at_the_end_of_the_file_are_named() -> None:
-    assert found(GOOD.replace("\\\n", "\\ ")) == [(1, "flattened continuation")]
-    assert found(GOOD.rstrip("\n") + " \\\n") == [(1, "backslash at the end of the file")]
-
-
 @pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\x85", "\u2028"])
 def test_a_character_in_a_comment_that_ends_no_line_for_udev_moves_nothing(end: str) -> None:
     text = f"# NFS{end}mounts\n{ONE_LINE.rstrip()} \\\n"

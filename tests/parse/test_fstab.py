@@ -65,7 +65,8 @@ def test_the_type_is_the_first_of_a_network_or_of_a_misspelt_name(named: str, fs
     ],
 )
 def test_a_line_with_options_in_the_place_of_the_type_is_an_error(line: str, options: str) -> None:
-    assert shown(parse_fstab(line)) == [f"{FSTAB}:1: options in the place of the type: '{options}'"]
+    why = "options in the place of the type, which stands before them"
+    assert shown(parse_fstab(line)) == [f"{FSTAB}:1: {why}: '{options}'"]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def _problem(fields: list[str]) -> str | None:
         shifted = mounted_type("", source) and TYPES.intersection(fields[_LEAST:_NUMBERS])
         return f"the type is {quoted(named)}: {_BLANK}" if shifted else None
     if options:
-        return f"options in the place of the type: {quoted(fields[2])}"
+        return f"options in the place of the type, which stands before them: {quoted(fields[2])}"
     return _problem_of_rest(fields, line)
 
 
