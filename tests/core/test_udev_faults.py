@@ -39,7 +39,8 @@ def test_a_space_after_each_backslash_is_one_defect_at_the_first_line(end: str) 
     assert "line 4 writes 15360 KiB to every bdi, disks too" in message(text)
 
 
-def test_lines_without_their_backslashes_are_one_defect() -> None:
+def test_lines_without_their_backslashes_and_backslashes_within_lines_are_one_defect() -> None:
+    assert found(GOOD.replace("\\\n", "\\ ")) == [(1, "flattened continuation")]
     for text in (GOOD.replace(" \\\n", "\n"), GOOD.replace(" \\\n, ", ",\n"), GOOD.replace(" \\\n, ", "\n")):
         assert found(text) == [(1, "missing backslash")]
         assert "line 4 writes 15360 KiB to every bdi, disks too" in message(text)
