@@ -383,18 +383,6 @@ class Unstarted(NamedTuple):
     masked: bool = False
 
 
-class Listener(NamedTuple):
-    """A tunnel of a unit that listens at an address of this host."""
-
-    unit: str
-    address: str
-    port: int | None
-    place: str
-    """The file and line that say so."""
-    before: frozenset[str]
-    """The units before which its unit is started."""
-
-
 class Unordered(NamedTuple):
     """A mount through a local tunnel that nothing orders after the tunnel's unit."""
 

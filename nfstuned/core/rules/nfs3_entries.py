@@ -165,12 +165,10 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
     """Yield enabled units that systemd does not start, because their mount unit is not there or masked."""
     points = {request.point for request in facts.snapshot.requests}
     for unit in facts.snapshot.unloaded:
-        if (
-            unit.point in points and not unit.mask and not unit.setting
-        ):  # by cloud-init, which writes a line of fstab at boot
-            continue
         if unit.setting:
             yield _unmet(facts, unit)
+            continue
+        if unit.point in points and not unit.mask:  # by cloud-init, which writes a line of fstab at boot
             continue
         folder, _, own = unit.file.rpartition("/")
         refused = not folder.endswith((".wants", ".requires"))

@@ -17,10 +17,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address
 from itertools import islice
+from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import Listener, Maker, Tunnel, UnitSetting, Unordered
+from nfstuned.model.mounts import Maker, Tunnel, UnitSetting, Unordered
 from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls, TunnelEntry, TunnelService
 from nfstuned.parse.etc.units import UNIT_FOLDERS, MountUnits, conf_files, parse_unit, read_unit, wanted_units
 from nfstuned.parse.fields import clean_path, quoted, unit_name
@@ -107,19 +108,34 @@ _BEFORE_MOUNTS = frozenset({"network.target", "network-online.target", "remote-f
 _ORDERING = ("After", "x-systemd.after", "x-systemd.requires")
 
 
+class _Listener(NamedTuple):
+    """A tunnel of a unit that listens at an address of this host."""
+
+    unit: str
+    address: str
+    port: int | None
+    place: str
+    """The file and line that say so."""
+    before: frozenset[str]
+    """The units before which its unit is started."""
+
+
 def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
     """Yield the mounts from a port of this host where a unit's tunnel listens, not ordered after that unit.
 
     A mount that is ordered after any other unit is left out: that may be ordered itself.
     """
-    listeners: list[Listener] | None = None
+    listeners: list[_Listener] | None = None
+    enabled: set[str] = set()
     for request in units.collected.requests:
         match, options = _LOOPBACK.match(request.source), parse_options(request.options)
         by_systemd = request.maker in {Maker.UNIT, Maker.AUTOMOUNT} or request.file == f"/{FSTAB}"
         port = options.number("port")
         if match is None or port is None or not by_systemd or "noauto" in options:
             continue
-        listeners = [*_listeners(units.root)] if listeners is None else listeners
+        if listeners is None:
+            enabled = wanted_units(units.root, ".service")
+            listeners = [*_listeners(units.root, enabled)]
         after = [setting.value for setting in units.dependencies(request) if setting.name in _ORDERING]
         if set(" ".join(after).split()) - _BEFORE_MOUNTS:
             continue
@@ -128,13 +144,12 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
         for listener in listeners:
             if listener.port == port and _LOCAL.get(listener.address, listener.address) in addresses:
                 if not listener.before & {*_BEFORE_MOUNTS, unit_name(request.point)}:
-                    enabled = listener.unit in wanted_units(units.root, listener.unit)
-                    yield Unordered(request, listener.unit, listener.place, enabled)
+                    yield Unordered(request, listener.unit, listener.place, listener.unit in enabled)
                 break
 
 
-def _listeners(root: FileTree) -> Iterator[Listener]:
-    """Yield the tunnels of stunnel and ssh that a service starts, with instances of templates."""
+def _listeners(root: FileTree, enabled: set[str]) -> Iterator[_Listener]:
+    """Yield the tunnels of stunnel and ssh that a service starts, with enabled instances of templates."""
     names = {name: folder for folder in reversed(UNIT_FOLDERS) for name in root.names(folder)}
     for name, folder in names.items():
         text = root.read_or_empty(f"{folder}/{name}") if name.endswith(".service") else ""
@@ -146,7 +161,7 @@ def _listeners(root: FileTree) -> Iterator[Listener]:
         settings = [item for item in items if isinstance(item, UnitSetting)]
         before = frozenset(word for item in settings if item.name == "Before" for word in item.value.split())
         stem = name.removesuffix(".service")
-        units = wanted_units(root, ".service") if stem.endswith("@") else {name}
+        units = enabled if stem.endswith("@") else {name}
         for unit in sorted(each for each in units if each.startswith(stem)):
             instance = unit.removeprefix(stem).removesuffix(".service")
             for item in settings:
@@ -159,15 +174,15 @@ def _listeners(root: FileTree) -> Iterator[Listener]:
                 elif kind in {"ssh", "autossh"}:
                     for address, port in _FORWARD.findall(command):
                         place = f"{item.file}:{item.line}"
-                        yield Listener(unit, address.strip("[]") or "127.0.0.1", int(port), place, before)
+                        yield _Listener(unit, address.strip("[]") or "127.0.0.1", int(port), place, before)
     for name in root.names(_CONFIGURATIONS) if root.exists(_SCRIPT) else ():
         if name.endswith(".conf"):
             yield from _configured(root, f"/{_CONFIGURATIONS}/{name}", "stunnel4.service", frozenset())
 
 
-def _configured(root: FileTree, file: str, unit: str, before: frozenset[str]) -> Iterator[Listener]:
+def _configured(root: FileTree, file: str, unit: str, before: frozenset[str]) -> Iterator[_Listener]:
     for service in parse_services(root.read_or_empty(file[1:]), file):
-        yield Listener(unit, _address(service.accept)[0], service.port, f"{file}:{service.line}", before)
+        yield _Listener(unit, _address(service.accept)[0], service.port, f"{file}:{service.line}", before)
 
 
 def parse_refusal(text: str) -> Refusal | None:
