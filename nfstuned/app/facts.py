@@ -26,7 +26,7 @@ from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import EFS_TYPE, Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils, System
-from nfstuned.parse.etc.requests import Intent, parse_fstab
+from nfstuned.parse.etc.requests import Intent, local_lines, parse_fstab
 from nfstuned.parse.etc.settings import read_writers
 from nfstuned.parse.fields import has_placeholder, unit_name
 from nfstuned.parse.proc.cifs import (
@@ -135,8 +135,14 @@ def _examine_file(root: Root, policy: Policy, scope: Scope, outside: Outside) ->
     Nothing of the running host is read: neither its mounts, programs and settings nor its network's devices.
     """
     lines = Intent()
-    lines.add(parse_fstab(root.read(FSTAB), scope.proposal))
-    snapshot = Snapshot(requests=tuple(lines.requests), kernel=scope.kernel, problems=tuple(lines.problems))
+    text = root.read(FSTAB)
+    lines.add(parse_fstab(text, scope.proposal))
+    snapshot = Snapshot(
+        requests=tuple(lines.requests),
+        local=tuple(local_lines(text, lines.requests, scope.proposal)),
+        kernel=scope.kernel,
+        problems=tuple(lines.problems),
+    )
     mounts = targets(snapshot, policy, (), scope.proposal)
     names = Questions(names=_questions(snapshot, mounts).names, links=False)
     network, unknown = (Network(), ()) if scope.offline else outside.ask(names, offline=False)

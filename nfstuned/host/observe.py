@@ -102,6 +102,7 @@ def observe_host(root: Root) -> Snapshot:
         unloaded=tuple(collected.unloaded),
         unstarted=tuple(collected.unstarted),
         unordered=tuple(collected.unordered),
+        local=tuple(collected.local),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
@@ -406,6 +407,7 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.read_fstab()
     units.read(WEAK_UNIT_FOLDERS)
     units.add_misnamed_automounts()
+    units.add_local()
     units.add_unloaded()
     units.add_unmet()
     AutoMaps(root, mounted, collected).read()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from nfstuned.host.observe import AZFILES, observe_intent
+from nfstuned.host.observe import AZFILES, VAST, observe_intent
 from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root, UnusableError
 from nfstuned.model.mounts import Snapshot
@@ -200,8 +200,10 @@ def observe_image(root: Root) -> Snapshot:
         unloaded=tuple(collected.unloaded),
         unstarted=tuple(collected.unstarted),
         unordered=tuple(collected.unordered),
+        local=tuple(collected.local),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
+        vast=root.executable(VAST),
         maps=tuple(collected.maps),
         kernel=parse_release(releases[-1]) if releases else None,
         distribution=parse_os_release(

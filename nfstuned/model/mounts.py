@@ -381,6 +381,20 @@ class Unstarted(NamedTuple):
     place: str = ""
     """The first line with a mount that needs another unit."""
     masked: bool = False
+    target: str = ""
+    """The only target that wants it, and that nothing starts."""
+    absent: bool = False
+    """No file has the name of `target`."""
+
+
+class Local(NamedTuple):
+    """A line of fstab for a local file system that lies on the mount of a network's."""
+
+    request: Request
+    below: Request
+    """The line or unit of the network's mount."""
+    network: str = ""
+    """An enabled unit that brings up the network and starts after the local file systems; "" for others."""
 
 
 class Unordered(NamedTuple):
@@ -415,6 +429,7 @@ class Snapshot:
     unloaded: tuple[Unloaded, ...] = ()
     unstarted: tuple[Unstarted, ...] = ()
     unordered: tuple[Unordered, ...] = ()
+    local: tuple[Local, ...] = ()
     maps: tuple[UnreadMap, ...] = ()
     """The automounter's maps that were not read, such as programs and those that a server keeps."""
     kernel: KernelRelease | None = None

@@ -70,8 +70,8 @@ COMMANDS = {
     "pvesm": rf"set {WORD} --(?:disable [01]|options \.\.\.)",
     "rm": PATH,
     "sysctl": r"[\w.]+=\d+",
-    "systemctl": rf"(?:--root={PATH} )?(?:disable|enable(?: --now)?|reload|restart|start|unmask) {WORD}"
-    r"|daemon-reload|daemon-reexec",
+    "systemctl": rf"(?:--root={PATH} )?(?:disable|(?:re)?enable(?: --now)?|reload|restart|start|unmask)"
+    rf" {WORD}|daemon-reload|daemon-reexec",
     "tee": f"(?:-a )?{PATH}",
     "truncate": f"--size=0 {PATH}",
     "tuned-adm": "profile",

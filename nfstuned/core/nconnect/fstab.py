@@ -318,14 +318,12 @@ def is_of_cloud_init(options: str) -> bool:
 
     An `x-` option that names it counts as well; those of systemd only order the mount after it.
     """
-    return any(_is_mark(name, value or "") for name, value in parse_options(options).pairs)
-
-
-def _is_mark(name: str, value: str) -> bool:
-    if name == "comment":
-        return value in _CLOUD_INIT
-    own = name.lower().startswith("x-") and not name.startswith("x-systemd.")
-    return own and any(word in f"{name}={value}" for word in _CLOUD_INIT)
+    for name, value in parse_options(options).pairs:
+        comment = name == "comment" and value in _CLOUD_INIT
+        own = name.lower().startswith("x-") and not name.startswith("x-systemd.")
+        if comment or (own and any(word in f"{name}={value}" for word in _CLOUD_INIT)):
+            return True
+    return False
 
 
 NAME = "nconnect"

@@ -57,6 +57,7 @@ _EARLY = ("/", "/usr")
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _ROOT_OVER_NFS = "/dev/nfs"
 _ADMINISTRATORS = "/etc/systemd/system/"
+_GRAPHICAL = "graphical.target"
 
 
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
@@ -96,6 +97,29 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
             remedy=f"add {','.join(name for name in lacking if name not in options)} to the options in "
             f"{place}{unless}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             severity=severity,
+        )
+    yield from _taken_for_local(facts)
+
+
+def _taken_for_local(facts: Facts) -> Iterator[Fault]:
+    """Yield local file systems on a network's mount, for which the early boot waits."""
+    for request, below, network in facts.snapshot.local:
+        place = f"{request.file}:{request.line}"
+        effect = (
+            f"{network} starts after the local file systems: the order is a cycle, and systemd drops a part "
+            "of it, such as this mount"
+            if network
+            else "the boot ends in emergency mode without the network or the server, and with NetworkManager "
+            "or ifupdown the order is a cycle, and systemd drops a part of it"
+        )
+        yield Fault(
+            place,
+            "systemd takes this line for a local file system and mounts it before the network, but it lies "
+            f"on {quoted(below.point)} ({below.file}:{below.line}): {effect}",
+            observed="no _netdev",
+            expected="_netdev",
+            remedy=f"add _netdev to the options in {place}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
+            severity=None if network else ADVICE,
         )
 
 
@@ -215,18 +239,25 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
     """Yield units of mounts, and units that mounts need, that nothing starts at boot."""
     for unit in facts.snapshot.unstarted:
         why = "is masked" if unit.masked else "is started by no link and no other unit"
+        if unit.target:
+            idle = "is not there" if unit.absent else "nothing starts"
+            why = f"is wanted by {quoted(unit.target)} alone, which {idle}"
         lost = f"nothing is mounted at {quoted(unit.point)}" if unit.point else f"{unit.place} is not mounted"
         if unit.name == WAIT_ONLINE:
             why += ", and no other unit waits for the network"
             lost = f"mount.nfs gives {unit.place} up where its server is unreachable"
         unmasked = f"{systemctl(facts)} unmask {unit.name} && " if unit.masked else ""
         by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
+        enable = f"{unmasked}{systemctl(facts)} enable {quote(unit.target or unit.name)}"
+        if unit.absent or unit.target == _GRAPHICAL:
+            again = f"{systemctl(facts)} reenable {quote(unit.name)}"
+            enable = f"write WantedBy=multi-user.target into [Install] of {unit.file}, then {again}"
         yield Fault(
             unit.file,
             f"{quoted(unit.name)} {why}: {lost} at boot",
             observed="masked" if unit.masked else "not enabled",
             expected="enabled",
-            remedy=f"{unmasked}{systemctl(facts)} enable {quote(unit.name)}{by_hand if unit.point else ''}",
+            remedy=f"{enable}{by_hand if unit.point else ''}",
             severity=ADVICE if unit.name == WAIT_ONLINE else None,
         )
 

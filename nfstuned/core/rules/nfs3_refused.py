@@ -27,7 +27,7 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.policy.decision import matcher
 from nfstuned.core.rules.nfs3_entries import asking_lines
-from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, HOST, INFO, KERNEL, NFS_UTILS, WARNING, rule
 from nfstuned.model.facts import Facts, Fault, Need
 from nfstuned.model.kernel import (
     ONLY_V3,
@@ -100,6 +100,8 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             yield _refusal(request, refused)
         elif request.fstype in SMB_TYPES:
             yield from _masks_for_modes(request)
+        elif not facts.snapshot.vast and not _is_sloppy(request, parse_options(request.options)):
+            yield from _for_vendors_client(request, shown, known_host=HOST in facts.has)
 
 
 def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
@@ -129,6 +131,22 @@ def _refused_by_helper(request: Request) -> Iterator[Fault]:
         remedy=", and ".join(steps),
         source=_MOUNT_EFS,
     )
+
+
+def _for_vendors_client(request: Request, shown: frozenset[str], *, known_host: bool) -> Iterator[Fault]:
+    """Yield a line with options of vendors' own clients, unless live mounts show them."""
+    names = [name for name in dict(parse_options(request.options).pairs) if name in option_names().multipath]
+    place = f"{request.file}:{request.line}"
+    if names and shown.isdisjoint(names):
+        yield Fault(
+            place,
+            f"only vendors' own NFS clients, such as VAST's, know {_listed(names)}: the kernel's client "
+            "refuses the mount as a whole for it, and takes at most nconnect=16",
+            observed=",".join(names),
+            expected="options of nfs(5)",
+            remedy=f"install the vendor's client, or take {_listed(names)} out of the options in {place}",
+            severity=WARNING if known_host else ADVICE,
+        )
 
 
 def _masks_for_modes(request: Request) -> Iterator[Fault]:

@@ -6,9 +6,10 @@ of `findmnt --verify` is about fstab.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from nfstuned.errors import ParseError
@@ -19,6 +20,8 @@ from nfstuned.model.mounts import (
     NFS_TYPES,
     SMB_TYPES,
     UTAB,
+    Local,
+    Maker,
     Misnamed,
     Request,
     Setting,
@@ -27,7 +30,7 @@ from nfstuned.model.mounts import (
     UnreadMap,
     Unstarted,
 )
-from nfstuned.parse.fields import PLACEHOLDER, has_placeholder, quoted, right_spelling, unmangle
+from nfstuned.parse.fields import PLACEHOLDER, clean_path, has_placeholder, quoted, right_spelling, unmangle
 
 TYPES = frozenset((*NFS_TYPES, *SMB_TYPES, EFS_TYPE))
 _LEAST, _NUMBERS = 3, 4
@@ -220,6 +223,46 @@ def _foreign(fields: list[str], line: str) -> str:
     return f"the mount point is no path: {quoted(point, line)}{hint}" if types else ""
 
 
+_NETWORKS = re.compile(
+    r"(?:fuse\.)?(?:afs|ceph|cifs|davfs|gfs2?|glusterfs|lustre|ncpf?s?|nfs4?|ocfs2|orangefs|pvfs2|smb3|smbfs|sshfs)"
+)
+"""The types that systemd takes for a network's (fstype_is_network in src/basic/mountpoint-util.c)."""
+_EARLY = ("/", "/usr")
+"""The mount points of the initrd."""
+_LATER = {"_netdev", "nofail", "noauto", "x-systemd.automount", "comment=systemd.automount"}
+"""Options of a line that no local file system waits for."""
+
+
+def local_lines(text: str, requests: Iterable[Request], file: str = FSTAB) -> Iterator[Local]:
+    """Yield the lines that systemd mounts with the local file systems, and that lie on a network's mount.
+
+    Their source or the folder of their mount point does (mount_add_mount_dependencies in src/core/mount.c).
+    `requests` are those of fstab and units.
+    """
+    points = {
+        request.point: request
+        for request in requests
+        if request.maker is not Maker.AUTOFS
+        and request.point not in _EARLY
+        and (_NETWORKS.fullmatch(request.fstype) or "_netdev" in request.options.split(","))
+    }
+    for position, line in enumerate(text.split("\n"), 1):
+        fields = line.split()
+        if len(fields) < _LEAST or fields[0].startswith("#") or fields[2] in TYPES or not points:
+            continue
+        source, point, named, options = (unmangle(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
+        if not point.startswith("/") or _LATER.intersection(options.split(",")):
+            continue
+        for place in (source, posixpath.dirname(clean_path(point))):
+            folder = clean_path(place) if place.startswith("/") else "/"
+            while folder not in points and folder != "/":
+                folder = posixpath.dirname(folder)
+            below = points.get(folder)
+            if below and mounted_type(named, source) not in TYPES and not _NETWORKS.fullmatch(named):
+                yield Local(Request(source, point, options, file, position, fstype=named), below)
+                break
+
+
 _NFS = ("addr", "vers")
 """mount.nfs always records the address that it resolved, and mostly the version that it negotiated."""
 
@@ -309,6 +352,7 @@ class Intent:
     unloaded: list[Unloaded] = field(default_factory=list)
     unstarted: list[Unstarted] = field(default_factory=list)
     unordered: list[Unordered] = field(default_factory=list)
+    local: list[Local] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)

@@ -14,7 +14,7 @@ import errno
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address
 from itertools import islice
 from typing import NamedTuple
@@ -126,7 +126,7 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
     A mount that is ordered after any other unit is left out: that may be ordered itself.
     """
     listeners: list[_Listener] | None = None
-    enabled: set[str] = set()
+    enabled: Collection[str] = ()
     for request in units.collected.requests:
         match, options = _LOOPBACK.match(request.source), parse_options(request.options)
         by_systemd = request.maker in {Maker.UNIT, Maker.AUTOMOUNT} or request.file == f"/{FSTAB}"
@@ -148,7 +148,7 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
                 break
 
 
-def _listeners(root: FileTree, enabled: set[str]) -> Iterator[_Listener]:
+def _listeners(root: FileTree, enabled: Collection[str]) -> Iterator[_Listener]:
     """Yield the tunnels of stunnel and ssh that a service starts, with enabled instances of templates."""
     names = {name: folder for folder in reversed(UNIT_FOLDERS) for name in root.names(folder)}
     for name, folder in names.items():

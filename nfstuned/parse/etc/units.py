@@ -20,7 +20,7 @@ from nfstuned.model.mounts import (
     Unstarted,
 )
 from nfstuned.model.system import Unit
-from nfstuned.parse.etc.requests import TYPES, Intent, mounted_type, parse_fstab
+from nfstuned.parse.etc.requests import TYPES, Intent, local_lines, mounted_type, parse_fstab
 from nfstuned.parse.fields import clean_path, quoted, unit_name, unmangle, without_remark
 from nfstuned.parse.tree import FSTAB, FileTree
 
@@ -203,7 +203,11 @@ _INIT = ("etc/init.d", "etc/rc.d/init.d")
 _GENERATORS = tuple(
     f"{place}/systemd/system-generators" for place in ("etc", "run", "usr/local/lib", "usr/lib", "lib")
 )
-_ONLINE = "network-online.target"
+_TARGET = ".target"
+_ONLINE, _REMOTE = "network-online.target", "remote-fs.target"
+_OWN = (_ONLINE, _REMOTE, "basic.target", "graphical.target", "multi-user.target", "network.target")
+"""The targets of systemd that mounts name: an incomplete tree may lack them."""
+_DEFAULT, _GRAPHICAL = "default.target", "graphical.target"
 _EVERYWHERE = "sysinit.target"
 """A tree without it lacks systemd's own units."""
 _MOST_NAMES = 100
@@ -224,11 +228,13 @@ _INERT = re.compile(
 """Lines that start no other unit."""
 _STARTERS = {
     "autofs.service": (Maker.AUTOFS, ("autofs", "/usr/sbin/automount", "/sbin/automount")),
-    "remote-fs.target": (Maker.MOUNT, ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a")),
+    _REMOTE: (Maker.MOUNT, ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a")),
 }
 """The units that start the mounts of other files, and the words of scripts that do the same."""
 _NETWORKD = "systemd-networkd.service"
 _OTHER_NETWORKS = ("NetworkManager.service", "networking.service", "cloud-init.service", "dhcpcd.service")
+_LATE_NETWORKS = ("NetworkManager.service", "networking.service")
+"""They start after the local file systems; systemd-networkd does not."""
 _OF_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
 """The types of fstype_is_network() in systemd."""
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
@@ -327,6 +333,12 @@ class MountUnits:
                 )
                 partner = "" if unit.value in points else own
                 self.collected.add([Misnamed(request_of_unit, right, partner)])
+
+    def add_local(self) -> None:
+        """Add the lines of fstab for local file systems that lie on a network's mount."""
+        lines = [*local_lines(self.root.read_or_empty(FSTAB), self.collected.requests)]
+        network = min(wanted_units(self.root, _LATE_NETWORKS), default="") if lines else ""
+        self.collected.local += [line._replace(network=network) for line in lines]
 
     def add_unloaded(self) -> None:
         """Add the enabled units that are not there, and .automount units without a mount unit that counts.
@@ -445,9 +457,9 @@ class MountUnits:
     def add_unstarted(self) -> None:
         """Add the units that nothing starts at boot, although a file asks for their mounts.
 
-        These are administrators' units with an [Install] section, autofs.service, and a masked
-        remote-fs.target; who masks autofs.service wants no maps. Nothing is added where a preset, another
-        unit or a script may start it.
+        These are administrators' units with an [Install] section or with a link of an idle target,
+        autofs.service and remote-fs.target; who masks autofs.service wants no maps. Nothing is added where a
+        preset, another unit or a script may start it.
         """
         made = self._made()
         for request in self.collected.requests:
@@ -461,7 +473,7 @@ class MountUnits:
                 continue
             unit = read_unit(self.root, name, image=True)
             started = unit.enabled or unit.masked or enabled_by_preset(self.root, name)
-            idle = unit.installed and not started if by_maps else unit.masked
+            idle = unit.installed and not started if by_maps else unit.masked or name in self._idle_targets
             for request in asking if idle else ():
                 own = (name, FSTAB, *_unit_names(request.point))
                 if not self._is_named(own, words, "" if by_maps else request.point):
@@ -489,15 +501,57 @@ class MountUnits:
     def _add_idle(self, point: str) -> None:
         """Add a mount unit, or its .automount unit, that somebody means to enable and that nothing starts."""
         names, root = _unit_names(point), self.root
+        wanting = {name: self._wanted[name] for name in names if name in self._wanted}
         able = [name for name in names if _INSTALL.search(root.read_or_empty(f"{_ENABLED}/{name}"))]
-        if not able or not self._wanted.isdisjoint(names) or self._is_named(names, names, point):
+        able = list(wanting) or able
+        targets = set[str]().union(*wanting.values())
+        if not able or targets - self._idle_targets or self._is_named(names, names, point):
             return
-        if not any(enabled_by_preset(root, name) for name in able):
-            self.collected.unstarted.append(Unstarted(able[0], f"/{_ENABLED}/{able[0]}", point))
+        if targets or not any(enabled_by_preset(root, name) for name in able):
+            target = min(targets, default="")
+            files = self._files(able[0])
+            absent = bool(target) and not self._files(target)
+            self.collected.unstarted.append(
+                Unstarted(able[0], f"/{files[0]}", point, target=target, absent=absent)
+            )
 
     @cached_property
-    def _wanted(self) -> set[str]:
-        return wanted_units(self.root, (SUFFIX, AUTOMOUNT))
+    def _wanted(self) -> Mapping[str, set[str]]:
+        return wanted_units(self.root, (SUFFIX, AUTOMOUNT, _TARGET))
+
+    @cached_property
+    def _idle_targets(self) -> set[str]:
+        """The targets that nothing starts at boot, of those with links to mounts, and remote-fs.target.
+
+        They are not there, or lack a link: remote-fs.target, administrators' targets with an [Install]
+        section, and graphical.target where the default is another target. Others may be started by systemd
+        itself, by devices or by people.
+        """
+        if not self._files(_EVERYWHERE):
+            return set()
+        default = next((link for file in self._files(_DEFAULT) if (link := self.root.link(file))), "")
+        boot = {_DEFAULT, default.rpartition("/")[2]}
+        graphical = {_GRAPHICAL} if default and _GRAPHICAL not in boot else set()
+        wanting = set[str]().union(*self._wanted.values(), {_REMOTE})
+        idle = set()
+        for name in wanting - boot:
+            files = self._files(name)
+            made = any(name in self.root.names(each) for each in (*_GENERATED, *_ATTACHED))
+            own = _INSTALL.search(self.root.read_or_empty(f"{_ENABLED}/{name}"))
+            if files and (own or name in {_REMOTE, *graphical}):
+                enabled = enabled_by_preset(self.root, name)
+            else:
+                enabled = bool(files) or made or name in _OWN or not name.endswith(_TARGET)
+            if not enabled:
+                idle.add(name)
+        idle = self._without_wanted(idle)
+        return self._without_wanted({name for name in idle if not self._is_named((name,), (name,), "")})
+
+    def _without_wanted(self, idle: set[str]) -> set[str]:
+        """Return the idle units without those that another unit wants."""
+        while wanted := {name for name in idle if self._wanted.get(name, set()) - idle}:
+            idle -= wanted
+        return idle
 
     def _is_named(self, own: Sequence[str], words: Sequence[str], point: str) -> bool:
         """Return whether any unit or script may start a mount, or a unit known by these words.
@@ -711,8 +765,8 @@ def _has_unit(root: FileTree, file: str) -> bool:
         return True
 
 
-def wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> set[str]:
-    """Return the units with such names to which a target has a link in its .wants or .requires folders.
+def wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> Mapping[str, set[str]]:
+    """Return the units with such names, each with the units that have a link to it in a folder of theirs.
 
     Of such a folder's names the strongest file counts, and a link to /dev/null hides the weaker links
     (load-dropin.c of systemd).
@@ -724,7 +778,11 @@ def wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> set[str]:
                 for name in root.names(f"{place}/{group}"):
                     if name.endswith(suffixes):
                         strongest.setdefault((group, name), f"{place}/{group}/{name}")
-    return {name for (_, name), file in strongest.items() if root.link(file) not in {None, _NULL}}
+    wanted: dict[str, set[str]] = {}
+    for (group, name), file in strongest.items():
+        if root.link(file) not in {None, _NULL}:
+            wanted.setdefault(name, set()).add(group.rpartition(".")[0])
+    return wanted
 
 
 def _active(root: FileTree, name: str) -> bool | None:
