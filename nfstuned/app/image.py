@@ -107,10 +107,10 @@ class _ImageWay(Way[Work]):
             ledger.carry_out(plan.detail)
         except OSError as error:
             done, problem = ledger.finished(plan.detail), image_obstacle(error)
-            if isinstance(error, PermissionError) and not done:
-                self._dialog.note(problem)
+            refused = isinstance(error, PermissionError)
+            self._dialog.note(problem if refused else f"{problem}: {self.remedy}")
+            if refused and not done:
                 return None
-            self._dialog.note(f"{problem}: {self.remedy}")
             return Ended(interrupted(changes, {f"/{path}" for path in done}, problem), failed=True)
         return Ended(changes)
 

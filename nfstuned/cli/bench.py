@@ -232,7 +232,7 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
     Exit status:
       0  measured
       1  measured in part, or not compared or written as asked; stderr says why
-      2  not measured: no fio, no room, no right, or wrong usage
+      2  not measured: no fio, no room, no right, not confirmed, or wrong usage
     """
     if options["output"] is not None and options["form"] == "text":
         raise click.UsageError("--output is for a document: add --format json or --format html")

@@ -101,7 +101,7 @@ def _groups(columns: Sequence[Column]) -> list[tuple[int, int]]:
 
 
 def _widest(grid: Rows, index: int) -> int:
-    return max(cell_len(row[index]) for row in grid)
+    return max((cell_len(row[index]) for row in grid), default=0)
 
 
 def _table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | None) -> Table:

@@ -60,7 +60,7 @@ class SampleSink:
         if not file or not samples:
             return
         if self._failure is not None and self._failure[0] != file:
-            self._lost = 0
+            self._failure, self._lost = None, 0
         target = SampleFile(file, policy.sample_file_bytes, policy.sample_files_kept)
         done = append(self._root, target, [to_line(sample) for sample in samples])
         if done.reason:
@@ -167,7 +167,7 @@ class StallWatch:
             write_stalls(self._root, stalled, next_s)
             self._fresh_until_s = -math.inf if stalled.stalls else next_s + LATE_S / 2
         except OSError as error:
-            why = error.strerror or str(error)
+            why = f"it cannot be written: {error.strerror or error}"
             self._reporter.unreadable(ParseError(error.filename or "/run/nfstuned", 0, why))
 
 

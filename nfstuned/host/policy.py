@@ -1,6 +1,6 @@
 """The policy of a host or an image: its own configuration, or the built-in profiles where it has none.
 
-Not for the daemon: the validation brings pydantic.
+The daemon runs only `print_policy`, in a child: the validation loads pydantic.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Done(NamedTuple):
 
 
 def run_tool(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
-    """Run a command for so long at most; it has the descriptors of `keep`. It raises nothing.
+    """Run a command for so long at most; it has the descriptors of `keep`. Its failure raises nothing.
 
     It has a session of its own: ^C is not for it, and its children end with it (mount.nfs goes on
     trying for minutes after mount(8) was killed). Its output goes to memory and not through a pipe, which a
@@ -178,6 +178,6 @@ def _errors(path: str, deadline_s: float) -> Counter[str]:
         raise _NoVerdictError("findmnt --verify, which checks the new text, prints more than can be read")
     verdict = parse_verify(done.output, done.errors)
     if verdict is None:
-        first = (done.errors.strip() or done.output.strip() or done.problem).splitlines()[0]
+        first = (done.errors.strip() or done.output.strip() or done.problem or "no output").splitlines()[0]
         raise _NoVerdictError(f"findmnt --verify, which checks the new text, came to no verdict: {first}")
     return verdict

@@ -332,7 +332,7 @@ def nfs_version(fstype: str, options: Options) -> Version | None:
 
     `vers=4` without a minor version, and the type nfs4, leave that to mount.nfs, which begins with 4.2. An
     option that only version 3 has names it where nothing else does (nfs_set_version in
-    utils/mount/stropts.c).
+    utils/mount/stropts.c, and for mountport nfs_do_mount_v4 of later releases).
     """
     asked: Version | None = (4, None) if fstype == "nfs4" else None
     minor: int | None = None
@@ -378,7 +378,7 @@ def version_text(numbers: Version) -> str:
 
 
 def nfs_protocol(options: Options) -> str:
-    """Return "tcp", "udp" or "rdma", for IPv6 as for IPv4.
+    """Return the protocol without the 6 of IPv6: "tcp", "udp", "rdma", or an unknown value of `proto=`.
 
     The last one counts, as `proto=` or as a name alone (nfs_nfs_protocol in utils/mount/network.c).
     """

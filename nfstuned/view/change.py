@@ -73,7 +73,9 @@ def change_lines(change: Change, width: int) -> Iterator[tuple[str, str]]:
     for part in (target, values, reason):
         together = f"{lines[-1]}  {part}".strip()
         if part != NONE:
-            lines[-1:] = [together] if len(together) <= room else [*lines[-1:], *wrapped(part, room)]
+            lines[-1:] = (
+                [together] if len(together) <= room else [*filter(None, lines[-1:]), *wrapped(part, room)]
+            )
     for line in lines:
         yield f"{result:{_RESULT}}", line
         result = ""

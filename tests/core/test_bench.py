@@ -208,7 +208,7 @@ def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
         for each in ((9, 8, 9, 8), (9, 8, 9, 0))
     )
     assert connections.unlike_setting(None, *three) == connections.unlike_setting(4, *all_four) == ""
-    assert connections.unlike_setting(4, *three).startswith("3 of 4 connections")
+    assert connections.unlike_setting(4, *three).startswith("3 connections carried its requests, not 4")
     assert "does not show" in connections.unlike_setting(4, Look(0, 0), Look(1, 1))
 
 

@@ -74,7 +74,7 @@ def unlike_setting(wanted: int | None, before: Look, after: Look) -> str:
     if sends is None:
         return "the kernel does not show the requests of its connections"
     used = used_connections(sends)
-    return "" if used == wanted else f"{used} of {wanted} connections carried its requests"
+    return "" if used == wanted else f"{used} connections carried its requests, not {wanted}"
 
 
 def used_connections(sends: tuple[int, ...]) -> int:

@@ -2,8 +2,8 @@
 
 A live mount shows the options in effect (cifs_show_options in fs/smb/client/cifsfs.c), and an option that a
 file asks for may stand where the kernel shows nothing: `serverino` is only printed where it is on,
-`max_channels` only above 1, `sec` only where the mount named it, and `actimeo` is two options where they
-differ.
+`max_channels` only above 1, `sec` only where the mount named it or has no user, and `actimeo` is two options
+where they differ.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _NUMBERS = re.compile(r"\d{1,6}(?:[.-]\d{1,6})*")
 def asked_channels(options: Options) -> int | None:
     """Return how many channels options ask for; None when they say nothing of channels.
 
-    `multichannel` alone means two, and one number above 1 is enough; the last option counts. From commit
-    1ef15fbe6771 on the kernel refuses contradictions (fs/smb/client/fs_context.c).
+    `multichannel` raises the number to two at least, and `max_channels` above 1 works without it; otherwise
+    the last option counts. From commit 1ef15fbe6771 on the kernel refuses contradictions
+    (fs/smb/client/fs_context.c).
     """
     asked: int | None = None
     for name, value in options.pairs:
@@ -168,8 +169,9 @@ class KernelSupport(NamedTuple):
 def multichannel_support(snapshot: Snapshot) -> KernelSupport:
     """Return whether the vendor lists this host's kernel.
 
-    The list names five distributions. Of Ubuntu it means the azure kernels, which count their last number on
-    their own: another flavour of the same series cannot be compared, an older series is below the list.
+    The list names five releases of three distributions. Of Ubuntu it means the azure kernels, which count
+    their last number on their own: another flavour of the same series cannot be compared, an older series is
+    below the list.
     """
     distribution, kernel = snapshot.distribution, snapshot.kernel
     if distribution is None or kernel is None:

@@ -206,7 +206,7 @@ class Providers:
     def by_implementation(self, text: str, *, azure: bool) -> str:
         """Return the provider of a server that calls itself `text` (NFSv4.1's impl_id), else "generic".
 
-        Several providers run the same software: Azure's is recognised on its own VMs (`azure`) alone.
+        Several providers run the same software: each counts only where its `azure` is the machine's.
         """
         for provider in self._known:
             if (

@@ -52,6 +52,7 @@ _SECOND = re.compile("v2|(?:nfs)?vers=2")
 _CLEAR_SMB = ("1.0", "2.0", "2.1")
 """Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
 _ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
+_MOUNTPORT_SINCE = (2, 5, 2)
 _MINOR_AFTER_COMMA = re.compile(r"\b((?:nfs)?vers=4),([0-2])(?![^,])")
 _EFS_INSTEAD = (
     "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
@@ -72,6 +73,8 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
     The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
     that it cannot read.
     """
+    utils = facts.system.nfs_utils
+    knows_mountport = ((utils and utils.version) or (0,)) >= _MOUNTPORT_SINCE
     shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
     for request in _requests(facts, efs=True):
         if request.fstype == EFS_TYPE:
@@ -87,9 +90,14 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
                 yield NFS_UTILS
                 versions = ()
             version, _ = nfs_version(request.fstype, options) or (0, None)
-            # nfs_do_mount_v4, and nfs_fs_context_validate, which passes over minorversion=0.
+            # nfs_do_mount_v4, which knows mountport since nfs-utils 2.5.2, and nfs_fs_context_validate, which
+            # passes over minorversion=0.
             foreign = {4: ONLY_V3, 3: ("minorversion",)}.get(version, ())
-            pairs = (pair for pair in options.pairs if pair != ("minorversion", "0"))
+            pairs = (
+                (name, value)
+                for name, value in options.pairs
+                if (name, value) != ("minorversion", "0") and (knows_mountport or name != "mountport")
+            )
             stale = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
             kernel = None if _is_sloppy(request, options) else facts.snapshot.kernel
             later = newer_options(options, kernel) if kernel else {}
@@ -189,7 +197,7 @@ def _is_sloppy(request: Request, options: Options) -> bool:
 
 
 def is_refused_line(request: Request, facts: Facts) -> bool:
-    """Whether an option of a line prevents its mount."""
+    """Whether an unknown name or a refused value prevents the mount of a line."""
     return any(_wrong(request, facts))
 
 

@@ -28,11 +28,15 @@ Runner = Callable[[list[str], float], tuple[str, str]]
 
 
 def version() -> str:
-    """Return fio's name and version; "" where it is not installed."""
+    """Return fio's name and version; "" where it is not installed or does not run."""
     path = shutil.which(PROGRAM)
     if path is None:
         return ""
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=END_S)  # noqa: S603 - found in PATH, as a shell would
+    command = [path, "--version"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=END_S)  # noqa: S603 - found in PATH, as a shell would
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
     return done.stdout.strip()
 
 

@@ -24,7 +24,7 @@ from nfstuned.model.stalls import STALLED, Stalled, stalled_to_json
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644
-"""A sample has no more of a mount than /proc/mounts shows to everybody."""
+"""A sample shows no more than /proc/mounts and /proc/self/mountstats, which everybody may read."""
 
 
 def append(root: Root, target: SampleFile, lines: Sequence[bytes]) -> Appended:

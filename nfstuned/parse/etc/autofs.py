@@ -95,7 +95,8 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 def _item(content: str, end: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
     key = re.match(_KEY, content)
     if key is None or content[key.end() :][:1].strip():
-        return MapError(file, number, f"a quote that does not close: {quoted(content)}")
+        why = "a backslash at the end" if content.endswith("\\") else "a quote that does not close"
+        return MapError(file, number, f"{why}: {quoted(content)}")
     rest = content[key.end() :].strip()
     if content.startswith("+"):
         return map_named(key[0][1:], file, number)
