@@ -16,7 +16,7 @@ from nfstuned.model.mounts import Result
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
 
-ALL_DONE, REFUSED, COULD_NOT_TRY = 0, 1, 2
+ALL_DONE, NOT_DONE, COULD_NOT_TRY = 0, 1, 2
 _CHANGED = "the host has changed since this was shown: nothing was done; try again"
 Detail = TypeVar("Detail")
 
@@ -41,7 +41,7 @@ class Dialog(Protocol):
         """Name each line of a file that was not understood."""
 
     def ask(self, outside: Outside, questions: Questions) -> Network:
-        """Return the network's answers, and report the questions without one."""
+        """Return the network's answers, and report each question that got no answer."""
 
     def show(self, lines: Iterable[str]) -> None:
         """Show the plan."""
@@ -61,7 +61,7 @@ class Dialog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The place of a change, its policy, and its partners."""
+    """The root of a change, its policy, and the ways to people and to the network."""
 
     root: Root
     policy: Policy
@@ -76,15 +76,15 @@ class Plan(Generic[Detail]):
     changes: tuple[Change, ...]
     """The planned changes, and the values that are left as they are."""
     detail: Detail
-    """The input of carrying it out."""
+    """The input of `carry_out`."""
     nothing: str
     """The words for people where `changes` is empty."""
     todo: bool
     """There is something to carry out."""
     lines: tuple[str, ...] = ()
     """The plan in lines for people."""
-    same: object = None
-    """The values that must not change between question and answer; None where carrying out checks that."""
+    must_stay: object = None
+    """The values that must not change between question and answer; None where `carry_out` checks that."""
     refusal: str = ""
     """Why nothing may be changed here; "" where it may."""
 
@@ -96,16 +96,16 @@ class Ended:
     changes: tuple[Change, ...]
     hints: tuple[str, ...] = ()
     failed: bool = False
-    """Something failed that is in no change."""
+    """Something failed that no change shows."""
 
 
 class Way(ABC, Generic[Detail]):
-    """A thing that can be changed, and how."""
+    """One way to change a host or an image: how to plan it, and how to carry it out."""
 
     question: ClassVar[str] = ""
     """The question before it; "" for none."""
-    without: ClassVar[str] = "does it"
-    """The action of --yes, in a sentence about it."""
+    yes_does: ClassVar[str] = "does it"
+    """The verb for --yes in the sentence "--yes ... without a question"."""
     failures: frozenset[Result] = frozenset({Result.FAILED})
     """The results of changes that make the command fail."""
 
@@ -131,13 +131,14 @@ def run_way(way: Way[Detail], wish: Wish, dialog: Dialog) -> int:
     if way.question and not wish.yes:
         if not dialog.can_ask():
             dialog.note(
-                f"nothing was changed: there is no terminal to ask on; --yes {way.without} without a question"
+                "nothing was changed: there is no terminal to ask on; "
+                f"--yes {way.yes_does} without a question"
             )
             return _end(way, plan, plan.changes, dialog, COULD_NOT_TRY)
         if not dialog.confirm(way.question):
-            return _end(way, plan, settled(plan.changes, Result.SKIPPED, "not wanted"), dialog, REFUSED)
-        now = plan if plan.same is None else way.look()
-        if now is None or now.refusal or now.same != plan.same:
+            return _end(way, plan, settled(plan.changes, Result.SKIPPED, "not wanted"), dialog, NOT_DONE)
+        now = plan if plan.must_stay is None else way.look()
+        if now is None or now.refusal or now.must_stay != plan.must_stay:
             return _end(way, plan, settled(plan.changes, Result.FAILED, _CHANGED), dialog)
         plan = now
     ended = way.carry_out(plan)
@@ -145,11 +146,11 @@ def run_way(way: Way[Detail], wish: Wish, dialog: Dialog) -> int:
         return COULD_NOT_TRY
     status = _end(way, plan, ended.changes, dialog)
     dialog.hint(ended.hints)
-    return max(status, REFUSED) if ended.failed else status
+    return max(status, NOT_DONE) if ended.failed else status
 
 
 def refusal_after(faults: Iterable[ParseError]) -> str:
-    """Return why nothing may be changed after these faults of a look; "" where none of them may decide."""
+    """Return why nothing may be changed after these faults of a look; "" where none can change the plan."""
     files = [fault.file for fault in deciding(faults)]
     return f"it may depend on {files[0]}, which could not be read" if files else ""
 
@@ -157,7 +158,7 @@ def refusal_after(faults: Iterable[ParseError]) -> str:
 def _end(
     way: Way[Detail], plan: Plan[Detail], changes: Sequence[Change], dialog: Dialog, status: int = ALL_DONE
 ) -> int:
-    """Give the result; return the exit status, REFUSED at the least where something failed."""
+    """Give the result; return the exit status, NOT_DONE at the least where something failed."""
     dialog.result(changes, plan.nothing)
     failed = any(change.result in way.failures for change in changes)
-    return max(status, REFUSED) if failed else status
+    return max(status, NOT_DONE) if failed else status

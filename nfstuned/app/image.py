@@ -61,7 +61,7 @@ class Image:
 
     root: ImageRoot
     ledger: Ledger
-    now: Mapping[str, str | None]
+    digests: Mapping[str, str | None]
     """The digests of bake's files, and of its drop-in of nfsmount.conf."""
     ours: frozenset[str]
     """The files that are still as they were written."""
@@ -74,7 +74,7 @@ class Image:
         return (*self.bare.faults, *self.root.faults)
 
     def unreported(self) -> tuple[ParseError, ...]:
-        """Return the faults that were not returned here before, nor among a look's problems."""
+        """Return the faults that neither this method nor a look has returned before."""
         return (*self.bare.faults.unreported(), *self.root.faults.unreported())
 
 
@@ -85,9 +85,9 @@ def open_image(root: ImageRoot) -> Image:
     """
     root.listing("etc")
     ledger = Ledger(root, RECORD)
-    now = ledger.digests((_DROP_IN,))
-    ours = frozenset(path for path, values in ledger.known.digests.items() if now[path] in values)
-    return Image(root, ledger, now, ours, BareRoot(root.prefix, ours))
+    digests = ledger.digests((_DROP_IN,))
+    ours = frozenset(path for path, values in ledger.known.digests.items() if digests[path] in values)
+    return Image(root, ledger, digests, ours, BareRoot(root.prefix, ours))
 
 
 class _ImageWay(Way[Work]):
@@ -138,6 +138,7 @@ class BakeWay(_ImageWay):
             digests = ledger.digests(wanted.contents)
             refusal = refusal_after(image.faults)
             if not (self._dry_run or refusal):
+                # carry_out does not run where nothing is to do: a killed bake's temporary files go here.
                 ledger.tidy()
         except OSError as error:
             self._dialog.note(image_obstacle(error))
@@ -165,6 +166,7 @@ class BakeWay(_ImageWay):
         self._dialog.unreadable_lines(bare.faults.denied())
         unit = read_unit(bare, SERVICE, image=True)
         if self._daemonless:
+            # The rule runs awk: without it only the rule's refusal counts.
             awk, starts = bare.executable("usr/bin/awk"), facts.system.daemon.enabled
             rule = wanted_rule(baked_text(RULE), has_awk=awk, linked=unit.enabled, starts=starts)
             start = joined((rule, wanted_mask(facts))) if awk else rule
@@ -183,13 +185,13 @@ class UnbakeWay(_ImageWay):
 
     def look(self) -> Plan[Work]:
         """Return the files to remove or to restore."""
-        known, now = self._image.ledger.known, self._image.now
-        steps = plan_removal(now, known, COMMAND)
+        known, digests = self._image.ledger.known, self._image.digests
+        steps = plan_removal(digests, known, COMMAND)
         return Plan(
             taken_back(steps, known.before),
-            Work(steps, {}, now),
+            Work(steps, {}, digests),
             "Nothing to take back: the image has nothing of bake's.",
-            todo=True,
+            todo=True,  # also without steps: the record is to be removed
         )
 
 
@@ -200,26 +202,28 @@ def image_obstacle(error: OSError) -> str:
 
 
 def _drop_in(image: Image, facts: Facts, *, service: bool) -> tuple[Wanted, dict[str, str]]:
-    """Return nfstuned's drop-in of nfsmount.conf as it should be, and the text of another command there.
+    """Return nfstuned's drop-in of nfsmount.conf as it should be, and its text by another command.
 
-    `service` is whether nfstuned's own will run, which can find out more where the image boots.
+    `service`: nfstuned's service will run in the image, and can find out more at its boot.
     """
-    ours, there = _DROP_IN in image.ours, image.now[_DROP_IN] is not None
-    text = image.root.read(_DROP_IN) if is_file(image.now[_DROP_IN]) else ""
-    now = sections(text) if there else {}
-    if now is None:
+    ours, there = _DROP_IN in image.ours, image.digests[_DROP_IN] is not None
+    text = image.root.read(_DROP_IN) if is_file(image.digests[_DROP_IN]) else ""
+    present = sections(text) if there else {}
+    if present is None:
         return refused_sections(FOREIGN), {}
-    own = image.ledger.known.before.get(_DROP_IN, "") if ours else text
-    held = DropIn(sections(own) or {})
+    earlier = image.ledger.known.before.get(_DROP_IN, "") if ours else text
+    held = DropIn(sections(earlier) or {})
     users = section_uses(facts.snapshot, facts.policy)
     answers = from_hosts(image.bare, users.names_to_resolve())  # no name server is asked
     plan = plan_persist(users, Network(answers=answers), facts.system.nfs_utils, held)
-    left = tuple(answer.host for answer in answers if not answer.addresses)
+    unresolved = tuple(answer.host for answer in answers if not answer.addresses)
     mode = facts.policy.nconnect_mode if service else None
-    planned, after = tuple(with_remedy(change, left, mode) for change in plan.changes), plan.sections(held)
-    if after == now:
+    planned = tuple(with_remedy(change, unresolved, mode) for change in plan.changes)
+    after = plan.sections(held)
+    if after == present:
         wanted = text if there else None
     else:
+        # Without sections bake's own file is removed, and another command's stays.
         wanted = with_sections(after) if after or (there and not ours) else None
     replaced = {} if ours or not there or wanted == text else {_DROP_IN: text}
-    return wanted_sections(planned, after, now, wanted), replaced
+    return wanted_sections(planned, after, present, wanted), replaced

@@ -1,6 +1,6 @@
 """Three ways to another number of connections: /etc/fstab, nfstuned's own drop-in, and mounting again.
 
-`nconnect_steps` names the way that changes something, for `nfstuned status`.
+`nconnect_steps` returns the next step of each group, for `nfstuned status`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nfstuned.core.nconnect.persist import (
     sections,
     with_sections,
 )
-from nfstuned.core.nconnect.server import M, Users, with_answers
+from nfstuned.core.nconnect.server import MemberT, Users, with_answers
 from nfstuned.host.files.replace import (
     LOCK,
     LinkError,
@@ -50,7 +50,7 @@ from nfstuned.model.change import (
     Change,
     ChangeKind,
     Hands,
-    Left,
+    LeftGroup,
     NconnectStep,
     RemountPlan,
     Sight,
@@ -88,7 +88,7 @@ class FstabWay(Way[FstabEdit | None]):
     """Let the entries of /etc/fstab ask for the nconnect of their profiles."""
 
     question: ClassVar[str] = "Change it?"
-    without: ClassVar[str] = "changes it"
+    yes_does: ClassVar[str] = "changes it"
 
     def __init__(self, host: Host, *, follow: bool) -> None:
         self._host = host
@@ -163,7 +163,7 @@ class PersistWay(Way[DropInEdit]):
     def __init__(self, host: Host, *, prune: bool) -> None:
         self._host = host
         self._prune = prune
-        """Sections of servers that nothing uses go."""
+        """Remove the sections of servers that nothing uses."""
 
     def look(self) -> Plan[DropInEdit] | None:
         """Return the changes; None, reported, where the file cannot be read."""
@@ -206,12 +206,12 @@ def _snapshot(host: Host) -> Snapshot:
     return snapshot
 
 
-def _addresses(host: Host, users: Users[M]) -> Network:
+def _addresses(host: Host, users: Users[MemberT]) -> Network:
     names = users.names_to_resolve()
     return host.dialog.ask(host.outside, Questions(names)) if names else Network()
 
 
-_READ_AHEAD = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
+_READ_AHEAD_HINT = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class GroupWish:
     """The groups that are to get other connections."""
 
     point: str | None
-    """The group of the mount there, as the kernel writes it; None for all."""
+    """A mount point of the group, as the kernel writes it; None for all groups."""
     dry_run: bool
     """Only a plan is wanted, so that obstacles to carrying it out here do not matter."""
 
@@ -298,7 +298,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         changes, groups, left = list[Change](), list[GroupRemount](), list[Change]()
         for case in remount.cases(facts, sight, self._wish.point):
             plan = remount.plan_remount(case, cannot_mount_again(case, facts.network))
-            if isinstance(plan, Left):
+            if isinstance(plan, LeftGroup):
                 values = (plan.old, plan.new, plan.result, plan.reason)
                 left += [Change(ChangeKind.REMOUNT, point, *values) for point in plan.points]
             else:
@@ -310,7 +310,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
             "Nothing to do: the mounts have the nconnect that their profiles and files ask for.",
             todo=bool(groups),
             lines=tuple(line for group in groups for line in remount_lines(group.plan)),
-            same=[(group.plan.going, group.plan.coming, group.plan.reload) for group in groups],
+            must_stay=[(group.plan.going, group.plan.coming, group.plan.reload) for group in groups],
             refusal=refusal,
         )
 
@@ -322,7 +322,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
                 held.enter_context(locked(lock))
             except OSError as error:
                 busy = isinstance(error, BlockingIOError)
-                why = "another nfstuned is at it" if busy else f"{lock}: {error.strerror}"
+                why = "another nfstuned is remounting" if busy else f"{lock}: {error.strerror}"
                 return Ended(settled(plan.changes, Result.FAILED, f"nothing was done: {why}"))
             signals = held.enter_context(uninterrupted())
             ended = [
@@ -332,13 +332,13 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
             ]
         changes = (*ended, *(change for change in plan.changes if change.result is not Result.PLANNED))
         done = any(change.result is Result.DONE for change in changes)
-        return Ended(changes, (*finish_lines(changes), *((_READ_AHEAD,) if done else ())))
+        return Ended(changes, (*finish_lines(changes), *((_READ_AHEAD_HINT,) if done else ())))
 
 
 def nconnect_steps(root: Root, snapshot: Snapshot, policy: Policy) -> tuple[NconnectStep, ...]:
     """Return the next step for each group of mounts that should have another number of connections.
 
-    Nobody is asked: the addresses of live mounts are known. So the command may still find an obstacle.
+    No name server and no file server is asked: the command may still find an obstacle.
     """
     known = with_answers(
         Facts(frozenset({Need.LIVE}), snapshot, policy, targets(snapshot, policy)), Network()
@@ -354,7 +354,7 @@ def nconnect_steps(root: Root, snapshot: Snapshot, policy: Policy) -> tuple[Ncon
         file = next((files[point] for point in points if point in files), None)
         plan = remount.plan_remount(case)
         obstacle = reason_to_skip(case) or case.remount_obstacle()
-        if file is None and isinstance(plan, Left):
+        if file is None and isinstance(plan, LeftGroup):
             obstacle = plan.reason
         steps.append(NconnectStep(points, file, obstacle))
     return tuple(steps)
@@ -377,4 +377,5 @@ def _points_of_sections(root: Root, snapshot: Snapshot, policy: Policy) -> set[s
     users = section_uses(snapshot, policy)
     plan = plan_persist(users, Network(), read_nfs_utils(root), DropIn(has))
     planned = {change.target for change in plan.changes if change.result is Result.PLANNED and change.new}
+    # A mount with an nconnect of its own does not use a section.
     return {use.target.point for use in users.members if use.section in planned and use.decider is None}

@@ -85,14 +85,14 @@ def bench(root: Root, wish: BenchWish) -> int:
         if wish.runtime is None and ground.round_trip_ms is not None:
             chosen = with_long_runs(chosen, ground.round_trip_ms)
         compared = settings(ground, chosen, compare=wish.compare, connections=wish.connections)
-        before = None if wish.against is None else _earlier(wish.against, chosen, compared)
-        free_bytes, wanted_s = demand_space(ground, chosen), seconds(chosen, compared)
-        plan = plan_lines(wish.folder, chosen, free_bytes, wanted_s)
+        before = None if wish.against is None else _earlier_bench(wish.against, chosen, compared)
+        free_bytes, duration_s = demand_space(ground, chosen), seconds(chosen, compared)
+        plan = plan_lines(wish.folder, chosen, free_bytes, duration_s)
         for sentence in (*plan, *cost_lines(compared, bills=ground.bills)):
             note(sentence)
         if not wish.yes and not _agreed():
             return FAILED
-        # The present step, on a terminal in a line that is gone at the end.
+        # On a terminal one line shows the present step, and vanishes at the end.
         with Console(stderr=True).status("", spinner="line") as line:
             result = run_bench(ground, chosen, compared, lambda step: line.update(Text(printable(step))))
     except (BenchError, ParseError) as error:
@@ -104,7 +104,7 @@ def bench(root: Root, wish: BenchWish) -> int:
     return _present(result, before, wish)
 
 
-def _earlier(file: str, chosen: Suite, compared: Sequence[BenchSetting]) -> Bench:
+def _earlier_bench(file: str, chosen: Suite, compared: Sequence[BenchSetting]) -> Bench:
     """Return an earlier measurement of the same jobs. Raises BenchError, OSError and ParseError."""
     before = read_bench(file)
     try:
@@ -168,7 +168,7 @@ def _print_text(result: Bench, compared: Against | None) -> None:
     type=click.Choice(names()),
     default="quick",
     show_default=True,
-    help="Which jobs: a vendor's own, or those that a vendor lacks.",
+    help="Which jobs: a vendor's, or nfstuned's own.",
 )
 @click.option(
     "--compare",
@@ -180,18 +180,18 @@ def _print_text(result: Bench, compared: Against | None) -> None:
     "connections",
     type=click.IntRange(2, MOST),
     metavar="N",
-    help="Of suite nconnect: compare one connection with N.",
+    help="With --suite nconnect: compare one connection with N.",
 )
 @click.option(
     "--job", "jobs", multiple=True, metavar="NAME", help="Of the suite run only this job; can be repeated."
 )
-@click.option("--full", is_flag=True, help="With the times and sizes of the suite's vendor; hours.")
+@click.option("--full", is_flag=True, help="With the vendor's times and sizes; it takes hours.")
 @click.option(
     "--runtime",
     type=click.FloatRange(0.1, 86400),
     metavar="SECONDS",
-    help=f"How long each run takes. By itself it is the suite's time, and {ROUND_TRIPS} round trips of the "
-    "mount where a read-ahead can change it.",
+    help="How long each run takes. Default: the suite's time; for jobs through the page cache "
+    f"{ROUND_TRIPS} round trips at least.",
 )
 @click.option("--size", callback=_size, metavar="SIZE", help="The size of the files of a job, as in 1G.")
 @click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="How often each job is run.")
@@ -211,12 +211,12 @@ def _print_text(result: Bench, compared: Against | None) -> None:
     help="Compare with an earlier JSON document of the same jobs.",
 )
 @click.pass_obj
-def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - Wish has the types
+def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> int:  # noqa: ANN401 - BenchWish has the types
     """Measure the throughput and latency of a mount with fio.
 
     MOUNT is a mount point, or a folder on the mount that you may write to. Files are made in a folder of
     their own and removed at the end, also after Ctrl-C and kill -9. Settings are compared by turns, on the
-    same files; a difference within the noise is called that. --format json --output FILE keeps a document
+    same files; a difference within the noise is marked as noise. --format json --output FILE keeps a document
     for a later --against FILE.
 
     \b

@@ -56,9 +56,9 @@ def explain_command(rule: str) -> int:
 def rules(form: str) -> int:
     """List the rules of `nfstuned check`.
 
-    NEEDS are a rule's conditions: a host or an image (host), the running kernel (live), the network, two
-    looks (sample, see `nfstuned check --sample`) or an image (`--root`). The other rules also judge an fstab
-    alone (`--fstab`).
+    NEEDS lists the input of a rule: host (a host or an image), live (the running kernel), network, sample
+    (two looks, see `nfstuned check --sample`), image (`--root`). The other rules also judge an fstab alone
+    (`--fstab`).
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, REFUSED
+from nfstuned.app.change import ALL_DONE, COULD_NOT_TRY, NOT_DONE
 from nfstuned.cli.terminal import note
 from nfstuned.core.image import plan_files
 from nfstuned.host.files.ledger import Ledger
@@ -41,7 +41,7 @@ def _unmask() -> int:
     problem = reload_rules() if masked else ""
     if problem:
         note(f"udev did not reload its rules, which are in force again: {problem}")
-    return REFUSED if problem else ALL_DONE
+    return NOT_DONE if problem else ALL_DONE
 
 
 def _show(steps: Sequence[Placement]) -> int:
@@ -53,7 +53,7 @@ def _show(steps: Sequence[Placement]) -> int:
     if not steps:
         sys.stdout.write("Nothing to do: no file of install-files is here.\n")
     left = any(step.step in {FileStep.REFUSE, FileStep.KEEP} for step in steps)
-    return REFUSED if left else ALL_DONE
+    return NOT_DONE if left else ALL_DONE
 
 
 def _failed(error: OSError) -> int:
@@ -61,7 +61,7 @@ def _failed(error: OSError) -> int:
     denied = isinstance(error, PermissionError)
     remedy = "run it as root" if denied else "remove the obstacle and run it again, or with --remove"
     note(f"{error.filename}: {error.strerror}: {remedy}")
-    return COULD_NOT_TRY if denied else REFUSED
+    return COULD_NOT_TRY if denied else NOT_DONE
 
 
 @click.command("install-files")
@@ -108,7 +108,7 @@ def install_files_command(root: Root, /, *, folder: str | None, dry_run: bool, r
     if any(step.step is FileStep.REFUSE for step in steps):
         _show(steps)
         note("nothing was changed")
-        return REFUSED
+        return NOT_DONE
     todo = any(step.step in {FileStep.WRITE, FileStep.REMOVE} for step in steps)
     if not dry_run and (todo or (removal and place.exists(LIST))):
         try:

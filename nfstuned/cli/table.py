@@ -31,8 +31,11 @@ STYLES = {
     "info": "bold blue",
 }
 GAP = 2
+"""Columns between two cells."""
 LEAST = 12
+"""The least width of a cut column."""
 WIDE = 100_000
+"""Wide enough for any row."""
 
 Rows = Sequence[Sequence[str]]
 
@@ -45,7 +48,7 @@ class Column:
     coloured: bool = False
     """Its words have the colours of STYLES."""
     mark: bool = False
-    """Coloured words about the column before, which they join under its heading."""
+    """Coloured words behind the value of the column before, under its heading."""
     shrinks: int = 0
     """Cut in the middle where the width asks for it, 1 before 2; 0 never."""
 

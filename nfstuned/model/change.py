@@ -322,7 +322,7 @@ RELOAD: Argv = ("systemctl", "daemon-reload")
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftGroup:
     """A group that is left as it is, and why; `old` and `new` are numbers of connections."""
 
     points: tuple[str, ...]

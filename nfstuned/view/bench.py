@@ -25,7 +25,7 @@ from nfstuned.core.samples.sample import figure, speed
 from nfstuned.model.bench import SCHEMA, Bench, BenchSetting, Difference, Job, Relation, Spread, Suite
 from nfstuned.parse.fields import count
 from nfstuned.view.pages import number_ticks, render, zone_name
-from nfstuned.view.words import NONE, TIME_FORM, Document, duration, shorten
+from nfstuned.view.words import DASH, TIME_FORM, Document, duration, shorten
 
 HEADER = ("JOB", "SETTING", "THROUGHPUT", "FROM", "TO", "OPS/S", "LATENCY", "OVER-FETCH")
 _FORMS = ("{:.0f}", "{:.2f} ms", "{:.2f}")
@@ -76,7 +76,7 @@ def bench_rows(bench: Bench) -> list[tuple[str, ...]]:
     rows = []
     for job, setting, rate, others in _results(bench):
         pairs = zip(others, _FORMS, strict=True)
-        cells = (NONE if middle is None else form.format(middle.median) for middle, form in pairs)
+        cells = (DASH if middle is None else form.format(middle.median) for middle, form in pairs)
         rows.append((job, setting, speed(rate.median), speed(rate.least), speed(rate.most), *cells))
     return rows
 

@@ -8,10 +8,10 @@ from difflib import unified_diff
 from nfstuned.model.change import IMAGE_KINDS, Argv, Change, ChangeKind, RemountPlan
 from nfstuned.model.mounts import Result
 from nfstuned.parse.fields import count, shell_line
-from nfstuned.view.words import NONE, Document, printable, text, wrapped
+from nfstuned.view.words import DASH, Document, cell, printable, wrapped
 
-_LEAST, _RESULT = 30, 9
-"""The least columns of a change, and those of the result before it."""
+_LEAST_WIDTH, _RESULT_WIDTH = 30, 9
+"""The least width of a change, and the width of the result before it."""
 _UNENDED = "\\ No newline at end of file"
 
 
@@ -42,7 +42,7 @@ def _action(change: Change) -> Document:
 
 def cells(change: Change) -> tuple[str, ...]:
     """Return the cells of a change: its target (in an image its file), the values, the result, the reason."""
-    target = change.place or NONE if change.kind in IMAGE_KINDS else change.target
+    target = change.place or DASH if change.kind in IMAGE_KINDS else change.target
     return printable(target), _values(change), change.result.value, f"({printable(change.reason)})"
 
 
@@ -54,30 +54,29 @@ def _values(change: Change) -> str:
     if kind is ChangeKind.FSTAB:
         return f"{printable(change.place)} nconnect {old} -> {new}"
     if kind is ChangeKind.PERSIST and old == new:
-        return NONE
+        return DASH
     if kind in {ChangeKind.PERSIST, ChangeKind.REMOUNT}:
         return f"nconnect {old} -> {new}"
     if kind is ChangeKind.FILE:
-        return printable(text(change.new))
+        return printable(cell(change.new))
     about = f"{kind.value} {change.target}"
     return printable(about if old == new else f"{about} {old} -> {new}")
 
 
 def change_lines(change: Change, width: int) -> Iterator[tuple[str, str]]:
-    """Yield a change in lines of this width, each behind the columns of the result, which the first has.
+    """Yield a change in lines of this width, each behind the result: in the first line its text, then blanks.
 
     The target, the values and the reason share a line where they fit.
     """
     target, values, result, reason = cells(change)
-    lines, room = [""], max(_LEAST, width - _RESULT)
+    lines, room = [""], max(_LEAST_WIDTH, width - _RESULT_WIDTH)
     for part in (target, values, reason):
         together = f"{lines[-1]}  {part}".strip()
-        if part != NONE:
-            lines[-1:] = (
-                [together] if len(together) <= room else [*filter(None, lines[-1:]), *wrapped(part, room)]
-            )
+        if part != DASH:
+            fits = len(together) <= room
+            lines[-1:] = [together] if fits else [*filter(None, lines[-1:]), *wrapped(part, room)]
     for line in lines:
-        yield f"{result:{_RESULT}}", line
+        yield f"{result:{_RESULT_WIDTH}}", line
         result = ""
 
 
@@ -108,19 +107,20 @@ def _sudo(command: Argv) -> str:
 
 
 def diff_lines(old: str, new: str, name: str) -> Iterator[str]:
-    r"""Yield the lines of a unified diff, as diff -u would; none where both texts are the same.
+    r"""Yield the lines of a unified diff, as diff -u would; no line where both texts are the same.
 
     Tabs stay; other control characters and stray bytes are shown as escapes, a CR as `\r`.
     """
-    heads = 2
+    header_lines = 2
     for number, line in enumerate(unified_diff(_lines(old), _lines(new), name, f"{name} (new)", lineterm="")):
         body = line.removesuffix("\n")
         yield "\t".join(printable(part) for part in body.split("\t"))
-        if number >= heads and body == line and not line.startswith("@@"):
+        if number >= header_lines and body == line and not line.startswith("@@"):
             yield _UNENDED
 
 
 def _lines(content: str) -> list[str]:
+    # str.splitlines() would also split at other characters.
     lines = [line + "\n" for line in content.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

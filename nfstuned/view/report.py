@@ -13,7 +13,7 @@ from nfstuned.model.samples import Event
 from nfstuned.parse.fields import count
 from nfstuned.view.check import verdict_lines
 from nfstuned.view.pages import WIDE, Chart, Plot, PlotFrame, PlotLine, render, zone_name
-from nfstuned.view.words import NONE, TIME_FORM, duration
+from nfstuned.view.words import DASH, TIME_FORM, duration
 
 MOST_MOUNTS = 50
 """With charts; with more of them a browser would take minutes to draw the page."""
@@ -117,9 +117,9 @@ def _row(mount: MountSeries, frame: PlotFrame, number: int | None) -> _Row:
         amount(mount.written_bytes),
         speed(mount.most.get("read", 0.0)),
         speed(mount.most.get("write", 0.0)),
-        NONE if over_fetch is None else f"{over_fetch:.2f}",
+        DASH if over_fetch is None else f"{over_fetch:.2f}",
         *(
-            NONE if mean is None else f"{figure(mean)} ms"
+            DASH if mean is None else f"{figure(mean)} ms"
             for mean in (mount.means.get("read-rtt"), mount.means.get("write-rtt"))
         ),
     )

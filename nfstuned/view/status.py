@@ -9,7 +9,7 @@ from nfstuned.core.mounts.status import StatusRow, StatusRules
 from nfstuned.model.change import ChangeKind, NconnectStep
 from nfstuned.model.mounts import Hold
 from nfstuned.parse.fields import count
-from nfstuned.view.words import NONE, Document, duration, printable, text
+from nfstuned.view.words import DASH, Document, cell, duration, printable
 
 STATUS_KEYS = (
     "mount_point",
@@ -72,7 +72,7 @@ def read_ahead_mark(row: StatusRow) -> str:
     """Return the judgement on the read-ahead in a word; "-" without a target."""
     now, target = row.read_ahead_kb, row.read_ahead_target_kb
     if target is None:
-        return NONE
+        return DASH
     if now is None:
         return "unknown"
     if now == target or (now > target and not row.lower):
@@ -95,7 +95,7 @@ def nconnect_mark(row: StatusRow) -> str:
         return "high"
     if row.nconnect_requested is not None and not row.nconnect <= row.nconnect_requested <= carrying:
         return "ignored"
-    return NONE if row.nconnect_target is None else "ok"
+    return DASH if row.nconnect_target is None else "ok"
 
 
 def stalled_cell(row: StatusRow) -> str:
@@ -104,7 +104,7 @@ def stalled_cell(row: StatusRow) -> str:
     "(recovering)" is added where the server answers again and programs still wait.
     """
     if not row.stalled_s:
-        return NONE
+        return DASH
     return f"{duration(row.stalled_s)}{' (recovering)' if row.recovering else ''}"
 
 
@@ -114,12 +114,12 @@ def status_cells(row: StatusRow) -> tuple[str, ...]:
     return (
         printable(row.mount_point),
         printable(row.source),
-        text(row.profile),
-        f"{text(row.read_ahead_kb)}/{text(row.read_ahead_target_kb)}",
+        cell(row.profile),
+        f"{cell(row.read_ahead_kb)}/{cell(row.read_ahead_target_kb)}",
         read_ahead_mark(row),
-        f"{text(row.nconnect_requested)}/{row.nconnect}/{DEPENDS if depends else text(row.nconnect_target)}",
+        f"{cell(row.nconnect_requested)}/{row.nconnect}/{DEPENDS if depends else cell(row.nconnect_target)}",
         nconnect_mark(row),
-        text(row.connections),
+        cell(row.connections),
     )
 
 

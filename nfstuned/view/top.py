@@ -16,7 +16,7 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
 from nfstuned.parse.fields import count, some
 from nfstuned.parse.proc.mountstats import parse_nfsv4
-from nfstuned.view.words import NONE, duration, printable, shorten
+from nfstuned.view.words import DASH, duration, printable, shorten
 
 MARGIN = 2
 LEAST_NAME = 12
@@ -77,7 +77,7 @@ class Layout:
     def entry(self, entry: TopEntry) -> str:
         """Return the line of a superblock."""
         figures = ((column, entry.figures.get(column.name)) for column in self.columns)
-        cells = (NONE if value is None else column.text(value) for column, value in figures)
+        cells = (DASH if value is None else column.text(value) for column, value in figures)
         return self.row(name_of(entry), cells)
 
     def header(self, state: TopState) -> str:
@@ -160,7 +160,7 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
 
 
 def _speed(bytes_per_s: float | None) -> str:
-    return NONE if bytes_per_s is None else speed(bytes_per_s)
+    return DASH if bytes_per_s is None else speed(bytes_per_s)
 
 
 def _state(stanza: Stanza) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _operations(sample: Sample, room: int) -> Iterator[str]:
         moved = (op.sent_bytes_per_s, op.received_bytes_per_s)
         each = (None if value is None or not op.per_s else value / op.per_s for value in moved)
         figures = (op.per_s, *times, op.retrans_per_s, op.errors_per_s, op.timeouts_per_s, *each)
-        cells = (f"{NONE if value is None else figure(value):>{_CELL}}" for value in figures[:shown])
+        cells = (f"{DASH if value is None else figure(value):>{_CELL}}" for value in figures[:shown])
         yield f"{shorten(printable(name), _OP_WIDTH):{_OP_WIDTH}}" + "".join(cells)
 
 
@@ -420,7 +420,7 @@ def _sums(frame: Frame) -> str:
     if unknown:
         silent = f"; {unknown} of unknown throughput{silent}"
     if unknown and not known:
-        return f"read {NONE}, write {NONE}{silent}"
+        return f"read {DASH}, write {DASH}{silent}"
     return f"read {throughput(read, server_read)}, write {throughput(written, server_written)}{silent}"
 
 

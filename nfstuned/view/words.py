@@ -11,7 +11,7 @@ from nfstuned.parse.fields import mask_secrets
 
 Document = dict[str, object]
 
-NONE = "-"
+DASH = "-"
 TIME_FORM = "%Y-%m-%d %H:%M:%S"
 """How people read a time, for strftime; its zone stands behind it."""
 _DURATIONS = ((2 * 86400, 86400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"), (-math.inf, 1, "s"))
@@ -38,9 +38,9 @@ def without_secrets(value: object) -> object:
     return [without_secrets(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def text(value: object) -> str:
+def cell(value: object) -> str:
     """Return a cell's text; "-" for None."""
-    return NONE if value is None else str(value)
+    return DASH if value is None else str(value)
 
 
 def printable(name: str) -> str:

@@ -177,7 +177,7 @@ def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:
 def test_while_another_one_is_at_it_nothing_is_done(here: Remounting, run: Runner) -> None:
     with locked(str(here.tree / REMOUNT_LOCK)):
         done = run(form="json", yes=True)
-    reason = "nothing was done: another nfstuned is at it"
+    reason = "nothing was done: another nfstuned is remounting"
     assert (done.status, {why for _, why in ends(done)}) == (1, {reason})
     assert here.ground.kernel.calls == []
     with (here.tree / REMOUNT_LOCK).open() as file:

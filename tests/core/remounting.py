@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nfstuned.core.nconnect.remount import cases, plan_remount
-from nfstuned.model.change import Argv, Left, Part, RemountPlan, Sight
+from nfstuned.model.change import Argv, LeftGroup, Part, RemountPlan, Sight
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, parse_options
 from nfstuned.model.mounts import UnitState
@@ -44,8 +44,8 @@ def sight(found: Facts, *, systemd: bool = True, **changes: object) -> Sight:
     return replace(seen, **changes)  # type: ignore[arg-type]  # keyword arguments of any field
 
 
-def planned(found: Facts, seen: Sight | None = None, point: str | None = None) -> list[RemountPlan | Left]:
-    return [plan_remount(case) for case in cases(found, seen or sight(found), point)]
+def planned(found: Facts, seen: Sight | None = None, at: str | None = None) -> list[RemountPlan | LeftGroup]:
+    return [plan_remount(case) for case in cases(found, seen or sight(found), at)]
 
 
 def the_plan(*made: Made, seen: Sight | None = None) -> RemountPlan:
@@ -58,9 +58,9 @@ def why(*made: Made, seen: Sight | None = None) -> str:
     return left_alone(facts(*made), seen).reason
 
 
-def left_alone(found: Facts, seen: Sight | None = None) -> Left:
+def left_alone(found: Facts, seen: Sight | None = None) -> LeftGroup:
     (left,) = planned(found, seen)
-    assert isinstance(left, Left), left
+    assert isinstance(left, LeftGroup), left
     return left
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nfstuned.core.nconnect import obstacles
 from nfstuned.core.nconnect.remount import cases, group_at, plan_remount, remount
-from nfstuned.model.change import RELOAD, BusyUse, Change, Left, PathUse, RemountPlan, Sight, Space
+from nfstuned.model.change import RELOAD, BusyUse, Change, LeftGroup, PathUse, RemountPlan, Sight, Space
 from nfstuned.model.facts import Facts
 from nfstuned.model.kernel import MountNode, Volume
 from nfstuned.model.mounts import Maker, Result, Superblock, Tunnel, UnitState
@@ -162,7 +162,7 @@ class TestLeftAlone:
     def test_a_mount_in_an_autofs_is_automounts_unless_that_is_systemds(self) -> None:
         found = facts(A, B)
         ours = sight(found)
-        for source, expected in (("systemd-1", RemountPlan), ("/etc/auto.nfs", Left)):
+        for source, expected in (("systemd-1", RemountPlan), ("/etc/auto.nfs", LeftGroup)):
             trigger = MountNode(90, 27, "0:90", "/b", "autofs", source, "rw", shared=190)
             nodes = [replace(one, parent_id=90) if one.point == "/b" else one for one in ours.nodes]
             (plan,) = planned(found, replace(ours, nodes=(*nodes, trigger)))
@@ -312,7 +312,7 @@ class TestServers:
         found = facts(A, B)
         (case,) = cases(found, sight(found))
         left = plan_remount(case, "it is dead")
-        assert isinstance(left, Left)
+        assert isinstance(left, LeftGroup)
         assert (left.reason, left.result) == ("it is dead", Result.FAILED)
 
 
@@ -410,7 +410,7 @@ def test_an_automount_that_was_quicker_is_no_accident_where_it_has_the_number() 
 
 
 @st.composite
-def _hosts(draw: st.DrawFn) -> tuple[list[Made], list[RemountPlan | Left]]:
+def _hosts(draw: st.DrawFn) -> tuple[list[Made], list[RemountPlan | LeftGroup]]:
     """Return the mounts of a random host, and what is planned for them."""
     points = draw(st.lists(st.sampled_from(POINTS), min_size=1, unique=True))
     shown = draw(st.sampled_from([BARE, f"{BARE},nconnect=2"]))
@@ -424,7 +424,7 @@ def _hosts(draw: st.DrawFn) -> tuple[list[Made], list[RemountPlan | Left]]:
     return made, planned(found, sight(found, systemd=draw(st.booleans())))
 
 
-Planned = tuple[list[Made], list[RemountPlan | Left]]
+Planned = tuple[list[Made], list[RemountPlan | LeftGroup]]
 _HOW = st.sampled_from(["", "", "", "refused", "silent", "late"])
 
 

@@ -28,7 +28,7 @@ from nfstuned.model.change import (
     ChangeKind,
     Connections,
     Hands,
-    Left,
+    LeftGroup,
     Part,
     RemountPlan,
     Sight,
@@ -96,7 +96,7 @@ def _is_automatic(target: Target, group: Sequence[Target], sight: Sight) -> bool
     return target.source == outer.source.rstrip("/") + below
 
 
-def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | Left:
+def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | LeftGroup:
     """Return how a group is mounted again, or why it is left alone.
 
     `unanswered` names the server that does not answer; "" where all do.
@@ -124,9 +124,9 @@ def _is_at(point: str, group: Sequence[Target], sight: Sight) -> bool:
     return any(target.point == point and is_in_sight(target, sight) for target in group)
 
 
-def _left(case: Case, reason: str, result: Result) -> Left:
+def _left(case: Case, reason: str, result: Result) -> LeftGroup:
     points = tuple(target.point for target in case.parts or case.group)
-    return Left(points, case.goal.old, case.goal.new, reason, result)
+    return LeftGroup(points, case.goal.old, case.goal.new, reason, result)
 
 
 def _plan(case: Case, chief: Target, disagreeing: str) -> RemountPlan:

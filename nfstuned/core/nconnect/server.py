@@ -62,14 +62,14 @@ class Member:
         return self.target.subject if self.target.live is None else f"the mount at {self.target.point}"
 
 
-M = TypeVar("M", bound=Member)
+MemberT = TypeVar("MemberT", bound=Member)
 
 
 @dataclass(frozen=True, slots=True)
-class Server(Generic[M]):
+class Server(Generic[MemberT]):
     """The mounts that share the connections of one server."""
 
-    members: tuple[M, ...]
+    members: tuple[MemberT, ...]
     strictest: Target
     """The mount with the lowest limit of connections."""
     most: int
@@ -100,8 +100,8 @@ class Server(Generic[M]):
 
 
 def server_of(
-    members: Iterable[M], most_of: Callable[[Target], int] = usable, limiting: Sequence[Target] = ()
-) -> Server[M]:
+    members: Iterable[MemberT], most_of: Callable[[Target], int] = usable, limiting: Sequence[Target] = ()
+) -> Server[MemberT]:
     """Return the server of members; without `limiting` each of their mounts limits the connections.
 
     A member's number above the limit does not count; a profile's number is cut to the limit.
@@ -317,10 +317,10 @@ def _replicas(facts: Facts) -> frozenset[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Users(Generic[M]):
+class Users(Generic[MemberT]):
     """The mounts that a change of files is about, before the resolver was asked for their servers."""
 
-    members: tuple[M, ...]
+    members: tuple[MemberT, ...]
     facts: Facts
 
     def names_to_resolve(self) -> tuple[str, ...]:
