@@ -11,7 +11,7 @@ import pytest
 
 from nfstuned.cli.app import app, children
 from nfstuned.core.mounts.status import StatusRules
-from nfstuned.host.policy import builtin_tables
+from nfstuned.host.policy import builtin_texts
 from nfstuned.parse.policy import parse_config
 from nfstuned.view.status import rule_lines
 
@@ -75,7 +75,7 @@ def test_every_module_that_is_named_exists(page: Path) -> None:
 
 
 def test_each_example_is_a_valid_configuration() -> None:
-    policies = [parse_config(builtin_tables(), [("a document", example)]) for example in _blocks("toml")]
+    policies = [parse_config(builtin_texts(), [("a document", example)]) for example in _blocks("toml")]
     assert any(policy.assignments for policy in policies)
     assert any(policy.prometheus.textfile for policy in policies)
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from nfstuned.cli.app import app, children
-from nfstuned.host.policy import builtin_tables
+from nfstuned.host.policy import builtin_texts
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.parse.config import schema
 from nfstuned.parse.policy import parse_config
@@ -39,7 +39,7 @@ def test_every_page_of_ours_that_is_named_exists(referrer: Path) -> None:
 def test_the_configurations_page_names_every_key_and_its_example_is_right() -> None:
     page = (ROOT / "docs/man/nfstuned.toml.5").read_text()
     example = page.partition("\n.SH EXAMPLES\n.EX\n")[2].partition("\n.EE\n")[0].replace(r"\[dq]", '"')
-    policy = parse_config(builtin_tables(), [("example", example)])
+    policy = parse_config(builtin_texts(), [("example", example)])
     assert policy.profile("scratch").lower
     assert policy.sample_file == "/var/log/nfstuned/samples.jsonl"
     documented = set(re.findall(r"\b[a-z_]+\b", page))

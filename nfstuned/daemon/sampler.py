@@ -105,7 +105,7 @@ class StallWatch:
 
     def stalled(self, now_s: float) -> Stalled:
         """Return the superblocks that wait, as of the last look."""
-        return Stalled(now_s, {identity: each.stall for identity, each in self._reported.items()})
+        return Stalled(now_s, {key: each.stall for key, each in self._reported.items()})
 
     def add_look(self, look: Look, next_s: float) -> None:
         """Report the stalls that a look shows, and the ends of others; the next look is due at `next_s`."""
@@ -113,23 +113,21 @@ class StallWatch:
         before, self._watch = self._watch, follow(self._watch, look, self._requests(look))
         stalled = stalls(self._watch)
         superblocks = {superblock.key: superblock for superblock in look.superblocks}
-        for identity in self._reported.keys() - stalled.keys():
-            self._check_end(identity, superblocks.get(identity), before, look)
-        for identity, stall in stalled.items():
-            known = self._reported.get(identity)
+        for key in self._reported.keys() - stalled.keys():
+            self._check_end(key, superblocks.get(key), before, look)
+        for key, stall in stalled.items():
+            known = self._reported.get(key)
             if known is None:
-                self._reporter.stalled(superblocks[identity], stall, look)
+                self._reporter.stalled(superblocks[key], stall, look)
             since_s = stall.since_s if known is None else known.stall.since_s
             stall = stall._replace(since_s=since_s)  # noqa: PLW2901 - the same stall, with its beginning
-            self._reported[identity] = _Reported(stall, superblocks[identity], now_s, now_s)
+            self._reported[key] = _Reported(stall, superblocks[key], now_s, now_s)
         self.due_s = now_s + FOLLOW_S if self._reported or is_pending(self._watch) else math.inf
         self._write(look, min(next_s, self.due_s))
 
-    def _check_end(
-        self, identity: SuperblockKey, now: Counted | None, before: RequestWatch, look: Look
-    ) -> None:
+    def _check_end(self, key: SuperblockKey, now: Counted | None, before: RequestWatch, look: Look) -> None:
         """Report the end of a stall without waiting requests, unless the server is in its grace period."""
-        stall, known, active_s, waited_s = self._reported[identity]
+        stall, known, active_s, waited_s = self._reported[key]
         if now is None:
             why = "unmounted"
         elif not stall.recovering and not has_answered(now.group, before, look):
@@ -140,11 +138,9 @@ class StallWatch:
                 now_s = look.monotonic_s
                 active_s = now_s if has_completed(known.stats, now.stats) else active_s
                 if now_s - active_s < NO_RETRY_S and now_s - waited_s < LONGEST_GRACE_S:
-                    self._reported[identity] = _Reported(
-                        stall._replace(recovering=True), now, active_s, waited_s
-                    )
+                    self._reported[key] = _Reported(stall._replace(recovering=True), now, active_s, waited_s)
                     return
-        del self._reported[identity]
+        del self._reported[key]
         self._reporter.stall_ended(known, stall, look, why)
 
     def _requests(self, look: Look) -> Requests | None:
@@ -191,7 +187,7 @@ class Sampler:
         """The CPU time of all looks since the start, with those between two samples."""
 
     def due_at(self, interval_s: float) -> float:
-        """Return when the next look is due, in seconds of CLOCK_MONOTONIC: at once if there was none yet."""
+        """Return when the next sample is due, in seconds of CLOCK_MONOTONIC: at once before the first."""
         return self._sampled_s + interval_s
 
     def sample(self, snapshot: Snapshot, policy: Policy) -> None:
@@ -227,7 +223,7 @@ class Sampler:
         return {device: stalled.now_s - stall.since_s for (device, _), stall in stalled.stalls.items()}
 
     def follow_requests(self, snapshot: Snapshot, policy: Policy) -> bool:
-        """Look at waiting requests between two samples; return whether other superblocks are stalled now."""
+        """Look at waiting requests between two samples; return whether the stalled superblocks changed."""
         started = time.thread_time()
         before = self.stalled_s.keys()
         with collector_paused():

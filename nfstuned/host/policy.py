@@ -27,7 +27,7 @@ def image_policy(root: Root) -> Policy:
         return builtin_policy()
 
 
-def builtin_tables() -> tuple[tuple[str, str], ...]:
+def builtin_texts() -> tuple[tuple[str, str], ...]:
     """Return the name and the text of each built-in profile's file, and then of each workload's."""
     texts = []
     for folder in (PROFILES, WORKLOADS):
@@ -55,12 +55,13 @@ def load_policy(root: Root) -> Policy:
 
 
 def policy_of_files(texts: Iterable[tuple[str, str]], problems: Sequence[str] = ()) -> Policy:
-    """Return the policy of files' names and texts; raises ConfigError with `problems` and theirs."""
+    """Return the policy of files, each a path and a text; raises ConfigError with `problems` and theirs."""
     from nfstuned.parse.policy import parse_config  # noqa: PLC0415 - pydantic is slow to load
 
     bad, good = [*problems], list[tuple[str, str]]()
     for path, text in texts:
         try:
+            # A byte that is not UTF-8 was read as a surrogate.
             text.encode("utf-8")
         except UnicodeEncodeError as error:  # noqa: PERF203 - a handful
             line = text.count("\n", 0, error.start) + 1
@@ -68,7 +69,7 @@ def policy_of_files(texts: Iterable[tuple[str, str]], problems: Sequence[str] = 
         else:
             good.append((path, text))
     try:
-        policy = parse_config(builtin_tables(), good)
+        policy = parse_config(builtin_texts(), good)
     except ConfigError as error:
         raise ConfigError((*bad, *error.problems)) from None
     if bad:
@@ -77,7 +78,7 @@ def policy_of_files(texts: Iterable[tuple[str, str]], problems: Sequence[str] = 
 
 
 def print_policy(prefix: str) -> int:
-    """Print the policy as JSON, or the problems one a line; return the child's exit status."""
+    """Print the policy as JSON, or the problems one a line; return the status of this child of the daemon."""
     try:
         text, status = policy_to_json(load_policy(Root(prefix))), 0
     except ConfigError as error:

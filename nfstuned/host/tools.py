@@ -1,4 +1,4 @@
-"""Tools of the system, run as children: any of them; systemctl and journalctl about units; findmnt."""
+"""Tools of the system, run as children: any tool, and calls of systemctl, journalctl and findmnt."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nfstuned.parse.etc.requests import parse_verify
 from nfstuned.parse.etc.units import PROPERTIES, parse_units
 
 GRACE_S = 2.0
-"""A child that waits in the kernel for a server is killed at once, or not at all."""
+"""The wait for a killed child: one that waits in the kernel for a server ends at once, or not at all."""
 _LARGEST = 1_000_000
 """In bytes: no tool prints more that anybody wants to read."""
 
 
-class Done(NamedTuple):
+class ToolResult(NamedTuple):
     """The result of a command: its output, and why it failed, "" where it did not."""
 
     output: str = ""
@@ -34,12 +34,12 @@ class Done(NamedTuple):
     """Its output was longer than is kept."""
 
 
-def run_tool(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> Done:
+def run_tool(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> ToolResult:
     """Run a command for so long at most; it has the descriptors of `keep`. Its failure raises nothing.
 
-    It has a session of its own: ^C is not for it, and its children end with it (mount.nfs goes on
-    trying for minutes after mount(8) was killed). Its output goes to memory and not through a pipe, which a
-    service that it starts would hold open.
+    Its own session keeps ^C from it; after the deadline its children end with it (mount.nfs goes on trying
+    for minutes after mount(8) was killed). Its output goes to memory and not through a pipe, which a service
+    that it starts would hold open.
     """
     streams = [os.memfd_create(name) for name in ("output", "errors")]
     try:
@@ -51,7 +51,7 @@ def run_tool(argv: Sequence[str], seconds: float, keep: Sequence[int] = ()) -> D
         for stream in streams:
             os.close(stream)
     lines = (line.strip() for line in (*errors.splitlines(), problem)) if problem else ()
-    return Done(output, "; ".join(line for line in lines if line), errors, late, cut)
+    return ToolResult(output, "; ".join(line for line in lines if line), errors, late, cut)
 
 
 def _run(
@@ -133,7 +133,7 @@ def with_failure_reasons(states: Mapping[str, UnitState]) -> dict[str, UnitState
     return {**states, **failed}
 
 
-def kernel_message() -> str:
+def last_server_message() -> str:
     """Return the last line of the kernel's log that says whether a server answers; "" without such a line.
 
     "nfs: server nas not responding, still trying", and "nfs: server nas OK" (net/sunrpc/clnt.c).
@@ -179,5 +179,5 @@ def _errors(path: str, deadline_s: float) -> Counter[str]:
     verdict = parse_verify(done.output, done.errors)
     if verdict is None:
         first = (done.errors.strip() or done.output.strip() or done.problem or "no output").splitlines()[0]
-        raise _NoVerdictError(f"findmnt --verify, which checks the new text, came to no verdict: {first}")
+        raise _NoVerdictError(f"findmnt --verify, which checks the new text, gave no verdict: {first}")
     return verdict

@@ -212,7 +212,7 @@ def _secrets() -> str:
     )
 
 
-class Clear(str):
+class Secretless(str):
     """A text without a secret, as its maker knows: it is of numbers, and of names that are masked."""
 
     __slots__ = ()
@@ -220,7 +220,7 @@ class Clear(str):
 
 def mask_secrets(text: str) -> str:
     """Return the text with each secret in it as MASK; a text that is masked already stays as it is."""
-    if is_clear(text):
+    if is_secretless(text):
         return text
 
     def mask(match: re.Match[str]) -> str:
@@ -229,7 +229,7 @@ def mask_secrets(text: str) -> str:
     return re.sub(_secrets(), mask, text, flags=re.IGNORECASE | re.DOTALL)
 
 
-def is_clear(text: str) -> bool:
+def is_secretless(text: str) -> bool:
     """Return whether there can be no secret in the text, nor in any part of it."""
     folded = text.casefold()
     for hint in _HINTS:  # noqa: SIM110 - every text comes here, and a generator takes as long as it all

@@ -15,7 +15,7 @@ from nfstuned.core.mounts.targets import program_of, targets
 from nfstuned.core.nconnect.server import as_target
 from nfstuned.core.policy.endpoint import as_address, split_source
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.policy import builtin_tables, load_policy
+from nfstuned.host.policy import builtin_texts, load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Maker, Request, Snapshot
 from nfstuned.parse.etc.requests import parse_fstab
@@ -29,7 +29,7 @@ TLS = Request("sa1.file.core.windows.net:/sa1/s", "/tls", "vers=4.1", "/etc/fsta
 def test_an_address_in_a_line_of_nfs_does_not_count_for_mount_nfs_takes_it_out() -> None:
     line = Request("nas:/e", "/e", "addr=10.0.0.9,ip=10.0.0.9", "/etc/fstab", 5)
     match = '[[policy]]\nmatch = { server = "10.0.0.9" }\nprofile = "azure-files"\n'
-    policy = parse_config(builtin_tables(), [("own.toml", match)])
+    policy = parse_config(builtin_texts(), [("own.toml", match)])
     (target,) = targets(Snapshot(requests=(line,)), policy)
     assert (target.endpoint.host, target.endpoint.address) == ("nas", None)
     assert target.profile.name == "generic"
@@ -85,7 +85,7 @@ def test_an_entry_of_aznfs_is_nfs_from_the_server_that_it_names() -> None:
 )
 def test_an_own_profile_means_smb_mounts_too(text: str, name: str, base: str, channels: int | None) -> None:
     entry = '[[policy]]\nmatch = { mount_point = "/smb" }\nprofile = "own"\n[profile.own]\n'
-    policy = parse_config(builtin_tables(), [("own.toml", entry + text)])
+    policy = parse_config(builtin_texts(), [("own.toml", entry + text)])
     (target,) = targets(Snapshot(requests=(SMB,)), policy)
     profile = target.profile
     assert (profile.name, profile.base, profile.max_channels) == (name, base, channels)
@@ -104,7 +104,7 @@ def test_a_port_that_does_not_exist_is_no_server_s() -> None:
 def test_a_slash_too_many_changes_no_profile(source: str, point: str, slash: str) -> None:
     """The kernel shows none, so that a line would otherwise be judged by another profile than its mount."""
     entry = f'match = {{ export = "/vol{slash}", mount_point = "/data{slash}" }}\nprofile = "own"\n'
-    policy = parse_config(builtin_tables(), [("own.toml", f"[[policy]]\n{entry}[profile.own]\n")])
+    policy = parse_config(builtin_texts(), [("own.toml", f"[[policy]]\n{entry}[profile.own]\n")])
     (target,) = targets(Snapshot(requests=(Request(source, point, "", "/etc/fstab", 3),)), policy)
     assert target.profile.name == "own"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.config import FILE, builtin_policy, find_files, start_load
-from nfstuned.host.policy import builtin_tables, load_policy
+from nfstuned.host.policy import builtin_texts, load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.policy import ConfigError
 from nfstuned.parse.policy import parse_config
@@ -56,7 +56,7 @@ def test_a_host_without_configuration_has_the_built_in_profiles(root: Root) -> N
     policy = load_policy(root)
     names = [profile.name for profile in policy.profiles]
     names += [workload.name for workload in policy.workloads]
-    assert [name for name, _ in builtin_tables()] == [f"built-in {name}.toml" for name in names]
+    assert [name for name, _ in builtin_texts()] == [f"built-in {name}.toml" for name in names]
 
 
 def test_drop_ins_follow_the_main_file_by_name_and_editors_files_are_left_out(etc: Path, root: Root) -> None:
@@ -184,6 +184,6 @@ def test_a_child_that_cannot_be_killed_holds_nobody_up(root: Root, monkeypatch: 
 
 
 def test_the_built_in_policy_is_that_of_the_profiles_files(golden: Callable[[Path, str], None]) -> None:
-    policy = parse_config(builtin_tables(), ())
+    policy = parse_config(builtin_texts(), ())
     golden(Path(FILE), json.dumps(asdict(policy), indent=1) + "\n")
     assert asdict(builtin_policy()) == asdict(policy)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host import tools
-from nfstuned.host.tools import Done, new_errors, run_tool
+from nfstuned.host.tools import ToolResult, new_errors, run_tool
 from nfstuned.model.mounts import UnitState
 from tests.tree import put
 
@@ -21,15 +21,15 @@ from tests.tree import put
 @pytest.mark.parametrize(
     ("script", "done"),
     [
-        ("echo one; echo noise >&2", Done("one\n", "", "noise\n")),
+        ("echo one; echo noise >&2", ToolResult("one\n", "", "noise\n")),
         (
             "echo half; echo ' first' >&2; echo second >&2; exit 32",
-            Done("half\n", "first; second; sh ended with status 32", " first\nsecond\n"),
+            ToolResult("half\n", "first; second; sh ended with status 32", " first\nsecond\n"),
         ),
-        ("echo $PATH", Done("/usr/bin:/bin\n", "")),  # without the folders of a site's own programs
+        ("echo $PATH", ToolResult("/usr/bin:/bin\n", "")),  # without the folders of a site's own programs
     ],
 )
-def test_a_tool_gives_output_or_one_line(script: str, done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_give_text_or_one_line(script: str, done: ToolResult, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/local/sbin:/usr/bin:/usr/local:/bin")
     assert run_tool(["sh", "-c", script], 30) == done
 
@@ -108,10 +108,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Says:
         calls: Asked = []
         clock = [0.0]
 
-        def run(argv: Sequence[str], limit_s: float) -> Done:
+        def run(argv: Sequence[str], limit_s: float) -> ToolResult:
             calls.append((argv, limit_s))
             clock[0] += seconds
-            return Done(text, "")
+            return ToolResult(text, "")
 
         monkeypatch.setattr(tools, "run_tool", run)
         monkeypatch.setattr(time, "monotonic", lambda: clock[0])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from nfstuned.host.policy import builtin_tables
+from nfstuned.host.policy import builtin_texts
 from nfstuned.model.policy import ConfigError, Policy, Prometheus, ReadAhead
 from nfstuned.parse.config import schema
 from nfstuned.parse.policy import parse_config
@@ -22,7 +22,7 @@ else:
     import tomli as tomllib
 
 MAIN = "/etc/nfstuned/nfstuned.toml"
-BUILTIN = builtin_tables()
+BUILTIN = builtin_texts()
 PROBLEMS = DATA / "config-problems.txt"
 Golden = Callable[[Path, str], None]
 FULL = """\

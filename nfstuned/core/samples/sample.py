@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from nfstuned.model.kernel import LEASE_OPS
 from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
-from nfstuned.parse.fields import Clear, mask_secrets, octal_escapes
+from nfstuned.parse.fields import Secretless, mask_secrets, octal_escapes
 
 WATCHING_OPS = frozenset({"GETATTR", "ACCESS", "STATFS", "FSSTAT", "FSINFO", "PATHCONF", "SERVER_CAPS"})
 """Operations for the mount point itself, by df, a monitoring agent, a remount or a shell's prompt."""
@@ -193,9 +193,9 @@ def _as_json(op: OpRate) -> str:
     return (_OPERATION % op).replace("None", "null")
 
 
-def _joined(texts: Mapping[str, str]) -> Clear:
+def _joined(texts: Mapping[str, str]) -> Secretless:
     """Return a JSON object of figures that are JSON already."""
-    return Clear(f"{{{', '.join([_key(name) + text for name, text in texts.items()])}}}")
+    return Secretless(f"{{{', '.join([_key(name) + text for name, text in texts.items()])}}}")
 
 
 @lru_cache(_MOST_NAMES)

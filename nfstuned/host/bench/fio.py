@@ -18,7 +18,7 @@ from nfstuned.model.bench import Delivered, Engine, Job, Pattern
 
 PROGRAM = "fio"
 END_S = 30.0
-"""Beyond its run and its ramp: to begin, and to write its figures."""
+"""The time beyond run and ramp: to begin, and to write the figures."""
 _SLOWEST_BYTES_PER_S = 1e6
 """A server that takes the files more slowly is not measured."""
 _NS_PER_MS = 1e6
@@ -80,12 +80,12 @@ def lay_out(job: Job, folder: str, run: Runner) -> str:
     seconds = END_S + job.bytes_on_disk / _SLOWEST_BYTES_PER_S
     output, problem = run([*arguments(job, folder), "--create_only=1"], seconds)
     try:
-        return problem or reason(parse_fio(output, job.pattern).error)
+        return problem or errno_text(parse_fio(output, job.pattern).error)
     except ParseError as unclear:
         return unclear.message
 
 
-def reason(number: int) -> str:
+def errno_text(number: int) -> str:
     """Return the meaning of an errno of the files' server; "" for 0."""
     if number == errno.EDQUOT:
         return f"{os.strerror(number)}: the quota of the share, or of this user on it, is used up"
@@ -100,14 +100,14 @@ def run_job(job: Job, folder: str, run: Runner) -> tuple[Delivered | None, str]:
     except ParseError as unclear:
         return None, problem or unclear.message
     nothing = "" if delivered.seconds else "fio ended before it had measured anything"
-    return delivered, reason(delivered.error) or problem or nothing
+    return delivered, errno_text(delivered.error) or problem or nothing
 
 
 def parse_fio(text: str, pattern: Pattern) -> Delivered:
     """Return the figures of a job with group_reporting. Raises ParseError.
 
-    fio writes its notes and errors before the document, to the same stream. It takes the percentiles of the
-    completion (clat), unless it is asked for those of the whole latency.
+    fio writes its notes and errors before the document, to the same stream. Its percentiles are of the
+    completion (clat), unless those of the whole latency (lat) are asked for.
     """
     try:
         job = json.loads(text[text.index("{") :])["jobs"][0]

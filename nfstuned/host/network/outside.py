@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nfstuned.host.root import Root
-from nfstuned.host.tools import kernel_message, observe_states, with_failure_reasons
+from nfstuned.host.tools import last_server_message, observe_states, with_failure_reasons
 from nfstuned.model.mounts import UnitState
 from nfstuned.model.system import Answer, Network, Reach, is_address
 
@@ -154,7 +154,7 @@ class LiveOutside(_Clock):
 
     def kernel_message(self) -> str:
         """Return the kernel's last message about a server's answers, from the journal."""
-        return kernel_message() if self.root.prefix == "/" else ""
+        return last_server_message() if self.root.prefix == "/" else ""
 
 
 @dataclass(frozen=True, slots=True)

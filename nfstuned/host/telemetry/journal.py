@@ -16,10 +16,10 @@ from contextlib import suppress
 from enum import Enum, IntEnum
 from functools import lru_cache
 
-from nfstuned.parse.fields import Clear, is_clear, mask_secrets
+from nfstuned.parse.fields import Secretless, is_secretless, mask_secrets
 
 try:
-    # Not systemd.journal, which has it from here: that loads logging and uuid, and the boot waits for it.
+    # Not systemd.journal, which imports sendv from here: it loads logging and uuid, and delays the boot.
     from systemd._journal import sendv
 except ImportError:  # not installed; in a checkout the name "systemd" even exists, as our folder
     sendv = None
@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 """The value of a field that a message promises and its sender does not know."""
 
 _MOST_FIELDS = 256
-"""More than there are names."""
+"""The size of the cache of field names: more than there are."""
 _MOUNT = ("device", "mount_point", "source")
 
 
@@ -46,7 +46,7 @@ class Priority(IntEnum):
 class Message(Enum):
     """The entries of the journal: the MESSAGE_ID, and the NFSTUNED_ fields that every such entry has.
 
-    An id never changes its meaning. The catalog may refer to exactly the fields promised here.
+    An id never changes its meaning. The catalog may refer to no other fields than those promised here.
     """
 
     STARTED = ("2c759dce6c5846bba87106e3939d5834", ("version",))
@@ -116,9 +116,9 @@ class Message(Enum):
 
 
 class Journal:
-    """Sends messages to the journal where stderr leads there, else to stderr, where also a failed entry goes.
+    """Sends messages to the journal where stderr leads there, else to stderr.
 
-    `write` takes the entry's fields as `NAME=value` in bytes; by default it is chosen once, here.
+    An entry that the journal refuses goes to stderr, too. `write` takes its fields as `NAME=value` in bytes.
     """
 
     def __init__(self, write: Callable[..., object] | None = None) -> None:
@@ -144,15 +144,15 @@ class Journal:
         ]
         entry += [f"{_field(name)}={UNKNOWN}" for name in message.fields if fields.get(name) is None]
         try:
-            clear: list[str] = []
+            secretless: list[str] = []
             for name, value in fields.items():
                 if value is not None:
-                    (clear if isinstance(value, Clear) else entry).append(f"{_field(name)}={value}")
+                    (secretless if isinstance(value, Secretless) else entry).append(f"{_field(name)}={value}")
             # Nearly no entry has anything that looks like a secret: all of its fields are looked at together.
-            if not is_clear("\n".join(entry)):
+            if not is_secretless("\n".join(entry)):
                 pairs = (line.partition("=") for line in entry)
                 entry = [f"{name}{sign}{mask_secrets(value)}" for name, sign, value in pairs]
-            self._write(*_encoded(entry + clear))
+            self._write(*_encoded(entry + secretless))
         except (OSError, ValueError) as error:
             _to_stderr(*_encoded([f"MESSAGE={mask_secrets(text)} (not in the journal: {error})"]))
 
@@ -173,7 +173,7 @@ def _encoded(texts: list[str]) -> list[bytes]:
 def _escaped(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half of a character, which JSON can hold
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can hold
         return text.encode("utf-8", "backslashreplace")
 
 
@@ -218,7 +218,7 @@ def send_by_socket(*entry: bytes) -> None:
 def _to_stderr(*entry: bytes) -> None:
     r"""Print the text behind its `<N>`, which a service manager takes for the priority (sd-daemon(3)).
 
-    A line break would begin a message of its own, so it is written as `\n`; so is all that a terminal obeys.
+    Control characters are written as escapes; a line break would begin a new message.
     """
     fields = dict(field.split(b"=", 1) for field in entry)
     text = fields[b"MESSAGE"].decode("utf-8", "backslashreplace")

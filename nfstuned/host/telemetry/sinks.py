@@ -1,10 +1,10 @@
-"""The files of the service: samples, one a line; metrics; superblocks that wait; requests to persist.
+"""The service's files: samples, one a line; metrics; stalled superblocks; the request to persist nconnect.
 
 Samples are on a disk that other programs fill, in a file that others may move or remove. It is opened for
 each batch and closed after it: a file that was moved (logrotate) or removed is simply made again, and nothing
-keeps its file system from being unmounted. Every line is a single write(2) to the end (O_APPEND). Of a line
-that is cut short, because the disk is full, the beginning is taken away again; a line that a crash cut short
-gets its line break with the next, so that it never spoils a good line. The other files are replaced.
+keeps its file system from being unmounted. Every line is a single write(2) to the end (O_APPEND). Where a
+full disk cuts a line short, the written part is removed; a line that a crash cut short gets its line break
+with the next, so that it never spoils a good line. The other files are replaced.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class _Tail:
         self.size += written
         if written < len(text):
             self._take_back(written)
-            # Only the next write would show which is full, a disk or a quota.
+            # A short write does not show which is full, the disk or the quota.
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._break = b""
 
     def put_aside(self, keep: int) -> None:
-        """Begin a new file with the mode of this; of the old files so many are kept, `.1` the newest."""
+        """Begin a new file with the mode of this one; keep `keep` old files, `.1` the newest."""
         mode = stat.S_IMODE(os.fstat(self._fd).st_mode)
         self.close()
         for number in range(keep, 0, -1):
@@ -102,7 +102,7 @@ class _Tail:
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - the file is closed
             if status.st_nlink > 1:
-                # In a folder of another user it may be anybody's file.
+                # The owner of the folder may have linked anybody's file there.
                 raise OSError(errno.EMLINK, "it has another name as well (a hard link)")  # noqa: TRY301 - as above
             self.size = status.st_size
             last = os.pread(self._fd, 1, self.size - 1) if self.size else b""
@@ -123,8 +123,8 @@ class _Tail:
 EXPORTED = "/run/nfstuned/metrics.prom"
 """The file that `nfstuned exporter` serves."""
 _STDERR = 2
-_MISTAKE = 255
-"""The status of a child that an error of nfstuned's own ended, which it prints: no errno is so large."""
+_OWN_ERROR = 255
+"""The status of a child that an error in nfstuned ended, after its traceback; no errno is so large."""
 _SANDBOX = (
     "; the service may only write below /run/nfstuned: use that folder and link to the file, see nfstuned(8)"
 )
@@ -141,7 +141,7 @@ class MetricsFile:
     def write(self, make: Callable[[], bytes]) -> None:
         """Start to write the text that `make` returns in a child; the last write must be `finished`.
 
-        Raises OSError where the path may be on a server, and where no child can be had.
+        Raises OSError where the path may be on a server, and where fork(2) fails.
         """
         demand_local(self._root, dirname(self.path))
         self._child = os.fork()
@@ -162,7 +162,7 @@ class MetricsFile:
             return ""
         try:
             pid, status = os.waitpid(self._child, os.WNOHANG)
-        except ChildProcessError:
+        except ChildProcessError:  # somebody else reaped it: its status is lost
             pid, status = self._child, 0
         if pid == 0:
             return None
@@ -172,14 +172,14 @@ class MetricsFile:
             return ""
         if code < 0:
             return f"the process that wrote it was ended by signal {-code}"
-        if code == _MISTAKE:
+        if code == _OWN_ERROR:
             return "an error in nfstuned; please report the traceback that it printed"
         return os.strerror(code) + (_SANDBOX if code == errno.EROFS else "")
 
 
 def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
     """Write, and end with the error's number."""
-    code = _MISTAKE
+    code = _OWN_ERROR
     try:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -190,8 +190,8 @@ def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
         code = error.errno or errno.EIO
     finally:
         try:
-            if code == _MISTAKE:
-                import traceback  # noqa: PLC0415 - it is slow to load, and the service has it
+            if code == _OWN_ERROR:
+                import traceback  # noqa: PLC0415 - slow to load; the service has it loaded already
 
                 os.write(_STDERR, traceback.format_exc().encode("utf-8", "backslashreplace"))
         finally:
@@ -199,7 +199,7 @@ def _be_the_child(path: str, make: Callable[[], bytes]) -> None:
 
 
 def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
-    """Replace the look before by this; `next_s` is when the next is due. Raises OSError.
+    """Replace the file by the stalls of this look; the next look is due at `next_s`. Raises OSError.
 
     Times are of CLOCK_MONOTONIC, which every process shares and which no setting of the clock moves.
     """
@@ -214,7 +214,7 @@ REQUEST = "run/nfstuned/persist"
 def request_persist(root: Root) -> None:
     """Ask nfstuned-persist.service to write the drop-in of nfsmount.conf. Raises OSError.
 
-    Once more before it was served is the same.
+    A second request before the service begins changes nothing.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     os.close(os.open(root.path(REQUEST), flags, 0o600))
