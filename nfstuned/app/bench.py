@@ -15,7 +15,7 @@ from nfstuned.core.bench.connections import (
     compared_connections,
     own_mount,
     own_mount_obstacle,
-    unlike_setting,
+    wrong_connections,
 )
 from nfstuned.core.bench.plan import Step
 from nfstuned.core.policy.decision import classify, decide, wanted_connections
@@ -295,7 +295,7 @@ class _Measurement:
             value = _read_ahead(self.bdi)
             if value != wanted_kb:
                 problem = f"another program set the read-ahead to {value} KiB while it ran"
-        problem = problem or from_memory(ratio) or unlike_setting(setting.connections, before, after)
+        problem = problem or from_memory(ratio) or wrong_connections(setting.connections, before, after)
         if turn != plan.WARM_UP:
             self.runs.append(Run(job.name, setting.name, turn, delivered, ratio, problem))
         if problem and delivered is None:

@@ -1,6 +1,6 @@
 """The kernel's facts about NFS: a value for each line or stanza of its files.
 
-Times are in the unit that the name ends with. `None` means that the kernel did not say.
+Times are in the unit that the name ends with. `None` means that the kernel does not show it.
 Strings decode the kernel's escapes; bytes that are not UTF-8 stay as surrogate escapes.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-NOTHING: Mapping[str, OpCounters] = MappingProxyType({})
+NO_COUNTERS: Mapping[str, OpCounters] = MappingProxyType({})
 _MOST_DIGITS = 20
 """As many as 64 bits need; int() refuses thousands."""
 
@@ -173,7 +173,7 @@ class Transport:
     sending_sum: int | None = None
     pending_sum: int | None = None
     extra: tuple[int, ...] = ()
-    """Counters that follow those above, as they stand: of rdma those in RDMA."""
+    """Counters behind those above, as they stand: for rdma the counters of RDMA."""
 
     @property
     def rdma(self) -> dict[str, int]:
@@ -182,12 +182,12 @@ class Transport:
 
 
 LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
-"""Operations of the client itself, as long as the mount exists, used or not."""
+"""Operations that the client sends by itself as long as the mount exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpCounters:
-    """A line of the per-op statistics; the three times are sums over all operations, in milliseconds."""
+    """A line of the per-op statistics; the three times are sums over all its calls, in milliseconds."""
 
     ops: int
     transmissions: int
@@ -234,10 +234,10 @@ class MountStats:
     bytes: ByteCounters | None = None
     events: tuple[int, ...] = ()
     transports: tuple[Transport, ...] = ()
-    """None of them where a line of theirs is damaged: every mount has one."""
-    ops: Mapping[str, OpCounters] = field(default_factory=lambda: NOTHING)
+    """Empty where an xprt: line is damaged: every mount has one."""
+    ops: Mapping[str, OpCounters] = field(default_factory=lambda: NO_COUNTERS)
     whole: bool = True
-    """It ends as the kernel ends each. A stanza that was cut off lacks counters, or digits of them."""
+    """Its end is there. A stanza that was cut off lacks counters, or digits of them."""
 
 
 class Nfsv4State(NamedTuple):
@@ -353,7 +353,7 @@ def nfs_version(fstype: str, options: Options) -> Version | None:
 def aznfs_version(options: Options) -> str:
     """Return the version that mount.aznfs reads in its options, "" for none: 4.1 and 3 are all that it takes.
 
-    It looks for "vers=", also within "nfsvers=" and "mountvers=", knows no v4.1, and puts minorversion behind
+    It looks for "vers=", also within "nfsvers=" and "mountvers=", does not know v4.1 and appends minorversion
     (get_version_from_mount_options in src/mountscript.sh of Azure/AZNFS-mount).
     """
     major = minor = ""
@@ -366,7 +366,7 @@ def aznfs_version(options: Options) -> str:
 
 
 def is_v3(fstype: str, options: Options) -> bool:
-    """Whether options name version 3, as mount.aznfs reads them for its type; the type nfs4 never is."""
+    """Return whether the version is 3; for the type aznfs as mount.aznfs reads it, for nfs4 never."""
     if fstype == "aznfs":
         return aznfs_version(options) == "3"
     return fstype != "nfs4" and (nfs_version(fstype, options) or (0, None))[0] == 3  # noqa: PLR2004 - the version

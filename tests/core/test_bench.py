@@ -207,9 +207,9 @@ def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
         looks(idle, stats(lines=tuple(line(sends) for sends in each)))
         for each in ((9, 8, 9, 8), (9, 8, 9, 0))
     )
-    assert connections.unlike_setting(None, *three) == connections.unlike_setting(4, *all_four) == ""
-    assert connections.unlike_setting(4, *three).startswith("3 connections carried its requests, not 4")
-    assert "does not show" in connections.unlike_setting(4, Look(0, 0), Look(1, 1))
+    assert connections.wrong_connections(None, *three) == connections.wrong_connections(4, *all_four) == ""
+    assert connections.wrong_connections(4, *three).startswith("3 connections carried its requests, not 4")
+    assert "does not show" in connections.wrong_connections(4, Look(0, 0), Look(1, 1))
 
 
 def test_over_fetch_is_by_the_kernels_count_and_of_mapped_files_by_fios() -> None:
@@ -364,7 +364,7 @@ def test_of_nfs3_it_has_no_locks_and_asks_the_same_mountd() -> None:
         (changed("addr=10.0.0.4", "addr=fd00::4"), "address is fd00::4"),
         (changed("addr=10.0.0.4", "addr=::ffff:10.0.0.4"), "address is ::ffff:10.0.0.4"),
         (changed(",addr=10.0.0.4", ""), "address is not shown"),
-        (changed("proto=tcp", "proto=rdma"), "protocol rdma"),
+        (changed("proto=tcp", "proto=rdma"), "protocol is rdma"),
         (changed("vers=4.1,", ""), "version"),
     ],
 )

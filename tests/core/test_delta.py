@@ -171,7 +171,7 @@ def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
 def by_differences(before: Stanza, now: Stanza, span: Span) -> Growth:
     """The same, of the text that differs."""
     grew = delta.delta(before, now, span)
-    if grew.ops is None or grew.anew:
+    if grew.ops is None or grew.restarted:
         return grew.bytes, None
     return grew.bytes, {name: op for name, op in grew.ops.items() if op.ops or op.transmissions}
 
@@ -290,7 +290,7 @@ def both(before: MountStats, now: MountStats, seconds: float = 10.0) -> list[dic
     """The rates of operations that are read in a few calls, and line by line; None where there are none."""
     (earlier,), (after,) = cut(before), cut(now)
     grew = [delta.delta(earlier, stanza, Span.of(seconds)) for stanza in (after, wholly_different(after))]
-    return [None if each.ops is None or each.anew else op_rates(each.ops, seconds) for each in grew]
+    return [None if each.ops is None or each.restarted else op_rates(each.ops, seconds) for each in grew]
 
 
 def test_each_column_of_an_operation_has_its_rate() -> None:

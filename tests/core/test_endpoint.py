@@ -8,9 +8,8 @@ from nfstuned.core.policy.endpoint import (
     all_public,
     as_address,
     is_loopback,
-    kind,
     plain,
-    same,
+    same_address,
     split_source,
 )
 from nfstuned.host.config import builtin_policy
@@ -142,10 +141,10 @@ def test_the_interface_in_a_scope_keeps_its_case() -> None:
 
 
 def test_addresses_compare_without_scope_and_mapping() -> None:
-    assert same("::ffff:10.0.0.4", "10.0.0.4")
-    assert same("fe80::1%eth0", "fe80::0:1")
-    assert not same("10.0.0.4", "10.0.0.5")
-    assert not same("nas", "nas")
+    assert same_address("::ffff:10.0.0.4", "10.0.0.4")
+    assert same_address("fe80::1%eth0", "fe80::0:1")
+    assert not same_address("10.0.0.4", "10.0.0.5")
+    assert not same_address("nas", "nas")
     assert as_address("nas") is None
 
 
@@ -256,8 +255,8 @@ KINDS = {
 
 @pytest.mark.parametrize(("expected", "texts"), KINDS.items())
 def test_each_address_is_of_the_kind_of_its_range(expected: AddressKind | None, texts: str) -> None:
-    assert {text: kind(text) for text in texts.split()} == dict.fromkeys(texts.split(), expected)
-    assert kind("") is None
+    assert {text: AddressKind.of(text) for text in texts.split()} == dict.fromkeys(texts.split(), expected)
+    assert AddressKind.of("") is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ The first mount of a transport group decides nconnect for all that join it, and 
 keeps a mount out of a group. But to the kernel (fs/nfs/client.c, nfs_match_client) an IPv4 address and the
 same address written as IPv6 (::ffff:192.0.2.1, RFC 4291) differ, while the packets to both are IPv4: to the
 same server, by the same way, past the same firewalls. NFSv4.1 also asks the server whether it knows this
-client by the machine's name (nfs4_discover_server_trunking): so the guard mounts under another host name.
+client by the machine's name (nfs4_discover_server_trunking): so host/bench/guard.py first sets another name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from nfstuned.model.bench import OwnMount
 from nfstuned.model.kernel import Mount
 from nfstuned.model.samples import Look
 
-_USED = 0.1
-"""The least part of an equal share of the requests with which a connection counts as used."""
+_USED_PART = 0.1
+"""A connection counts as used from this part of an equal share of the requests on."""
 _LEFT_OUT = frozenset(
     {
         # Flags of mount(2), or of the mount alone.
@@ -39,13 +39,13 @@ def own_mount_obstacle(mount: Mount) -> str:
     shown = mount.options
     protocol, address = shown.get("proto"), shown.get("addr")
     if protocol not in {"tcp", "tcp6"}:
-        return f"it uses the protocol {protocol or 'of an unknown name'}, and only TCP is measured so"
+        return f"its protocol is {protocol or 'not shown'}, and only TCP connections are compared"
     try:
         IPv4Address(address or "")
     except AddressValueError:
         return (
             f"its server's address is {address or 'not shown'}: the kernel lets all mounts of an address "
-            "share their connections, and only for an IPv4 address is there a second way to write it"
+            "share their connections, and only an IPv4 address can be written in a second way"
         )
     if shown.get("vers") is None:
         return "the kernel does not show its version of NFS"
@@ -53,7 +53,7 @@ def own_mount_obstacle(mount: Mount) -> str:
 
 
 def own_mount(mount: Mount, connections: int) -> OwnMount:
-    """Return the arguments of a mount like `mount`, which has no obstacle, with connections of its own."""
+    """Return the arguments of a mount like `mount`, which has no obstacle, but with its own connections."""
     options = [text for text in mount.options.texts if text.partition("=")[0] not in _LEFT_OUT]
     if (mount.options.get("vers") or "").startswith("3"):
         options.append("nolock")
@@ -66,10 +66,11 @@ def compared_connections(asked: int | None, present: int | None, target: int | N
     return next((number for number in (asked, present, target) if number is not None and number > 1), None)
 
 
-def unlike_setting(wanted: int | None, before: Look, after: Look) -> str:
+def wrong_connections(wanted: int | None, before: Look, after: Look) -> str:
     """Return why a run was not made with the connections of its setting, "" where it was."""
     if wanted is None:
         return ""
+    # Both looks hold the measured superblock alone.
     sends = next(iter(sends_between(before, after).values()), None)
     if sends is None:
         return "the kernel does not show the requests of its connections"
@@ -79,5 +80,5 @@ def unlike_setting(wanted: int | None, before: Look, after: Look) -> str:
 
 def used_connections(sends: tuple[int, ...]) -> int:
     """Return the number of connections that carried requests."""
-    least = _USED * sum(sends) / len(sends) if sends else 0
+    least = _USED_PART * sum(sends) / len(sends) if sends else 0
     return sum(each > 0 and each >= least for each in sends)

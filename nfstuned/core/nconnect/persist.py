@@ -36,7 +36,7 @@ from nfstuned.core.nconnect.server import (
     with_provider,
 )
 from nfstuned.core.nconnect.transport import addresses, allowed
-from nfstuned.core.policy.endpoint import as_address, has_stand_in, no_section, section_name
+from nfstuned.core.policy.endpoint import as_address, has_stand_in, section_name, section_obstacle
 from nfstuned.model.change import Change, ChangeKind
 from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import decimal
@@ -103,7 +103,7 @@ class SectionUse(Member):
     def unnamed(self) -> str:
         """Why there is no section of its name; "" where there may be one."""
         if not self.stood_in:
-            return no_section(self.section)
+            return section_obstacle(self.section)
         return (
             f"mount.aznfs mounts {self.target.endpoint.host} by an address of its own, for which no section "
             "is: put nconnect into the options of the mount"
@@ -156,7 +156,7 @@ def _configured(snapshot: Snapshot, policy: Policy) -> Iterator[Target]:
             continue
         for pattern in match.server:
             name = pattern.lower().rstrip(".")
-            if no_section(name):
+            if section_obstacle(name):
                 continue
             request = Request(f"{name}:/", "/", "", assignment.origin)
             target = as_target(request, snapshot, policy)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nfstuned.core.mounts import options as nfsoptions
-from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, kind, split_source
+from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, split_source
 from nfstuned.model.facts import Facts, Identity, Target
 from nfstuned.model.kernel import NfsClient, Options
 from nfstuned.model.mounts import AZURE_FILES, UTAB
@@ -205,7 +205,7 @@ def is_private(target: Target, facts: Facts) -> bool | None:
     the private zone is meant for the private endpoint.
     """
     places, host = addresses(target, facts), target.endpoint.host
-    kinds = {kind(place) for place in places}
+    kinds = {AddressKind.of(place) for place in places}
     if not places or kinds & {None, AddressKind.LOOPBACK}:
         return True if not places and ".privatelink." in f".{host}" else None
     answer = facts.answers.get(host)

@@ -31,7 +31,22 @@ class AddressKind(str, Enum):
     """RFC 6598, 100.64.0.0/10: not reachable from the internet."""
     PUBLIC = "public"
     SPECIAL = "special"
-    """Multicast, documentation, benchmarks, 0.0.0.0: not a server's address, or without a place."""
+    """Multicast, documentation, benchmarks, 0.0.0.0: not the address of a server."""
+
+    @classmethod
+    def of(cls, text: str) -> AddressKind | None:
+        """Return the kind of an address, for an IPv4 address in IPv6 of the former; None for a name."""
+        address = as_address(text)
+        if address is None:
+            return None
+        if address in _NAT64:
+            address = IPv4Address(int(address) & 0xFFFFFFFF)
+        for kind, network in _NETWORKS:
+            if address in network:
+                return kind
+        is_global = address.version == 4 or address in _GLOBAL_IPV6  # noqa: PLR2004 - IPv4
+        documented = any(address in network for network in _DOCUMENTATION_IPV6)
+        return cls.PUBLIC if is_global and not documented else cls.SPECIAL
 
 
 _RANGES = (
@@ -54,28 +69,13 @@ _NAT64 = ip_network("64:ff9b::/96")
 """RFC 6052: an IPv4 address behind a translator. Name servers (DNS64) write private addresses so, too."""
 
 
-def kind(text: str) -> AddressKind | None:
-    """Return the kind of an address, of IPv4 in IPv6 the IPv4 address's; None for a name."""
-    address = as_address(text)
-    if address is None:
-        return None
-    if address in _NAT64:
-        address = IPv4Address(int(address) & 0xFFFFFFFF)
-    for known, network in _NETWORKS:
-        if address in network:
-            return known
-    outside = address.version == 4 or address in _GLOBAL_IPV6  # noqa: PLR2004 - IPv4
-    documented = any(address in network for network in _DOCUMENTATION_IPV6)
-    return AddressKind.PUBLIC if outside and not documented else AddressKind.SPECIAL
-
-
 def all_public(addresses: Iterable[str]) -> bool:
     """Whether there is an address, and each of them is public."""
-    kinds = {kind(address) for address in addresses}
+    kinds = {AddressKind.of(address) for address in addresses}
     return kinds == {AddressKind.PUBLIC}
 
 
-def same(left: str, right: str) -> bool:
+def same_address(left: str, right: str) -> bool:
     """Whether two texts are one address: "::ffff:10.0.0.4" and "10.0.0.4" are."""
     parsed = as_address(left)
     return parsed is not None and parsed == as_address(right)
@@ -89,13 +89,13 @@ def has_stand_in(target: Target) -> bool:
     host, address = split_source(target.source)[0], target.endpoint.address
     if target.live is None or address is None or as_address(host) is None or is_loopback(host):
         return False
-    return not same(host, address)
+    return not same_address(host, address)
 
 
 NFS_PORT, SMB_PORT = 2049, 445
 _HIGHEST_PORT = 65535
-_PARTS = ("fs-0", "x00")
-"""Stand-ins for a template's placeholders in a server's name: the rest shows the provider."""
+_SAMPLES = ("fs-0", "x00")
+"""Samples for the placeholders in a server's name, so that its provider can be recognised."""
 TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
@@ -116,7 +116,7 @@ def as_address(text: str) -> Address | None:
 
 
 def split_source(source: str) -> tuple[str, str]:
-    """Return the host and the export of `host:/export`; an IPv6 host loses its brackets, not so `[HOST]`.
+    """Return the host and the export of `host:/export`; an IPv6 host loses its brackets, `[HOST]` does not.
 
     Of a list of replicas the first counts, as for the kernel (nfs_parse_source in fs/nfs/fs_context.c).
     `//host/share` of SMB is a host and "/share", with slashes or backslashes (smb3_parse_devname).
@@ -141,14 +141,14 @@ _LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 
 def section_name(source: str) -> str:
-    """Return what mount.nfs compares with the names of [ Server ] sections, in lower case.
+    """Return the name that mount.nfs compares with those of [ Server ] sections, in lower case.
 
     It cuts the source at its first colon: an IPv6 address in brackets is "[" and its first group.
     """
     return source.partition(":")[0].lower()
 
 
-def no_section(name: str) -> str:
+def section_obstacle(name: str) -> str:
     """Return why nfsmount.conf can have no section of a server's name; "" where it can."""
     if name.startswith("["):
         return "no section is for an IPv6 address: mount.nfs ends a name at its first colon"
@@ -235,7 +235,7 @@ class Providers:
         servers, volume = (superblock.servers, superblock.volume) if superblock else ((), None)
         place = self.resolve(host, address, asked_port(mount.source, mount.options), servers, tunnels)
         if is_loopback(address) and not is_loopback(host):
-            place = self._by_port(place, volume, tunnels)
+            place = self._by_tunnel(place, volume, tunnels)
         if place.provider == GENERIC:
             own = self.by_options(mount.options)
             if own == GENERIC:
@@ -277,12 +277,12 @@ class Providers:
         return Endpoint(plain(host), address, port, provider)
 
     def _recognise(self, name: str) -> str:
-        names = [re.sub(PLACEHOLDER, part, name) for part in _PARTS] if has_placeholder(name) else [name]
+        names = [re.sub(PLACEHOLDER, part, name) for part in _SAMPLES] if has_placeholder(name) else [name]
         found = (provider for provider, pattern in self._names if any(map(pattern.fullmatch, names)))
         return next(found, GENERIC)
 
-    def _by_port(self, place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
-        """Return the server of a mount by name that shows this host's own address.
+    def _by_tunnel(self, place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
+        """Return the server of a mount made by name that shows a loopback address.
 
         It is a server on this host, or the kernel sends the mount over the connections of an earlier mount's
         tunnel to the same server. Then its superblock has that tunnel's port instead of the mount's own.

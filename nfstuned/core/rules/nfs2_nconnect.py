@@ -23,7 +23,7 @@ from nfstuned.core.nconnect.transport import (
     share,
     transport_groups,
 )
-from nfstuned.core.policy.endpoint import has_stand_in, no_section, plain, section_name, split_source
+from nfstuned.core.policy.endpoint import has_stand_in, plain, section_name, section_obstacle, split_source
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -307,7 +307,7 @@ def _place_of(target: Target, facts: Facts) -> str:
 
 def _without_section(target: Target) -> bool:
     """Whether no section of nfsmount.conf is for the server by the name that a mount has."""
-    return has_stand_in(target) or bool(no_section(section_name(target.source)))
+    return has_stand_in(target) or bool(section_obstacle(section_name(target.source)))
 
 
 def _in_file(target: Target) -> str:

@@ -48,7 +48,7 @@ _MODE = re.compile(r"[0-7]{1,4}", re.ASCII)
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
 _QUOTES = ('"', "'")
-_SECOND = re.compile("v2|(?:nfs)?vers=2")
+_VERSION_2 = re.compile("v2|(?:nfs)?vers=2")
 _CLEAR_SMB = ("1.0", "2.0", "2.1")
 """Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
 _ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
@@ -61,7 +61,7 @@ _EFS_INSTEAD = (
 _AUTO = ("auto", "noauto")
 _AUTOMOUNT = "x-systemd.automount"
 _BY_OTHERS = ("x-systemd.wanted-by", "x-systemd.required-by")
-_OF_FSTAB = (Maker.MOUNT, Maker.AUTOMOUNT)
+_FSTAB_MAKERS = (Maker.MOUNT, Maker.AUTOMOUNT)
 _NO_DEVICE = "systemd passes over {} of a source that is no device"
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
@@ -98,13 +98,13 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
                 for name, value in options.pairs
                 if (name, value) != ("minorversion", "0") and (knows_mountport or name != "mountport")
             )
-            stale = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
+            misplaced = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
             kernel = None if _is_sloppy(request, options) else facts.snapshot.kernel
             later = newer_options(options, kernel) if kernel else {}
             # The kernel has the options of live mounts, whatever its version is.
             newer = tuple(pair for pair in later.items() if pair[0] not in shown)
-            refused = replace(refused, version=version, versions=versions, stale=stale, newer=newer)
-        if any((refused.strange, refused.misused, refused.versions, refused.stale, refused.newer)):
+            refused = replace(refused, version=version, versions=versions, misplaced=misplaced, newer=newer)
+        if any((refused.strange, refused.misused, refused.versions, refused.misplaced, refused.newer)):
             yield _refusal(request, refused)
         elif request.fstype in SMB_TYPES:
             yield from _masks_for_modes(request)
@@ -121,7 +121,7 @@ def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
 
 
 def _refused_by_helper(request: Request) -> Iterator[Fault]:
-    """Yield the options of a line for which mount.efs refuses the mount."""
+    """Yield a fault for the options for which mount.efs refuses the mount."""
     lacking, rivals = refused_by_efs(parse_options(request.options))
     if not lacking and not rivals:
         return
@@ -229,9 +229,9 @@ def _versions(options: Options, facts: Facts) -> tuple[str, ...]:
     texts = tuple(option_text(*pair) for pair in options.pairs if _VERSION.match(pair[0]))
     if len(texts) > 1:
         return texts if release is None or release >= _ONE_VERSION_SINCE else ()
-    # Of a file alone the version can be asked for.
+    # Where nfs-utils was not looked at, the caller asks for its version.
     refused = release >= _NO_VERSION_2_SINCE if release else NFS_UTILS not in facts.has
-    return texts if refused and _SECOND.fullmatch("".join(texts)) else ()
+    return texts if refused and _VERSION_2.fullmatch("".join(texts)) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,15 +244,15 @@ class _Refused:
     versions: tuple[str, ...] = ()
     """Several options that name a version, or one that names version 2."""
     version: int = 0
-    stale: tuple[str, ...] = ()
+    misplaced: tuple[str, ...] = ()
     """Options that `version` does not have."""
     newer: tuple[tuple[str, str], ...] = ()
     """Options that came with a later kernel, and that kernel."""
 
 
 def _refusal(request: Request, refused: _Refused) -> Fault:
-    strange, misused, versions, stale = refused.strange, refused.misused, refused.versions, refused.stale
-    newer = dict(refused.newer)
+    strange, misused, versions = refused.strange, refused.misused, refused.versions
+    misplaced, newer = refused.misplaced, dict(refused.newer)
     place = f"{request.file}:{request.line}"
     smb, options = request.fstype in SMB_TYPES, parse_options(request.options)
     known = option_names()
@@ -275,17 +275,17 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         why.append(f"mount.nfs takes one option that names a version, not {_listed(versions)}")
     elif versions:
         why.append("mount.nfs has no version 2 since nfs-utils 2.6.1")
-    why += [f"version {refused.version} of NFS has no {_listed(stale)}"] if stale else []
+    why += [f"version {refused.version} of NFS has no {_listed(misplaced)}"] if misplaced else []
     later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
     why += [f"the kernel is older than {', '.join(later)}"] if newer else []
-    out = (*strange, *stale)
+    unwanted = (*strange, *misplaced)
     near = {
         name: close
         for name in unknown
         if not {*name} & {*_QUOTES} and (close := _near(name, known.meant(smb=smb) | known.systemd))
     }
-    split = [minor[2]] if minor and minor[2] in unknown else []
-    gone = [name for name in out if name not in {*renamed, *near, *of_efs, *split}]
+    lone_minor = [minor[2]] if minor and minor[2] in unknown else []
+    to_remove = [name for name in unwanted if name not in {*renamed, *near, *of_efs, *lone_minor}]
     masks = [name for name, close in near.items() if close.endswith("mask")]
     steps = [
         f"spell {quoted(name)} as {known.smb_modes.get(close, close)} in {place}"
@@ -293,10 +293,10 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         if name not in masks
     ]
     steps += [_as_modes(*pair, near[pair[0]], place) for pair in options.pairs if pair[0] in masks]
-    steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and split else []
+    steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and lone_minor else []
     tls = ", or write xprtsec=tls (Linux 6.5), where it has TLS" if "tls" in of_efs else ""
     steps += [_EFS_INSTEAD.format(place=place, names=_listed(of_efs)) + tls] if of_efs else []
-    steps += [_removal(gone, request.options, place)] if gone else []
+    steps += [_removal(to_remove, request.options, place)] if to_remove else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     if len(versions) > 1:
         steps.append(f"keep one of {_listed(versions)} in {place}")
@@ -307,7 +307,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     return Fault(
         place,
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
-        observed=",".join((*out, *(option.text for option in misused), *versions, *newer)).strip(),
+        observed=",".join((*unwanted, *(option.text for option in misused), *versions, *newer)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else 'nfs(5)'}",
         remedy=", and ".join(steps),
     )
@@ -316,7 +316,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
 def _as_modes(name: str, value: str | None, mask: str, place: str) -> str:
     """Return how to write the modes of SMB that a mask of another file system stands for.
 
-    Where the mask leaves the owner without the right to read, a mode was meant. mount.cifs has 0755 itself.
+    Where the mask leaves the owner without the right to read, a mode was meant. mount.cifs defaults to 0755.
     """
     number = int(value, 8) if value and _MODE.fullmatch(value) else 0o022
     mode = 0o777 & ~number
@@ -327,13 +327,13 @@ def _as_modes(name: str, value: str | None, mask: str, place: str) -> str:
     return f"write the mode {modes} instead of the mask {quoted(option_text(name, value))} in {place}"
 
 
-def _removal(gone: list[str], options: str, place: str) -> str:
-    """Return the remedy for unknown options: numbers instead of the field, quotes, or names."""
+def _removal(names: list[str], options: str, place: str) -> str:
+    """Return the remedy: options before fstab's numbers, options without quotes, or without these names."""
     if options.isdecimal():
         return f"write the missing options, such as defaults, before the numbers in {place}"
-    if all(name.startswith(_QUOTES) or name.endswith(_QUOTES) for name in gone):
+    if all(name.startswith(_QUOTES) or name.endswith(_QUOTES) for name in names):
         return f"write the options without quotes in {place}"
-    return f"take {_listed(gone)} out of the options in {place}"
+    return f"take {_listed(names)} out of the options in {place}"
 
 
 def _near(name: str, known: Collection[str]) -> str:
@@ -415,7 +415,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
             pairs = [f"{quoted(later)} undoes {quoted(earlier)}" for earlier, later in undone]
             yield Fault(
                 place,
-                f"of options that contradict each other the last counts: {', '.join(pairs)}",
+                f"where options contradict each other, the last one counts: {', '.join(pairs)}",
                 observed=",".join(option for pair in undone for option in pair),
                 expected="one of each",
                 remedy=f"take {_listed(earlier for earlier, _ in undone)} out of the options in {place}, or "
@@ -427,7 +427,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
 def idle_options(facts: Facts) -> Iterator[Fault]:
     """Yield lines with options that nobody reads: the kernel, mount(8) or systemd passes over them."""
     for request in _requests(facts, efs=True):
-        if request.maker in _OF_FSTAB and not request.file.endswith(".mount"):
+        if request.maker in _FSTAB_MAKERS and not request.file.endswith(".mount"):
             yield from _misspelt_for_systemd(request, then_sudo(RELOAD_UNITS, image=not facts.running))
         if request.fstype == EFS_TYPE:
             continue
@@ -466,7 +466,7 @@ def _misspelt_for_systemd(request: Request, reload: str) -> Iterator[Fault]:
     if _AUTOMOUNT in lost:
         idle = options.last_of("auto", "noauto") == "noauto" and not {*texts} & {*_BY_OTHERS}
         why += f": nothing mounts it at its first use{', and with noauto nothing at boot' if idle else ''}"
-    # A network's source is no device.
+    # The source of a network mount is no device.
     right = {text: name.replace("device-timeout", "mount-timeout") for text, name in meant.items()}
     steps = [
         f"spell {quoted(text)} as {name} in {place}"
@@ -492,7 +492,7 @@ def _idle(
     options, known, smb = parse_options(request.options), option_names(), request.fstype in SMB_TYPES
     names, in_unit = list(dict.fromkeys(name for name, _ in options.pairs)), request.file.endswith(".mount")
     version, _ = (None if smb else nfs_version(request.fstype, options)) or (0, None)
-    of_line = request.maker in _OF_FSTAB and not in_unit
+    of_line = request.maker in _FSTAB_MAKERS and not in_unit
     sloppy = _is_sloppy(request, options)
     return (
         list(dict.fromkeys(_strange(options, request.fstype, kernel))) if sloppy else [],

@@ -13,7 +13,7 @@ from nfstuned.core.policy.endpoint import (
     has_stand_in,
     is_loopback,
     plain,
-    same,
+    same_address,
     split_source,
 )
 from nfstuned.core.rules.rule import (
@@ -148,7 +148,7 @@ def drifted(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         address, host = _shown_address(target), plain(split_source(target.source)[0])
         named = (host, *answers.get(host, _NOTHING).addresses)
-        if address is not None and any(same(address, place) for place in named):
+        if address is not None and any(same_address(address, place) for place in named):
             current.add(as_address(address))
     for target in facts.nfs:
         address, host = _shown_address(target), plain(split_source(target.source)[0])
@@ -335,10 +335,10 @@ def _is_azure(facts: Facts, target: Target, answer: Answer) -> bool:
 
 def _used(target: Target, answer: Answer) -> tuple[str, ...]:
     """Return the addresses that count: a live mount's own while its name still has it, else the name's."""
-    own = target.endpoint.address
-    if own is not None and (not answer.addresses or any(same(own, address) for address in answer.addresses)):
+    own, places = target.endpoint.address, answer.addresses
+    if own is not None and (not places or any(same_address(own, place) for place in places)):
         return (own,)
-    return answer.addresses
+    return places
 
 
 def _link(answer: Answer) -> str:

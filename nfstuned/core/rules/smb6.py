@@ -123,9 +123,9 @@ def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 target.subject,
                 f"{asked} channels are asked for, and for this distribution Microsoft supports multichannel "
-                f"from kernel {support.least} on: this is {kernel.text}",
+                f"from kernel {support.first_kernels} on: this is {kernel.text}",
                 observed=kernel.text,
-                expected=f"{support.least} or later",
+                expected=f"{support.first_kernels} or later",
                 remedy=f"update the kernel, or take {' and '.join(named)} out of {where(target)}",
             )
 

@@ -21,7 +21,7 @@ from nfstuned.parse.fields import LARGEST
 from nfstuned.parse.proc.mountstats import Row, event_row, operation_row, total_row
 
 MOST_BYTES_PER_S, MOST_OPS_PER_S = 1e14, 1e8
-"""No machine does more: a greater growth is a counter that began again, or a wrap that cannot be one."""
+"""No machine does more: a greater growth means that the counter began again."""
 _MOST_SUM = 1 << 63
 
 GROUP_OPS = frozenset({
@@ -56,8 +56,8 @@ class ResetError(Exception):
 def continues(before: Stanza, now: Stanza, seconds: float) -> bool:
     """Return whether both are complete and of one superblock: its age grew by the time between the looks.
 
-    Ages are whole seconds, and each look takes a while: two seconds and a tenth are allowed for that. They
-    come from jiffies, which like CLOCK_MONOTONIC stand still while the machine is suspended.
+    Ages are whole seconds, and a look takes a while: two seconds and a tenth of the time are allowed. They
+    come from jiffies, which like CLOCK_MONOTONIC stand still in suspend. An unknown age fits.
     """
     if not (before.whole and now.whole):
         return False
@@ -103,9 +103,9 @@ def sum_grown(before: int, now: int) -> int:
 class OpDelta(NamedTuple):
     """The growth of an operation's counters, in the order of OpCounters; sums may have fallen.
 
-    The kernel counts all of an operation when it ends (net/sunrpc/stats.c, rpc_count_iostats_metrics): how
-    often it was sent, more than once if need be, and timed out, and its times. An operation that was given up
-    before it was sent has no round trip.
+    The kernel counts all of an operation when it ends (net/sunrpc/stats.c, rpc_count_iostats_metrics): the
+    numbers of its sends and timeouts, and its times. An operation that was given up before it was sent has no
+    round trip.
     """
 
     ops: int = 0
@@ -148,26 +148,25 @@ class Delta(NamedTuple):
     """The growth of a superblock's counters; a part is None where no growth explains its numbers."""
 
     bytes: tuple[int, ...] | None
-    """Programs' buffered reads and writes, their direct ones, then the server's."""
+    """Bytes read and written through the page cache, then with O_DIRECT, then from and to the server."""
     ops: Mapping[str, OpDelta] | None
     """The operations with changed counters."""
     events: EventDelta
-    anew: bool = False
-    """A counter of an operation that ended began again; its growth is not in `ops`."""
+    restarted: bool = False
+    """Calls of an operation ended, and one of its counters began again: the growth is lost."""
 
 
 _BYTES = 6
 """How many of the byte counters are of bytes, not of pages."""
-STILL = (0,) * _BYTES
+NO_BYTES = (0,) * _BYTES
 """The growth of byte counters that did not change."""
 NO_OPS: Mapping[str, OpDelta] = MappingProxyType({})
 NO_EVENTS = EventDelta(0, 0, 0, 0, 0, 0, 0)
 _EVENTS_UNKNOWN = EventDelta()
-NO_GROWTH = Delta(STILL, NO_OPS, NO_EVENTS)
+NO_GROWTH = Delta(NO_BYTES, NO_OPS, NO_EVENTS)
 _READ_AHEAD, _FIRST_EVENT, _MOST_DIGITS = 9, 21, 20
-"""The columns of read-ahead and of silly renames, which all others but read-ahead follow
-(include/linux/nfs_iostat.h, nfs_stat_eventcounters), and the digits of 64 bits."""
-
+"""The column of read-ahead; the column of silly renames, where the other counters of EventDelta begin
+(include/linux/nfs_iostat.h, nfs_stat_eventcounters); the digits of 64 bits."""
 _EVENTS = _FIRST_EVENT + len(NO_EVENTS) - 1
 
 
@@ -211,23 +210,26 @@ def delta(before: Stanza, now: Stanza, span: Span, counted: Elsewhere = NOTHING_
 
     Raises ParseError for damage.
     """
-    # Most of a thousand mounts: parse_stanzas returns unchanged operations as the same object.
+    # Most mounts of a large host end here: parse_stanzas returns unchanged operations as the same object.
     if (
         before.operations is now.operations
-        and None is not before.totals == now.totals
-        and None is not before.events == now.events
+        and before.totals is not None
+        and before.totals == now.totals
+        and before.events is not None
+        and before.events == now.events
         and _is_complete(before.events)
     ):
         return NO_GROWTH
-    ops, anew = _ops(before.operations, now.operations, span.most_ops, counted)
-    return Delta(_bytes(before.totals, now.totals, span.most_bytes), ops, _events(before, now, span), anew)
+    ops, restarted = _ops(before.operations, now.operations, span.most_ops, counted)
+    events = _events(before, now, span)
+    return Delta(_bytes(before.totals, now.totals, span.most_bytes), ops, events, restarted)
 
 
 def _bytes(before: bytes | None, now: bytes | None, most: float) -> tuple[int, ...] | None:
     if before is None or now is None:
         return None
     if before == now:
-        return STILL
+        return NO_BYTES
     # The kernel prints a space after each number.
     numbers = plain_numbers([before.removesuffix(b" "), now.removesuffix(b" ")])
     if numbers is None or len(numbers) < 2 * (_BYTES + 2):
@@ -235,9 +237,9 @@ def _bytes(before: bytes | None, now: bytes | None, most: float) -> tuple[int, .
     else:
         half = len(numbers) // 2
         old, new = tuple(numbers[:half]), tuple(numbers[half:])
-    more = tuple(map(sub, new[:_BYTES], old[:_BYTES]))
-    if min(more) >= 0 and max(more) <= most:
-        return more
+    growths = tuple(map(sub, new[:_BYTES], old[:_BYTES]))
+    if min(growths) >= 0 and max(growths) <= most:
+        return growths
     try:
         return tuple(grown(old[n], new[n], most, (64,)) for n in range(_BYTES))
     except ResetError:
@@ -299,16 +301,16 @@ def _ops(
     if not earlier.keys() <= later.keys():
         return None, False
     deltas: dict[str, OpDelta] = {}
-    anew = False
+    restarted = False
     for name, row in later.items():
         was = earlier.get(name, _UNUSED)
         if was != row:
             try:
                 deltas[name] = _op_delta(was, row, most)
             except ResetError:
-                anew = anew or was[:2] != row[:2]
+                restarted = restarted or was[:2] != row[:2]
                 deltas[name] = OpDelta(errors=0 if min(len(was), len(row)) > _ERRORS else None)
-    return deltas, anew
+    return deltas, restarted
 
 
 def _plain_deltas(changed: Operations, most: float) -> dict[str, OpDelta] | None:
@@ -317,13 +319,13 @@ def _plain_deltas(changed: Operations, most: float) -> dict[str, OpDelta] | None
     if not names:
         return {}
     width = len(changed.later) // len(names)
-    more = list(map(sub, changed.later, changed.earlier))
-    if width <= _SUMS[-1] or min(more) < 0 or max(more) >= _MOST_SUM:
+    growths = list(map(sub, changed.later, changed.earlier))
+    if width <= _SUMS[-1] or min(growths) < 0 or max(growths) >= _MOST_SUM:
         return None
     limited = (*_COUNTERS, _ERRORS) if width > _ERRORS else _COUNTERS
-    if max(max(more[column::width]) for column in limited) > most:
+    if max(max(growths[column::width]) for column in limited) > most:
         return None
-    rows: Iterable[tuple[int | None, ...]] = zip(*[iter(more)] * width, strict=True)
+    rows: Iterable[tuple[int | None, ...]] = zip(*[iter(growths)] * width, strict=True)
     if width != _COLUMNS:
         rows = [(*row, None)[:_COLUMNS] for row in rows]
     return dict(zip(names, map(OpDelta._make, rows), strict=True))
@@ -355,15 +357,15 @@ def _without_end(old: bytes, new: bytes) -> tuple[bytes, bytes]:
 
 
 def _changed(before: bytes, now: bytes, without: frozenset[str]) -> tuple[dict[str, Row], dict[str, Row]]:
-    """Return the operations of the lines that differ; of all lines where they are of other operations."""
+    """Return the operations of the lines that differ; of all lines where the two texts list others."""
     old, new = before.split(b"\n"), now.split(b"\n")
     if len(old) == len(new):
         differ = list(map(ne, old, new))
-        less, more = list(compress(old, differ)), list(compress(new, differ))
-        names = list(map(_name, more))
-        if names == list(map(_name, less)):
+        old_lines, new_lines = list(compress(old, differ)), list(compress(new, differ))
+        names = list(map(_name, new_lines))
+        if names == list(map(_name, old_lines)):
             wanted = [name not in without for name in names]
-            return _used(compress(less, wanted)), _used(compress(more, wanted))
+            return _used(compress(old_lines, wanted)), _used(compress(new_lines, wanted))
     earlier, later = _used(old), _used(new)
     for name in without:
         earlier.pop(name, None)
@@ -381,8 +383,8 @@ def _used(lines: Iterable[bytes]) -> dict[str, Row]:
     return {name: row for name, row in rows if any(row)}
 
 
-# Most of a number's cost in Python is the call that reads it, not its digits: the rest reads all numbers of a
-# mount in a few calls, and leaves lines that are not plain digits and single spaces to operation_row.
+# Most of a number's cost in Python is the call that reads it: the functions below read all numbers of a mount
+# in a few calls, and leave lines that are not plain digits and single spaces to operation_row.
 _SEPARATOR = b"|"
 _PLAIN = b"0123456789 " + _SEPARATOR
 _MOST_OPERATIONS = 256
@@ -400,7 +402,7 @@ class Operations(NamedTuple):
 def plain_numbers(lines: Sequence[bytes]) -> list[int] | None:
     """Return the numbers of these lines in a row; None where they are not plain digits and single spaces.
 
-    Each line has as many as the others.
+    Every line must have as many numbers as the first.
     """
     text = b" | ".join(lines)
     if text.translate(None, _PLAIN):

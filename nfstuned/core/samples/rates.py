@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.core.samples.delta import (
+    NO_BYTES,
     NO_EVENTS,
     NOTHING_ELSEWHERE,
-    STILL,
     UNBOUNDED,
     Elsewhere,
     OpDelta,
@@ -128,8 +128,8 @@ def _per_event(growth: int, count: int) -> float | None:
     return growth / count if count and growth >= 0 else None
 
 
-_STILL: Sequence[float] = (0.0,) * len(STILL)
-_UNKNOWN: Sequence[None] = (None,) * len(STILL)
+_STILL: Sequence[float] = (0.0,) * len(NO_BYTES)
+_UNKNOWN: Sequence[None] = (None,) * len(NO_BYTES)
 _NO_EVENTS: Sequence[float | None] = (0.0,) * len(NO_EVENTS)
 _NO_OPS: Mapping[str, OpRate] = MappingProxyType({})
 
@@ -241,7 +241,7 @@ def _sample(
     before, now = pair
     group = groups.get(now.group)
     grew = delta(before.stats, now.stats, span, group.elsewhere if group else NOTHING_ELSEWHERE)
-    if grew.ops is None or grew.anew:
+    if grew.ops is None or grew.restarted:
         return None
     if grew.bytes is None and not before.stats.totals is now.stats.totals is None:
         return None
@@ -252,7 +252,7 @@ def _sample(
     if grew.bytes is None:
         _, _, direct_read, direct_written, server_read, server_written = _UNKNOWN
     else:
-        moved = _STILL if grew.bytes is STILL else [growth / span.seconds for growth in grew.bytes]
+        moved = _STILL if grew.bytes is NO_BYTES else [growth / span.seconds for growth in grew.bytes]
         normal_read, normal_written, direct_read, direct_written, server_read, server_written = moved
         read, written = normal_read + direct_read, normal_written + direct_written
     events = _NO_EVENTS

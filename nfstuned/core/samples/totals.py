@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from nfstuned.core.samples.delta import (
     GROUP_OPS,
+    NO_BYTES,
     NO_GROWTH,
     NO_OPS,
     NOTHING_ELSEWHERE,
-    STILL,
     UNBOUNDED,
     Delta,
     Elsewhere,
@@ -219,7 +219,7 @@ def _added(
         now,
         counting.look.monotonic_s,
         counting.look.time if last is None or fresh else last.since,
-        tuple(map(add, had.bytes if had else STILL, grew.bytes or STILL)),
+        tuple(map(add, had.bytes if had else NO_BYTES, grew.bytes or NO_BYTES)),
         _with_ops(had.kinds if had else {}, ops),
         (had.contests if had else 0) + (contests - seen if contests >= seen else contests),
         contests,

@@ -1,8 +1,8 @@
 """The automounter's maps in files: auto.master(5), autofs(5), with the grammar of autofs 5.1.9.
 
 read_one of modules/lookup_file.c cuts a map into its entries; expandsunent, parse_mount, parse_mapent and
-sun_mount of modules/parse_sun.c take an entry apart; lib/master_tok.l takes a line of a master map apart, and
-read_config of lib/defaults.c autofs.conf. Maps that are programs, or that a server keeps, are only named.
+sun_mount of modules/parse_sun.c take an entry apart; lib/master_tok.l parses a line of a master map, and
+read_config of lib/defaults.c reads autofs.conf. Maps that are programs, or kept by a server, are only named.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _TYPE = (
     r"(?P<kind>file|program|exec|sss|yp|nis|nisplus|ldaps?|hesiod|userdir|hosts|dir)"
     r"(?:,(?P<format>sun|hesiod|amd))?"
 )
-_KIND = rf"{_TYPE} *: *"
+_TYPE_AND_COLON = rf"{_TYPE} *: *"
 _MAP = rf"(?:{_TYPE}(?::[ \t]*|[ \t]+))?(?P<name>(?:\\.|[^\s\\])+)"
 _LDAP = r"(?i)//|(?:[^/\s]*:)?(?:cn|nismapname|automountmapname|ou|dc|o|c|l)="
-"""The name of a map that is asked of LDAP, without a word that says so."""
+"""The name of a map in LDAP's syntax, where no type stands before it."""
 _DEFINITION = r"-D[ \t]*([A-Za-z_][\w.-]*)=([\w.-]+)"
 _WITH_NUMBER = r"(?:-t|-n|--timeout|--negative-timeout|--mode)(?:[ \t]*=[ \t]*|[ \t]+|(?=[0-9]))[0-9]+"
-_DAEMONS = r"--\S*|-[gvdrws](?!\S)"
+_DAEMON_OPTION = r"--\S*|-[gvdrws](?!\S)"
 _PSEUDO = {"browse", "nobrowse", "nobind", "symlink", "strictexpire", "shared", "slave", "private", "strict"}
-"""Options that automount keeps for itself; they do not reach mount(8)."""
+"""Options of a master map's line that automount keeps for itself; they do not reach mount(8)."""
 
 
 def parse_master(text: str, file: str) -> tuple[AutoMap | MapInclude | ParseError, ...]:
@@ -53,7 +53,7 @@ def parse_map(text: str, file: str) -> tuple[MapEntry | MapInclude | ParseError,
 
 
 def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]:
-    # An indented line goes on with the entry or the comment before it, which spoils an entry.
+    # An indented line continues the entry or the comment before it; an entry is spoiled by it.
     swallowing = False
     previous: MapEntry | None = None
     for number, line in _joined_lines(text):
@@ -80,7 +80,7 @@ def _items(text: str, file: str) -> Iterator[MapEntry | MapInclude | ParseError]
 
 
 def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line and its number; a backslash at its end joins it with the next, and both ends vanish."""
+    """Yield each line and its number; a backslash before a line break joins lines, and both are dropped."""
     start = 1
     held: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
@@ -92,7 +92,7 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
     yield start, "".join(held)
 
 
-def _item(content: str, end: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
+def _item(content: str, carriage_return: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
     key = re.match(_KEY, content)
     if key is None or content[key.end() :][:1].strip():
         why = "a backslash at the end" if content.endswith("\\") else "a quote that does not close"
@@ -102,7 +102,7 @@ def _item(content: str, end: str, file: str, number: int) -> MapEntry | MapInclu
         return map_named(key[0][1:], file, number)
     if not rest:
         return MapError(file, number, f"nothing follows the key {quoted(key[0])}")
-    return MapEntry(unquote(key[0]), rest + end, file, number)
+    return MapEntry(unquote(key[0]), rest + carriage_return, file, number)
 
 
 def _master_item(entry: MapEntry) -> AutoMap | ParseError:
@@ -124,22 +124,22 @@ def _master_map(entry: MapEntry, text: str) -> AutoMap | ParseError:
     point = entry.key.rstrip("/") or "/"
     match = re.match(_MAP, text)
     if match is None or not point.startswith("/"):
-        return MapError(entry.file, entry.line, f"no mount point and map: {quoted(entry.key)}")
+        return MapError(entry.file, entry.line, f"no map, or no absolute mount point: {quoted(entry.key)}")
     kind, name = match["kind"] or "", match["name"]
     options = text[match.end() :]
     if name in ("-hosts", "-null"):
         kind = name[1:]
     elif options == "\r":
-        return _with_end(name + options, entry.file, entry.line)
+        return _cr_error(name + options, entry.file, entry.line)
     elif not kind and re.match(_LDAP, name):
         kind = "ldap"
     variables = dict(re.findall(_DEFINITION, options))
-    for pattern in (_DEFINITION, _WITH_NUMBER, _DAEMONS):
+    for pattern in (_DEFINITION, _WITH_NUMBER, _DAEMON_OPTION):
         options = re.sub(pattern, " ", options)
-    mount = [o for word in options.split() for o in word.removeprefix("-").split(",") if o not in _PSEUDO]
-    kept = ",".join(option for option in mount if option and not option.startswith("timeout="))
+    words = [o for word in options.split() for o in word.removeprefix("-").split(",") if o not in _PSEUDO]
+    passed_on = ",".join(option for option in words if option and not option.startswith("timeout="))
     name = unquote(name)
-    return AutoMap(point, kind, match["format"] or "", name, kept, entry.file, entry.line, variables)
+    return AutoMap(point, kind, match["format"] or "", name, passed_on, entry.file, entry.line, variables)
 
 
 def unquote(text: str) -> str:
@@ -151,32 +151,32 @@ def unquote(text: str) -> str:
 
 CONF = "autofs.conf"
 OLD_CONFS = ("/etc/conf.d/autofs", "/etc/sysconfig/autofs", "/etc/default/autofs")
-"""Where the settings were before autofs 5.1, one of them by distribution; they still count more."""
+"""The files of the settings before autofs 5.1, one for each distribution; they override autofs.conf."""
 _MASTER_SETTING = "master_map_name"
 
 
 def parse_master_name(text: str, file: str) -> MapInclude | ParseError | None:
-    """Return the master map that autofs.conf, or a file before it, names; the last line that does counts."""
+    """Return the master map that autofs.conf, or a file of OLD_CONFS, names; its last such line counts."""
     named: MapInclude | ParseError | None = None
-    section = "autofs"
+    section = "autofs"  # OLD_CONFS have no sections
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("["):
             section = line.lstrip("[ \t").partition("]")[0].strip(" \t").lower()
         name, separator, rest = line.partition("=")
         value = rest.lstrip('" \t').partition("#")[0].rstrip('" \t')
         if section == "autofs" and separator and value and name.rstrip(" \t").lower() == _MASTER_SETTING:
-            named = _with_end(value, file, number) if value.endswith("\r") else map_named(value, file, number)
+            named = _cr_error(value, file, number) if value.endswith("\r") else map_named(value, file, number)
     return named
 
 
-def _with_end(name: str, file: str, line: int) -> ParseError:
+def _cr_error(name: str, file: str, line: int) -> ParseError:
     message = "the line ends with a carriage return, which automount(8) takes for a part of the map's name"
     return MapError(file, line, f"{message}: {quoted(name)}")
 
 
 def map_named(text: str, file: str, line: int) -> MapInclude:
     """Return the map that a name stands for: a path, `kind:name`, or a name for nsswitch.conf(5)."""
-    match = re.match(_KIND, text)
+    match = re.match(_TYPE_AND_COLON, text)
     if match is not None:
         return MapInclude(match["kind"], text[match.end() :], file, line)
     return MapInclude("ldap" if re.match(_LDAP, text) else "", text, file, line)
@@ -184,19 +184,19 @@ def map_named(text: str, file: str, line: int) -> MapInclude:
 
 WILDCARD = "*"
 MOST_CHARACTERS = 16_384
-"""Of an entry (MAPENT_MAX_LEN in include/automount.h), here with all that is put into it."""
+"""The longest entry that automount(8) reads (MAPENT_MAX_LEN), here with its key and variables put in."""
 MOST_REPLICAS = 32
-"""Servers of a location: each is a mount that may be made, with the whole path."""
+"""The most servers of a location: each becomes a request with the whole path."""
 _KEY_MARK = "&"
-_PIECE = r'(?s)(?P<plain>\\.|"[^"]*"?)|(?P<key>&)|\$(?P<brace>\{[^}]*\}?|\w+)|(?P<colon>:)|(?P<space>\s)'
+_PIECE = r'(?s)(?P<plain>\\.|"[^"]*"?)|(?P<key>&)|\$(?P<variable>\{[^}]*\}?|\w+)|(?P<colon>:)|(?P<space>\s)'
 _WORD = r'(?s)(?:\\.|"[^"]*"?|[^\s"\\]|\\)+'
 _WEIGHT = r"\([0-9]+\)$"
 _OWN = (
     r"(?s)(?:fstype=.*|strict|nonstrict|(?:no)?browse|timeout=.*|(?:no-)?use-weight-only|bg|nofg"
     r"|(?:no)?symlink|nobind)$"
 )
-"""Options that automount keeps for itself (sun_mount, and mount_mount of modules/mount_nfs.c)."""
-_OPTIONS = re.compile(r"(?:[^:/]*,)?(?:r[ow]|hard|soft|intr|nolock|[a-z_]\w*=[^:/]*)(?:,[^:/]*)?")
+"""Options of an entry that automount keeps for itself (sun_mount, and mount_mount in mount_nfs.c)."""
+_OPTION_WORDS = re.compile(r"(?:[^:/]*,)?(?:r[ow]|hard|soft|intr|nolock|[a-z_]\w*=[^:/]*)(?:,[^:/]*)?")
 """Words that are options and no server."""
 
 
@@ -218,21 +218,22 @@ class _Part(NamedTuple):
                 continue
             noun = "a server" if separator or ":" not in location else "a slash after its colon"
             why = f"a location without {noun}: {quoted(location, text)}"
-            if _OPTIONS.fullmatch(location):
+            if _OPTION_WORDS.fullmatch(location):
                 right = quoted(f"-{location}", text)
                 why += f" (options begin with a dash, and stand before the location: {right})"
             return why
         return "" if self.locations else "no location"
 
-    def kept(self, options: str) -> tuple[str, str]:
+    def type_and_options(self, options: str) -> tuple[str, str]:
         """Return the type, and the options that reach mount(8) or the map that is mounted."""
         pairs = parse_options(options)
+        # automount splits at every comma, also within quotes.
         words = ",".join(pairs.texts).split(",")
-        kept = ",".join(word for word in words if not re.match(_OWN, word))
-        return pairs.get("fstype") or "nfs", kept
+        passed_on = ",".join(word for word in words if not re.match(_OWN, word))
+        return pairs.get("fstype") or "nfs", passed_on
 
     def sources(self) -> Iterator[str]:
-        """Yield the sources that may be of network mounts."""
+        """Yield the sources that may be on a network."""
         for location in self.locations:
             hosts, _, path = unquote(location).partition(":/")
             if not hosts and path.startswith("/"):
@@ -246,17 +247,19 @@ def mount_requests(
 ) -> tuple[Request | AutoMap | ParseError, ...]:
     """Return the network mounts of an entry, a request for each server that may serve it.
 
-    Of `-fstype=autofs` it is the map that is mounted there. `variables` are the host's, such as `$HOST`; a
-    variable that is not known stays as it is written.
+    For `-fstype=autofs` they are the map that is mounted there. A faulty part makes the whole entry a
+    ParseError. `variables` are the host's, such as `$HOST`; a variable that is not known stays as it is
+    written.
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
         kind = "a direct" if direct else "an indirect"
         return (MapError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
     wildcard = not direct and entry.key == WILDCARD
+    # The key of a wildcard is not known: & stays.
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
     values = {**variables, **auto.variables}
-    # With its key and its variables put in.
+    # The length after the key and the variables are put in.
     longest = max(map(len, values.values()), default=0)
     text = entry.text
     if len(text) + text.count(_KEY_MARK) * len(key) + text.count("$") * longest > MOST_CHARACTERS:
@@ -266,7 +269,7 @@ def mount_requests(
     base = entry.key if direct else f"{auto.point}/{entry.key}"
     requests: list[Request | AutoMap | ParseError] = []
     for part in _parts(list(takewhile(lambda word: not word.startswith("#"), words))):
-        fstype, options = part.kept(",".join(option for option in (auto.options, *part.options) if option))
+        fstype, options = part.type_and_options(",".join(filter(None, (auto.options, *part.options))))
         point = (base + part.offset).rstrip("/")
         if fstype == AUTOFS:
             requests += _mounted_map(part, point, options, replace(auto, file=entry.file, line=entry.line))
@@ -290,12 +293,12 @@ def mount_requests(
 def _mounted_map(part: _Part, point: str, options: str, parent: AutoMap) -> Iterator[AutoMap]:
     """Yield the map that is mounted at a key (mount_autofs.c): its first location is the name.
 
-    The variables of the map that has the entry are also its own.
+    It inherits the variables of the map that has the entry; with the option hosts there is no map.
     """
     words = options.split(",")
     if _HOSTS not in words and part.locations:
         text = unquote(part.locations[0]).removeprefix(":")
-        match = re.match(_KIND, text)
+        match = re.match(_TYPE_AND_COLON, text)
         kind, form = (match["kind"], match["format"] or "") if match else ("", "")
         name = text[match.end() if match else 0 :]
         yield replace(parent, point=point, kind=kind, format=form, name=name, options=options)
@@ -305,12 +308,12 @@ def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
     """Put in the key and the variables; the colons of a location behind the first `:/` become slashes."""
     in_path = False
 
-    def replace(match: re.Match[str]) -> str:
+    def expanded(match: re.Match[str]) -> str:
         nonlocal in_path
         if match["key"]:
             return key
-        if match["brace"]:
-            return variables.get(match["brace"].strip("{}"), match[0])
+        if match["variable"]:
+            return variables.get(match["variable"].strip("{}"), match[0])
         if match["space"]:
             in_path = False
         if match["colon"]:
@@ -318,11 +321,11 @@ def _expand(text: str, key: str, variables: Mapping[str, str]) -> str:
             return "/" if slash else ":"
         return match[0]
 
-    return re.sub(_PIECE, replace, text)
+    return re.sub(_PIECE, expanded, text)
 
 
 def _parts(words: list[str]) -> Iterator[_Part]:
-    """Yield the mounts of an entry: options, then a location, or offsets with locations each."""
+    """Yield the mounts of an entry: options and locations, or several offsets with options and locations."""
     place, common = _options(words, 0)
     while True:
         offset = ""
