@@ -377,5 +377,5 @@ def _points_of_sections(root: Root, snapshot: Snapshot, policy: Policy) -> set[s
     users = section_uses(snapshot, policy)
     plan = plan_persist(users, Network(), read_nfs_utils(root), DropIn(has))
     planned = {change.target for change in plan.changes if change.result is Result.PLANNED and change.new}
-    # A mount with an nconnect of its own does not use a section.
+    # Where another option decides a mount's nconnect, the section of its server does not.
     return {use.target.point for use in users.members if use.section in planned and use.decider is None}
