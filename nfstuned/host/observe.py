@@ -23,11 +23,17 @@ from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
-from nfstuned.parse.etc.settings import MountConf, read_nfs_utils
+from nfstuned.parse.etc.settings import MountConf, misplaced_lines, read_nfs_utils
 from nfstuned.parse.etc.tunnel import LOOPBACKS, parse_mountmap, parse_stunnel, unordered_mounts
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.machine import parse_major_faults, parse_nfs_inodes, parse_os_release, parse_release
-from nfstuned.parse.proc.mounts import parse_clients, parse_mountinfo, parse_read_ahead, parse_volumes
+from nfstuned.parse.proc.mounts import (
+    follow_path,
+    parse_clients,
+    parse_mountinfo,
+    parse_read_ahead,
+    parse_volumes,
+)
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
@@ -103,6 +109,8 @@ def observe_host(root: Root) -> Snapshot:
         unstarted=tuple(collected.unstarted),
         unordered=tuple(collected.unordered),
         local=tuple(collected.local),
+        early=tuple(collected.early),
+        misplaced=tuple(collected.misplaced),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
@@ -398,6 +406,7 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     """
     collected = Intent()
     MountConf(root, mounted, collected).read()
+    collected.misplaced += misplaced_lines(root, mounted)
     utils = read_nfs_utils(root) if collected.settings else None
     if utils is not None and utils.mixes_sections:
         # This mount.nfs does not keep the sections of different names apart.
@@ -408,10 +417,15 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.read(WEAK_UNIT_FOLDERS)
     units.add_misnamed_automounts()
     units.add_local()
+    with suppress(OSError):
+        types = root.mount_types(root.view) if mounted else ()
+        units.add_linked(lambda path: follow_path(types, path, lambda link: root.link(link[1:]))[0])
     units.add_unloaded()
     units.add_unmet()
     AutoMaps(root, mounted, collected).read()
     units.add_unstarted()
+    units.add_runlevel()
+    units.add_early_services()
     if any(request.source.startswith(LOOPBACKS) for request in collected.requests):
         collected.unordered += unordered_mounts(units)
     return collected

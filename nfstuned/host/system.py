@@ -201,6 +201,8 @@ def observe_image(root: Root) -> Snapshot:
         unstarted=tuple(collected.unstarted),
         unordered=tuple(collected.unordered),
         local=tuple(collected.local),
+        early=tuple(collected.early),
+        misplaced=tuple(collected.misplaced),
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         vast=root.executable(VAST),

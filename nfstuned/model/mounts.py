@@ -397,6 +397,16 @@ class Local(NamedTuple):
     """An enabled unit that brings up the network and starts after the local file systems; "" for others."""
 
 
+class EarlyService(NamedTuple):
+    """An administrator's enabled service that does not wait for the mount of a path in its command."""
+
+    file: str
+    line: int
+    """The line of the command."""
+    path: str
+    request: Request
+
+
 class Unordered(NamedTuple):
     """A mount through a local tunnel that nothing orders after the tunnel's unit."""
 
@@ -430,6 +440,9 @@ class Snapshot:
     unstarted: tuple[Unstarted, ...] = ()
     unordered: tuple[Unordered, ...] = ()
     local: tuple[Local, ...] = ()
+    early: tuple[EarlyService, ...] = ()
+    misplaced: tuple[ParseError, ...] = ()
+    """Lines of nfs.conf that no program reads."""
     maps: tuple[UnreadMap, ...] = ()
     """The automounter's maps that were not read, such as programs and those that a server keeps."""
     kernel: KernelRelease | None = None

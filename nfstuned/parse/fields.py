@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cache, lru_cache
 
 from nfstuned import data
@@ -135,6 +135,13 @@ def right_spelling(table: str, text: str) -> tuple[str, str] | None:
 def clean_path(path: str) -> str:
     """Return an absolute path without repeated slashes, `.` and `..`: it cannot leave the root."""
     return "/" + posixpath.normpath("/" + path).lstrip("/")
+
+
+def nearest(path: str, points: Container[str]) -> str:
+    """Return the path or the nearest of its folders that is one of the points, "/" where none is."""
+    while path not in points and path != "/":
+        path = posixpath.dirname(path)
+    return path
 
 
 def unit_name(point: str) -> str:

@@ -40,6 +40,7 @@ COMMANDS = {
     "az": r"network nic update --resource-group GROUP --name NIC --accelerated-networking true"
     r"|vm resize --resource-group GROUP --name VM --size SIZE",
     "chmod": f"600 {PATH}",
+    "chroot": f"{PATH} rc-update add {WORD}",
     "cp": f"(?:-n |--remove-destination ){PATH} {PATH}|{PATH} {PATH}",
     "dmesg": "",
     "docker": rf"volume (?:create(?: --opt o=\.\.\.)?|rm {WORD}(?: {WORD})*)",
@@ -68,6 +69,7 @@ COMMANDS = {
     "podman": rf"volume (?:create(?: --opt o=\.\.\.)?|rm {WORD}(?: {WORD})*)",
     "printf": r"'[^']*'(?: '[^']*')*",
     "pvesm": rf"set {WORD} --(?:disable [01]|options \.\.\.)",
+    "rc-update": f"add {WORD}",
     "rm": PATH,
     "sysctl": r"[\w.]+=\d+",
     "systemctl": rf"(?:--root={PATH} )?(?:disable|(?:re)?enable(?: --now)?|reload|restart|start|unmask)"

@@ -264,6 +264,8 @@ _OLDEST = KernelRelease((0, 0, 0), "0")
 _EL8 = r"4\.18\.0-([0-9]{1,6})\b.*\.el8"
 _EL7 = re.compile(r"(?:2\.6\.32|3\.10\.0)-.*\.el[67]\b")
 """The releases of Enterprise Linux 6 and 7: Red Hat brought nconnect to 8.3 first."""
+_WITHOUT_BACKPORTS = rf"{_EL7.pattern}|4\.15\.0-[0-9]+-generic"
+"""Those and Ubuntu 18.04's own: of the options of NFS nconnect alone came to Ubuntu's."""
 RHEL_8_3 = 240
 """The build of RHEL 8.3's kernel."""
 _SUSE = ("sles", "sled", "sles_sap", "opensuse-leap")
@@ -283,9 +285,10 @@ def el8_build(release: KernelRelease) -> int | None:
 def newer_options(options: Options, release: KernelRelease) -> dict[str, str]:
     """Return the options of NFS that a kernel refuses, each with the first kernel that takes it.
 
-    nconnect is `knows_nconnect`'s. A kernel that may have features of later ones is not judged.
+    nconnect is `knows_nconnect`'s. A kernel that may have features of later ones is not judged, unless its
+    distribution gave it nconnect at most.
     """
-    if _has_backports(release):
+    if _has_backports(release) and not re.match(_WITHOUT_BACKPORTS, release.text):
         return {}
     nfs = _nfs()
     newer = dict[str, str]()

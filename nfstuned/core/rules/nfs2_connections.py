@@ -296,7 +296,7 @@ def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
     source="https://man7.org/linux/man-pages/man5/nfsmount.conf.5.html",
 )
 def ineffective(facts: Facts) -> Iterator[Fault]:
-    """Yield lines of nfsmount.conf that count for no mount, or make the mounts that they mean fail.
+    """Yield lines of nfsmount.conf and nfs.conf that count for nothing, or make their mounts fail.
 
     A section that no mount can be in is reported once, at its first line.
     """
@@ -307,6 +307,9 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
             outside = problem.message.startswith(OUTSIDE)
             remedy = f"put it below {_SECTIONS}" if outside else "see nfsmount.conf(5)"
             yield _fault(problem.file, problem.line, problem.message, remedy)
+    for problem in facts.snapshot.misplaced:
+        remedy = "put it below the section of its program, such as [nfsrahead] or [lockd]"
+        yield replace(_fault(problem.file, problem.line, problem.message, remedy), severity=WARNING)
     settings = facts.snapshot.settings
     sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
     counting = set(effective(settings))

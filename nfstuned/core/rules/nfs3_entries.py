@@ -58,6 +58,7 @@ _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _ROOT_OVER_NFS = "/dev/nfs"
 _ADMINISTRATORS = "/etc/systemd/system/"
 _GRAPHICAL = "graphical.target"
+_INIT = "/etc/init.d/"
 
 
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
@@ -212,7 +213,22 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
 
 
 def _unmet(facts: Facts, unit: Unloaded) -> Fault:
-    """Return the fault of a unit that is not there or masked, and that a mount's unit or line names."""
+    """Return the fault of a unit that is not there or masked, or of a mount point behind a link.
+
+    A mount's unit or line names it.
+    """
+    if unit.setting == "Where":
+        folder = unit.file.rpartition("/")[0]
+        moved = sudo("mv", unit.file, f"{folder}/{unit.name}", folder=facts.folder)
+        return Fault(
+            unit.file,
+            f"systemd does not mount at {quoted(unit.point)}: a part of the path is a link, and it leads to "
+            f"{quoted(unit.near)}",
+            observed=unit.point,
+            expected=unit.near,
+            remedy=f"write Where={unit.near} in {unit.file}, then {moved}"
+            + then_sudo(RELOAD_UNITS, image=facts.image),
+        )
     strict = "." in unit.name and not unit.setting.lower().endswith(("after", "wants"))
     why = f"masked by {unit.mask}" if unit.mask else "not there"
     effect = (
@@ -234,6 +250,22 @@ def _unmet(facts: Facts, unit: Unloaded) -> Fault:
     )
 
 
+@rule("NFS325", "service-unordered", ADVICE, needs=(HOST,), source="systemd.unit(5)")
+def early_service(facts: Facts) -> Iterator[Fault]:
+    """Yield services with a path on a mount in a command, which do not wait for the mount."""
+    for file, line, path, request in facts.snapshot.early:
+        name = file.split("/")[4].removesuffix(".d")
+        wanted = f"RequiresMountsFor={request.point}"
+        yield Fault(
+            f"{file}:{line}",
+            f"a command of {quoted(name)} has the path {quoted(path)}, and nothing orders the service after "
+            f"the mount of {request.file}:{request.line}: at boot it may run before, and find no file",
+            observed="no order",
+            expected=wanted,
+            remedy=f"write {wanted} below [Unit] in {file}{then_sudo(RELOAD_UNITS, image=facts.image)}",
+        )
+
+
 @rule("NFS321", "unit-not-started", WARNING, needs=(HOST,), source="systemd.unit(5)")
 def unstarted_unit(facts: Facts) -> Iterator[Fault]:
     """Yield units of mounts, and units that mounts need, that nothing starts at boot."""
@@ -249,7 +281,11 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
         unmasked = f"{systemctl(facts)} unmask {unit.name} && " if unit.masked else ""
         by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
         enable = f"{unmasked}{systemctl(facts)} enable {quote(unit.target or unit.name)}"
-        if unit.absent or unit.target == _GRAPHICAL:
+        if unit.file.startswith(_INIT):
+            why = "is in no runlevel of OpenRC"
+            inside = f"chroot {quote(facts.folder)} " if facts.image else ""
+            enable = f"sudo {inside}rc-update add {unit.name}"
+        elif unit.absent or unit.target == _GRAPHICAL:
             again = f"{systemctl(facts)} reenable {quote(unit.name)}"
             enable = f"write WantedBy=multi-user.target into [Install] of {unit.file}, then {again}"
         yield Fault(

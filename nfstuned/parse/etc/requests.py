@@ -20,6 +20,7 @@ from nfstuned.model.mounts import (
     NFS_TYPES,
     SMB_TYPES,
     UTAB,
+    EarlyService,
     Local,
     Maker,
     Misnamed,
@@ -30,7 +31,15 @@ from nfstuned.model.mounts import (
     UnreadMap,
     Unstarted,
 )
-from nfstuned.parse.fields import PLACEHOLDER, clean_path, has_placeholder, quoted, right_spelling, unmangle
+from nfstuned.parse.fields import (
+    PLACEHOLDER,
+    clean_path,
+    has_placeholder,
+    nearest,
+    quoted,
+    right_spelling,
+    unmangle,
+)
 
 TYPES = frozenset((*NFS_TYPES, *SMB_TYPES, EFS_TYPE))
 _LEAST, _NUMBERS = 3, 4
@@ -254,10 +263,7 @@ def local_lines(text: str, requests: Iterable[Request], file: str = FSTAB) -> It
         if not point.startswith("/") or _LATER.intersection(options.split(",")):
             continue
         for place in (source, posixpath.dirname(clean_path(point))):
-            folder = clean_path(place) if place.startswith("/") else "/"
-            while folder not in points and folder != "/":
-                folder = posixpath.dirname(folder)
-            below = points.get(folder)
+            below = points.get(nearest(clean_path(place), points)) if place.startswith("/") else None
             if below and mounted_type(named, source) not in TYPES and not _NETWORKS.fullmatch(named):
                 yield Local(Request(source, point, options, file, position, fstype=named), below)
                 break
@@ -353,6 +359,8 @@ class Intent:
     unstarted: list[Unstarted] = field(default_factory=list)
     unordered: list[Unordered] = field(default_factory=list)
     local: list[Local] = field(default_factory=list)
+    early: list[EarlyService] = field(default_factory=list)
+    misplaced: list[ParseError] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)

@@ -226,6 +226,17 @@ class MountConf:
             self.collected.faults.append(f"{file}: {error.strerror}")
 
 
+def misplaced_lines(root: FileTree, mounted: Sequence[str]) -> Iterator[ParseError]:
+    """Yield the lines of nfs.conf that no program of nfs-utils reads; `mounted` as in MountConf."""
+    collected = Intent()
+    MountConf(root, mounted, collected, NFS_CONF).read()
+    yield from (problem for problem in collected.problems if problem.message.startswith(OUTSIDE))
+    for setting in collected.settings:
+        if "ahead" in setting.section and (setting.section, setting.argument) != (NFSRAHEAD, None):
+            message = f"{setting.name} stands in [{setting.section}], which no program reads"
+            yield ParseError(setting.file, setting.line, message)
+
+
 _MOUNT_NFS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
 """mount(8) looks in /sbin (FS_SEARCH_PATH of util-linux), which is /usr/sbin nearly everywhere."""
 

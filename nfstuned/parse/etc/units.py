@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -11,6 +11,7 @@ from functools import cached_property
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import (
     WAIT_ONLINE,
+    EarlyService,
     Maker,
     Misnamed,
     Request,
@@ -21,7 +22,7 @@ from nfstuned.model.mounts import (
 )
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, local_lines, mounted_type, parse_fstab
-from nfstuned.parse.fields import clean_path, quoted, unit_name, unmangle, without_remark
+from nfstuned.parse.fields import clean_path, nearest, quoted, unit_name, unmangle, without_remark
 from nfstuned.parse.tree import FSTAB, FileTree
 
 SUFFIX = ".mount"
@@ -220,17 +221,26 @@ _SCRIPTS = (
 )
 _SCRIPT_FILES = ("etc/rc.local", "etc/rc.d/rc.local", "etc/crontab", "etc/cloud/cloud.cfg", "proc/cmdline")
 _MOST_OF_SCRIPT = 262_144
+_PATH = r"/[^\s'\";:=,|&<>()]+"
 _INSTALL = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=[ \t]*\S")
 _INERT = re.compile(
     r"\s*(?:[#;]|(?:After|Before|Description|Documentation|PartOf|Conflicts|(?:Wanted|Required|Upheld)By"
     r"|(?:Condition|Assert)\w+)\s*=)"
 )
 """Lines that start no other unit."""
+_AUTOFS, _TLSHD, _GSSD = "autofs.service", "tlshd.service", "rpc-gssd.service"
 _STARTERS = {
-    "autofs.service": (Maker.AUTOFS, ("autofs", "/usr/sbin/automount", "/sbin/automount")),
-    _REMOTE: (Maker.MOUNT, ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a")),
+    _AUTOFS: ("autofs", "/usr/sbin/automount", "/sbin/automount"),
+    _REMOTE: ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a"),
+    _TLSHD: ("tlshd", "/usr/sbin/tlshd", "/sbin/tlshd"),
+    _GSSD: ("/usr/sbin/rpc.gssd", "/sbin/rpc.gssd"),
 }
-"""The units that start the mounts of other files, and the words of scripts that do the same."""
+"""The units that mounts of files need, and the words of scripts that start the same; nfs-client.target starts
+rpc-gssd.service, so that only its mask counts."""
+_TLS = re.compile(r"(?:^|,)xprtsec=m?tls(?:,|$)")
+_KERBEROS = re.compile(r"(?:^|,)sec=(?:[a-z0-9]+:)*krb5[ip]?(?:[,:]|$)")
+_RUNLEVELS, _NETMOUNTS = "etc/runlevels", ("netmount", "nfsmount", "nfsclient", "amd", "autofs")
+"""Of OpenRC, with the services that mount network file systems: Alpine's and Gentoo's."""
 _NETWORKD = "systemd-networkd.service"
 _OTHER_NETWORKS = ("NetworkManager.service", "networking.service", "cloud-init.service", "dhcpcd.service")
 _LATE_NETWORKS = ("NetworkManager.service", "networking.service")
@@ -339,6 +349,50 @@ class MountUnits:
         lines = [*local_lines(self.root.read_or_empty(FSTAB), self.collected.requests)]
         network = min(wanted_units(self.root, _LATE_NETWORKS), default="") if lines else ""
         self.collected.local += [line._replace(network=network) for line in lines]
+
+    def add_linked(self, resolve: Callable[[str], str]) -> None:
+        """Add the units with a mount point that is behind a link (unit_fail_if_noncanonical of systemd)."""
+        for request in self.collected.requests:
+            if (
+                request.maker in {Maker.UNIT, Maker.AUTOMOUNT}
+                and (real := resolve(request.point)) != request.point
+            ):
+                self.collected.unloaded.append(
+                    Unloaded(request.file, request.point, unit_name(real), setting="Where", near=real)
+                )
+
+    def add_early_services(self) -> None:
+        """Add administrators' enabled services with a mount's path in a command, and nowhere else.
+
+        systemd orders a service after the mounts of some paths by itself, such as WorkingDirectory=. A
+        service that names the mount, remote-fs.target or mount(8) is left out: somebody thought of the order.
+        """
+        points = {
+            request.point: request
+            for request in self.collected.requests
+            if request.maker in {Maker.MOUNT, Maker.UNIT}
+            and not request.at_first_use
+            and not re.search(r"\b(?:noauto|x-systemd\.before)\b", request.options)
+        }
+        for name in wanted_units(self.root, ".service") if points else ():
+            if name not in self.folders[_ENABLED]:
+                continue
+            folders = [f"{folder}/{name}.d" for folder in UNIT_FOLDERS if f"{name}.d" in self.drops[folder]]
+            files = (f"{_ENABLED}/{name}", *_strongest_files(self.root, folders, ".conf"))
+            items = [item for file in files for item in parse_unit(self.root.read_or_empty(file), f"/{file}")]
+            settings = [item for item in items if isinstance(item, UnitSetting)]
+            commands = [item for item in settings if item.name.startswith("Exec")]
+            others = " ".join(item.value for item in settings if item not in commands)
+            if any("mount" in command.value for command in commands):
+                continue
+            paths = [(path, command) for command in commands for path in re.findall(_PATH, command.value)]
+            for path, command in paths:
+                point = nearest(clean_path(path), points)
+                known = (unit_name(point), _REMOTE, point)
+                if point != "/" and not any(word in others for word in known):
+                    early = EarlyService(command.file, command.line, path, points[point])
+                    self.collected.early.append(early)
+                    break
 
     def add_unloaded(self) -> None:
         """Add the enabled units that are not there, and .automount units without a mount unit that counts.
@@ -457,29 +511,50 @@ class MountUnits:
     def add_unstarted(self) -> None:
         """Add the units that nothing starts at boot, although a file asks for their mounts.
 
-        These are administrators' units with an [Install] section or with a link of an idle target,
-        autofs.service and remote-fs.target; who masks autofs.service wants no maps. Nothing is added where a
-        preset, another unit or a script may start it.
+        These are administrators' units with an [Install] section or with a link of an idle target, and those
+        of _STARTERS; who masks autofs.service wants no maps. Nothing is added where a preset, another unit or
+        a script may start it.
         """
         made = self._made()
         for request in self.collected.requests:
             if request.maker in {Maker.UNIT, Maker.AUTOMOUNT} and unit_name(request.point) not in made:
                 self._add_idle(request.point)
-        for name, (maker, words) in _STARTERS.items():
-            by_maps = maker is Maker.AUTOFS
-            asking = [each for each in self.collected.requests if each.maker is maker]
-            asking = asking[:1] if by_maps else list(filter(_is_by_remote_fs, asking))
+        for name, words in _STARTERS.items():
+            asking, unit = self._asking(name), read_unit(self.root, name, image=True)
             if not asking:
                 continue
-            unit = read_unit(self.root, name, image=True)
             started = unit.enabled or unit.masked or enabled_by_preset(self.root, name)
-            idle = unit.installed and not started if by_maps else unit.masked or name in self._idle_targets
-            for request in asking if idle else ():
+            idle = name in self._idle_targets if name == _REMOTE else unit.installed and not started
+            masked = unit.masked and name != _AUTOFS
+            for request in asking if masked or (idle and name != _GSSD) else ():
                 own = (name, FSTAB, *_unit_names(request.point))
-                if not self._is_named(own, words, "" if by_maps else request.point):
-                    self._add_unstarted(name, request, masked=unit.masked)
+                if not self._is_named(own, words, request.point if name == _REMOTE else ""):
+                    self._add_unstarted(name, request, masked=masked)
                     break
         self._add_wait()
+
+    def _asking(self, name: str) -> list[Request]:
+        """Return the requests that need a unit of _STARTERS; of many for one reason the first."""
+        requests = self.collected.requests
+        if name == _AUTOFS:
+            return [request for request in requests if request.maker is Maker.AUTOFS][:1]
+        if name == _REMOTE:
+            return [
+                request for request in requests if request.maker is Maker.MOUNT and _is_by_remote_fs(request)
+            ]
+        asked = _TLS if name == _TLSHD else _KERBEROS
+        return [request for request in requests if asked.search(request.options)][:1]
+
+    def add_runlevel(self) -> None:
+        """Add OpenRC's netmount where no runlevel has it or its like, and fstab has a line of a network's."""
+        names = self.root.names
+        services = {name for level in names(_RUNLEVELS) for name in names(f"{_RUNLEVELS}/{level}")}
+        request = next(filter(_is_by_remote_fs, self.collected.requests), None)
+        if services and request and services.isdisjoint(_NETMOUNTS):
+            place = f"{request.file}:{request.line}"
+            self.collected.unstarted.append(
+                Unstarted(_NETMOUNTS[0], f"/etc/init.d/{_NETMOUNTS[0]}", place=place)
+            )
 
     def _add_wait(self) -> None:
         """Add networkd's wait for the network where it is off, no other unit waits, and a mount needs it."""
