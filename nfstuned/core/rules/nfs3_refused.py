@@ -260,13 +260,15 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     renamed = [name for name in strange if smb and name in known.renamed_smb]
     foreign = [name for name in strange if name.lower() in other - own and name not in renamed]
     of_efs = [name for name in strange if not smb and name in known.efs]
-    unknown = [name for name in strange if name not in {*foreign, *renamed, *of_efs}]
+    unknown = [name for name in strange if name not in {*foreign, *renamed, *of_efs, MASK}]
     minor = _MINOR_AFTER_COMMA.search(request.options)
     why = [f"only {'NFS' if smb else 'SMB'} knows {_listed(foreign)}"] if foreign else []
     why += [f"Linux 5.11 and later have no {_listed(renamed)} of SMB"] if renamed else []
     why += [f"only the type efs knows {_listed(of_efs)}"] if of_efs else []
     blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
+    torn = MASK in strange
+    why += ["mount(8) ends the password at its comma, and nobody knows the rest"] if torn else []
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
@@ -285,13 +287,16 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         if not {*name} & {*_QUOTES} and (close := _near(name, known.meant(smb=smb) | known.systemd))
     }
     lone_minor = [minor[2]] if minor and minor[2] in unknown else []
-    to_remove = [name for name in unwanted if name not in {*renamed, *near, *of_efs, *lone_minor}]
+    to_remove = [name for name in unwanted if name not in {*renamed, *near, *of_efs, *lone_minor, MASK}]
     masks = [name for name, close in near.items() if close.endswith("mask")]
     steps = [
         f"spell {quoted(name)} as {known.smb_modes.get(close, close)} in {place}"
         for name, close in near.items()
         if name not in masks
     ]
+    steps += (
+        [f"move the password from {place} into a credentials file, which may have commas"] if torn else []
+    )
     steps += [_as_modes(*pair, near[pair[0]], place) for pair in options.pairs if pair[0] in masks]
     steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and lone_minor else []
     tls = ", or write xprtsec=tls (Linux 6.5), where it has TLS" if "tls" in of_efs else ""

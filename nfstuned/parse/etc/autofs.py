@@ -254,7 +254,8 @@ def mount_requests(
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
         kind = "a direct" if direct else "an indirect"
-        return (MapError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}"),)
+        hint = ": of fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
+        return (MapError(entry.file, entry.line, f"not a key of {kind} map: {quoted(entry.key)}{hint}"),)
     wildcard = not direct and entry.key == WILDCARD
     # The key of a wildcard is not known: & stays.
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
