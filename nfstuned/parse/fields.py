@@ -137,7 +137,7 @@ def clean_path(path: str) -> str:
     return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
-def nearest(path: str, points: Container[str]) -> str:
+def nearest_point(path: str, points: Container[str]) -> str:
     """Return the path or the nearest of its folders that is one of the points, "/" where none is."""
     while path not in points and path != "/":
         path = posixpath.dirname(path)

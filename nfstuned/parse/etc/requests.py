@@ -35,7 +35,7 @@ from nfstuned.parse.fields import (
     PLACEHOLDER,
     clean_path,
     has_placeholder,
-    nearest,
+    nearest_point,
     quoted,
     right_spelling,
     unmangle,
@@ -263,7 +263,7 @@ def local_lines(text: str, requests: Iterable[Request], file: str = FSTAB) -> It
         if not point.startswith("/") or _LATER.intersection(options.split(",")):
             continue
         for place in (source, posixpath.dirname(clean_path(point))):
-            below = points.get(nearest(clean_path(place), points)) if place.startswith("/") else None
+            below = points.get(nearest_point(clean_path(place), points)) if place.startswith("/") else None
             if below and mounted_type(named, source) not in TYPES and not _NETWORKS.fullmatch(named):
                 yield Local(Request(source, point, options, file, position, fstype=named), below)
                 break

@@ -22,7 +22,7 @@ from nfstuned.model.mounts import (
 )
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, local_lines, mounted_type, parse_fstab
-from nfstuned.parse.fields import clean_path, nearest, quoted, unit_name, unmangle, without_remark
+from nfstuned.parse.fields import clean_path, nearest_point, quoted, unit_name, unmangle, without_remark
 from nfstuned.parse.tree import FSTAB, FileTree
 
 SUFFIX = ".mount"
@@ -387,7 +387,7 @@ class MountUnits:
                 continue
             paths = [(path, command) for command in commands for path in re.findall(_PATH, command.value)]
             for path, command in paths:
-                point = nearest(clean_path(path), points)
+                point = nearest_point(clean_path(path), points)
                 known = (unit_name(point), _REMOTE, point)
                 if point != "/" and not any(word in others for word in known):
                     early = EarlyService(command.file, command.line, path, points[point])
