@@ -23,7 +23,7 @@ from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
-from nfstuned.parse.etc.settings import MountConf, misplaced_lines, read_nfs_utils
+from nfstuned.parse.etc.settings import MountConf, misplaced_lines, read_nfs_utils, read_storages
 from nfstuned.parse.etc.tunnel import LOOPBACKS, parse_mountmap, parse_stunnel, unordered_mounts
 from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
 from nfstuned.parse.proc.machine import parse_major_faults, parse_nfs_inodes, parse_os_release, parse_release
@@ -111,6 +111,7 @@ def observe_host(root: Root) -> Snapshot:
         local=tuple(collected.local),
         early=tuple(collected.early),
         misplaced=tuple(collected.misplaced),
+        storages=collected.storages,
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
@@ -407,6 +408,7 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     collected = Intent()
     MountConf(root, mounted, collected).read()
     collected.misplaced += misplaced_lines(root, mounted)
+    collected.storages |= read_storages(root)
     utils = read_nfs_utils(root) if collected.settings else None
     if utils is not None and utils.mixes_sections:
         # This mount.nfs does not keep the sections of different names apart.

@@ -203,6 +203,7 @@ def observe_image(root: Root) -> Snapshot:
         local=tuple(collected.local),
         early=tuple(collected.early),
         misplaced=tuple(collected.misplaced),
+        storages=collected.storages,
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         vast=root.executable(VAST),

@@ -117,6 +117,7 @@ class Unread(Enum):
     PLACE = "it lies below a mount point"
     MISSING = "there is no such file"
     ENDING = "its name does not end in .autofs"
+    EXECUTABLE = "automount(8) runs it as a program, which it is not"
     TWICE = "the key has an earlier entry in the same file"
 
 
@@ -364,7 +365,7 @@ class Unloaded(NamedTuple):
     setting: str = ""
     """The setting of the mount's unit, or option of its line, that names it: "Requires"."""
     near: str = ""
-    """The unit that somebody may have meant; "" where no name is near."""
+    """The unit that somebody may have meant, the right mount point, or the file with its section; else ""."""
 
 
 WAIT_ONLINE = "systemd-networkd-wait-online.service"
@@ -448,6 +449,8 @@ class Snapshot:
     kernel: KernelRelease | None = None
     """The running kernel; of an image the newest that is installed."""
     distribution: Distribution | None = None
+    storages: Mapping[str, str] = field(default_factory=dict)
+    """Container engines by the folder that they are configured to keep their storage in."""
     azure: bool = False
     """The machine is an Azure VM, by its chassis asset tag."""
     azfiles: bool = False

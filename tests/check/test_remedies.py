@@ -39,7 +39,7 @@ PATH = rf"(?=\$?'?/){WORD}"
 COMMANDS = {
     "az": r"network nic update --resource-group GROUP --name NIC --accelerated-networking true"
     r"|vm resize --resource-group GROUP --name VM --size SIZE",
-    "chmod": f"600 {PATH}",
+    "chmod": f"(?:600|a-x) {PATH}",
     "chroot": f"{PATH} rc-update add {WORD}",
     "cp": f"(?:-n |--remove-destination ){PATH} {PATH}|{PATH} {PATH}",
     "dmesg": "",

@@ -222,15 +222,11 @@ TO_MODPROBE = "into a file of /etc/modprobe.d instead of max_session_slots"
     [
         ("modprobe", "", '"options nfs a=1"', "write options nfs a=1"),
         ("modprobe", "", "nfs a=1", "write options before the name of the module"),
+        ("modprobe", "", "options sunrpc.a=1", "write options sunrpc a=1 instead of it"),
         ("modprobe", "nfs.max_session_slot", "1", OF_MODULE),
         ("modprobe", "nfs.ko.max_session_slots", "1", OF_MODULE),
         ("modprobe", "nfsv4.max_session_slots", "1", OF_MODULE),
-        (
-            "modprobe",
-            "sunrpc.udp_max_slot_table_entries",
-            "9",
-            f"write options sunrpc udp{SLOTS[7:]} instead of {{}}",
-        ),
+        ("modprobe", f"sunrpc.udp{SLOTS[3:]}", "9", f"write options sunrpc udp{SLOTS[7:]} instead of {{}}"),
         ("sysctl", "sunrpc.max_tcp_slot_table_entries", "9", f"write sunrpc.{SLOTS} instead of {{}}"),
         ("sysctl", "nfs.max_session_slots", "9", f"write options nfs max_session_slots=9 {TO_MODPROBE}"),
         (

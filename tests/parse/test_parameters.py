@@ -13,6 +13,7 @@ options sunrpc tcp_max_slot_table_entries=128 \\
     tcp_slot_table_entries=16
 options  some-module   text="a b" flag
 blacklist nfsv3
+options sunrpc.tcp_slot_table_entries=16
 """
 
 
@@ -24,6 +25,7 @@ def test_each_parameter_has_its_module_and_its_line() -> None:
         KernelSetting("sunrpc.tcp_slot_table_entries", "16", "f", 4),
         KernelSetting("some_module.text", '"a b"', "f", 6),
         KernelSetting("some_module.flag", "", "f", 6),
+        KernelSetting("", "options sunrpc.tcp_slot_table_entries=16", "f", 8),
     )
 
 

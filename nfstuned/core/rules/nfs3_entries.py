@@ -201,6 +201,10 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
         effect = f"systemd refuses {quoted(own)}, and" if refused else "although it is enabled,"
         unmasked = f"{systemctl(facts)} unmask {quote(unit.name)}"
         written = f"install {unit.name}, or write a line of fstab for {quote(unit.point)}"
+        if unit.near:
+            written = (
+                f"move the section [Mount] of {unit.near}, which counts for nothing there, into {unit.name}"
+            )
         yield Fault(
             unit.file,
             f"the unit {quoted(unit.name)} is {why}: {effect} nothing is mounted at {quoted(unit.point)}",
@@ -301,7 +305,10 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
 @rule("NFS322", "engine-storage", WARNING, source="https://github.com/moby/moby/pull/35483")
 def engine_storage(facts: Facts) -> Iterator[Fault]:
     """Yield NFS mounts with a container engine's storage, which overlayfs refuses as its upper layer."""
-    engines: dict[str, str] = data.read_table("mount-options.toml")["overlays"]
+    configured = facts.snapshot.storages
+    usual: dict[str, str] = data.read_table("mount-options.toml")["overlays"]
+    engines = {path: name for path, name in usual.items() if name not in configured.values()}
+    engines |= configured
     for target in facts.nfs:
         engine = engines.get(clean_path(target.point))
         if engine and not target.elsewhere:
@@ -529,6 +536,17 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
                 observed=item.name,
                 expected=item.local,
                 remedy=sudo("mv -n", item.name, item.local, folder=facts.folder),
+                severity=WARNING,
+            )
+            continue
+        if item.why is Unread.EXECUTABLE:
+            yield Fault(
+                origin,
+                f"automount(8) runs {item.local}, an executable file, as a program, which it is not: nothing "
+                f"is mounted at {item.point}",
+                observed="executable",
+                expected="a file that is not executable",
+                remedy=sudo("chmod a-x", item.local, folder=facts.folder),
                 severity=WARNING,
             )
             continue

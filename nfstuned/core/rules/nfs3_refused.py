@@ -53,6 +53,10 @@ _CLEAR_SMB = ("1.0", "2.0", "2.1")
 """Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
 _ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
 _MOUNTPORT_SINCE = (2, 5, 2)
+_WITH_WHOLE_NAMES = (4, 9, 0)
+_SHORT = {"creds": "credentials", "pw": "password", "usr": "username"}
+_PREFIXES = ("user", "pass", "cred", "dom", "workg")
+"""mount.cifs before 6.7 of November 2016 takes any name with such a beginning."""
 _MINOR_AFTER_COMMA = re.compile(r"\b((?:nfs)?vers=4),([0-2])(?![^,])")
 _EFS_INSTEAD = (
     "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
@@ -343,6 +347,8 @@ def _removal(names: list[str], options: str, place: str) -> str:
 
 def _near(name: str, known: Collection[str]) -> str:
     """Return the option that a misspelt name means; "" where it lacks only a `=`, or negates that option."""
+    if name in _SHORT:
+        return _SHORT[name]
     visible = "".join(char for char in name if " " < char <= "~")
     if visible in known:
         return visible
@@ -358,13 +364,14 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
     smb = fstype in SMB_TYPES
     table = option_names()
     known = table.common | (table.smb if smb else table.nfs | table.rare_nfs)
+    early = smb and kernel is not None and kernel.version < _WITH_WHOLE_NAMES
     if smb and (kernel is None or kernel.version < WITHOUT_OLD_SMB):
         known |= table.renamed_smb.keys()
     if fstype == "aznfs":
         known |= table.aznfs
     in_secret = False  # mount(8) splits at a comma within a password: the rest then looks like options
     for name, value in options.pairs:
-        if not name.startswith(FREE) and name not in known:
+        if not name.startswith(FREE) and name not in known and not (early and name.startswith(_PREFIXES)):
             yield MASK if in_secret else name
             in_secret = in_secret or holds_secret(f"{name}={value}")
         else:

@@ -255,6 +255,9 @@ def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
         why = f"modprobe knows no command {quoted(setting.value.split()[0])}, and passes the line over"
         if setting.value[0] in _QUOTES:
             why = "the line stands in quotation marks, and modprobe passes it over"
+        if first == "options" and bare == setting.value:
+            why = "modprobe knows no parameters with the module's name and a dot, and passes the line over"
+            return why, f"write options {more.strip().replace('.', ' ', 1)} instead of it"
         if first == "options":
             return why, f"write {bare}"
         known = first in data.read_table(_SETTINGS)["modules"] and "=" in more

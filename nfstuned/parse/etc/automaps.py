@@ -32,6 +32,8 @@ MOST_FILES = 1000
 """How many files are read, an included file each time that another map includes it."""
 _FOLDERS = ("/etc", "/etc/autofs")
 """Where maps without a path are (AUTOFS_MAP_DIR): mostly in the first, with Arch and Gentoo in the other."""
+_PROGRAM = ("#!", "\x7fELF")
+"""The first characters of a file that execve(2) runs."""
 _FOUND, _NOT_FOUND, _UNAVAILABLE, _AGAIN = "SUCCESS", "NOTFOUND", "UNAVAIL", "TRYAGAIN"
 _OLD_MASTER = "auto_master"
 _MISNAMED = re.compile(
@@ -170,11 +172,14 @@ class AutoMaps:
         self, path: str, wanted: MapInclude, point: str, known: set[str], depth: int
     ) -> list[MapEntry]:
         known.add(path)
+        text = self._text(path)
         if wanted.kind != "file" and self.root.executable(path[1:]):
-            self._name(Unread.ASKED, wanted, point, "program")
-            return []
+            if text.startswith(_PROGRAM):
+                self._name(Unread.ASKED, wanted, point, "program")
+                return []
+            self._name(Unread.EXECUTABLE, wanted, point, local=path)
         entries: list[MapEntry] = []
-        for item in parse_map(self._text(path), path):
+        for item in parse_map(text, path):
             if isinstance(item, ParseError):
                 self.collected.refuse(item)
             elif isinstance(item, MapEntry):

@@ -28,7 +28,8 @@ def parse_modprobe(text: str, file: str) -> tuple[KernelSetting, ...]:
     settings: list[KernelSetting] = []
     for number, line in _joined_lines(text):
         words = line.split(maxsplit=2)
-        if words and words[0] not in _COMMANDS and re.search(_OF_NFS, line):
+        joined = re.fullmatch(r"\s*options\s+\w+\.\S+=\S*\s*", line)
+        if words and (joined or words[0] not in _COMMANDS) and re.search(_OF_NFS, line):
             settings.append(KernelSetting("", line.strip(), file, number))
         if len(words) != 3 or words[0] != "options":  # noqa: PLR2004 - the word, a module, its parameters
             continue

@@ -361,6 +361,7 @@ class Intent:
     local: list[Local] = field(default_factory=list)
     early: list[EarlyService] = field(default_factory=list)
     misplaced: list[ParseError] = field(default_factory=list)
+    storages: dict[str, str] = field(default_factory=dict)
     settings: list[Setting] = field(default_factory=list)
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)

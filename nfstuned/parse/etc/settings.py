@@ -226,6 +226,23 @@ class MountConf:
             self.collected.faults.append(f"{file}: {error.strerror}")
 
 
+_STORAGES = {
+    "etc/docker/daemon.json": ("Docker", r'"(?:data-root|graph)"\s*:\s*"(/[^"]*)"'),
+    "etc/containerd/config.toml": ("containerd", r"""(?m)^root\s*=\s*["'](/[^"']*)"""),
+    "etc/containers/storage.conf": ("Podman and CRI-O", r"""(?m)^\s*graphroot\s*=\s*["'](/[^"']*)"""),
+}
+"""The settings of container engines for the folder of their storage."""
+
+
+def read_storages(root: FileTree) -> dict[str, str]:
+    """Return the container engines with a configured folder for their storage, by the folder."""
+    found = {}
+    for file, (engine, pattern) in _STORAGES.items():
+        if match := re.search(pattern, root.read_or_empty(file)):
+            found[clean_path(match[1])] = engine
+    return found
+
+
 def misplaced_lines(root: FileTree, mounted: Sequence[str]) -> Iterator[ParseError]:
     """Yield the lines of nfs.conf that no program of nfs-utils reads; `mounted` as in MountConf."""
     collected = Intent()

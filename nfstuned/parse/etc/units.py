@@ -222,6 +222,7 @@ _SCRIPTS = (
 _SCRIPT_FILES = ("etc/rc.local", "etc/rc.d/rc.local", "etc/crontab", "etc/cloud/cloud.cfg", "proc/cmdline")
 _MOST_OF_SCRIPT = 262_144
 _PATH = r"/[^\s'\";:=,|&<>()]+"
+_MOUNT_SECTION = re.compile(r"(?m)^\[Mount\]")
 _INSTALL = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=[ \t]*\S")
 _INERT = re.compile(
     r"\s*(?:[#;]|(?:After|Before|Description|Documentation|PartOf|Conflicts|(?:Wanted|Required|Upheld)By"
@@ -418,7 +419,8 @@ class MountUnits:
             mask = f"/{files[0]}" if unit and files and _is_mask(self.root, files[0]) else ""
             if mask or not (files or mount in made):
                 file, lacking = (unit.file, mount) if unit else (f"/{link}", name)
-                self.collected.unloaded.append(Unloaded(file, unit_path(mount), lacking, mask))
+                near = file if unit and _MOUNT_SECTION.search(self.root.read_or_empty(file[1:])) else ""
+                self.collected.unloaded.append(Unloaded(file, unit_path(mount), lacking, mask, near=near))
 
     def add_unmet(self) -> None:
         """Add the units that a mount's unit or line of fstab names, and that are not there or masked.
