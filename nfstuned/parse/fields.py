@@ -137,8 +137,13 @@ def clean_path(path: str) -> str:
     return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
+_MOST_PATH = 4096
+"""PATH_MAX."""
+
+
 def nearest_point(path: str, points: Container[str]) -> str:
     """Return the path or the nearest of its folders that is one of the points, "/" where none is."""
+    path = path if len(path) <= _MOST_PATH else "/"
     while path not in points and path != "/":
         path = posixpath.dirname(path)
     return path

@@ -59,6 +59,8 @@ _ROOT_OVER_NFS = "/dev/nfs"
 _ADMINISTRATORS = "/etc/systemd/system/"
 _GRAPHICAL = "graphical.target"
 _INIT = "/etc/init.d/"
+_GSSD = "rpc-gssd.service"
+"""nfs-client.target starts it: it has no [Install]."""
 
 
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
@@ -222,16 +224,14 @@ def _unmet(facts: Facts, unit: Unloaded) -> Fault:
     A mount's unit or line names it.
     """
     if unit.setting == "Where":
-        folder = unit.file.rpartition("/")[0]
-        moved = sudo("mv", unit.file, f"{folder}/{unit.name}", folder=facts.folder)
         return Fault(
             unit.file,
             f"systemd does not mount at {quoted(unit.point)}: a part of the path is a link, and it leads to "
             f"{quoted(unit.near)}",
             observed=unit.point,
             expected=unit.near,
-            remedy=f"write Where={unit.near} in {unit.file}, then {moved}"
-            + then_sudo(RELOAD_UNITS, image=facts.image),
+            remedy=f"write a unit {unit.name} with Where={unit.near} instead of {unit.file}, and an "
+            ".automount unit where it has one, and enable that",
         )
     strict = "." in unit.name and not unit.setting.lower().endswith(("after", "wants"))
     why = f"masked by {unit.mask}" if unit.mask else "not there"
@@ -258,7 +258,7 @@ def _unmet(facts: Facts, unit: Unloaded) -> Fault:
 def early_service(facts: Facts) -> Iterator[Fault]:
     """Yield services with a path on a mount in a command, which do not wait for the mount."""
     for file, line, path, request in facts.snapshot.early:
-        name = file.split("/")[4].removesuffix(".d")
+        name = posixpath.basename(file)
         wanted = f"RequiresMountsFor={request.point}"
         yield Fault(
             f"{file}:{line}",
@@ -284,8 +284,11 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
             lost = f"mount.nfs gives {unit.place} up where its server is unreachable"
         unmasked = f"{systemctl(facts)} unmask {unit.name} && " if unit.masked else ""
         by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
+        by_hand = by_hand if unit.point and not unit.target else ""
         enable = f"{unmasked}{systemctl(facts)} enable {quote(unit.target or unit.name)}"
-        if unit.file.startswith(_INIT):
+        if unit.name == _GSSD:
+            enable = f"{systemctl(facts)} unmask {unit.name}"
+        elif unit.file.startswith(_INIT):
             why = "is in no runlevel of OpenRC"
             inside = f"chroot {quote(facts.folder)} " if facts.image else ""
             enable = f"sudo {inside}rc-update add {unit.name}"
@@ -297,7 +300,7 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
             f"{quoted(unit.name)} {why}: {lost} at boot",
             observed="masked" if unit.masked else "not enabled",
             expected="enabled",
-            remedy=f"{enable}{by_hand if unit.point else ''}",
+            remedy=f"{enable}{by_hand}",
             severity=ADVICE if unit.name == WAIT_ONLINE else None,
         )
 

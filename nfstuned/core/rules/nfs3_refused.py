@@ -27,7 +27,7 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.policy.decision import matcher
 from nfstuned.core.rules.nfs3_entries import asking_lines
-from nfstuned.core.rules.rule import ADVICE, ERROR, HOST, INFO, KERNEL, NFS_UTILS, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, rule
 from nfstuned.model.facts import Facts, Fault, Need
 from nfstuned.model.kernel import (
     ONLY_V3,
@@ -113,7 +113,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
         elif request.fstype in SMB_TYPES:
             yield from _masks_for_modes(request)
         elif not facts.snapshot.vast and not _is_sloppy(request, parse_options(request.options)):
-            yield from _for_vendors_client(request, shown, known_host=HOST in facts.has)
+            yield from _for_vendors_client(request, shown)
 
 
 def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
@@ -145,7 +145,7 @@ def _refused_by_helper(request: Request) -> Iterator[Fault]:
     )
 
 
-def _for_vendors_client(request: Request, shown: frozenset[str], *, known_host: bool) -> Iterator[Fault]:
+def _for_vendors_client(request: Request, shown: frozenset[str]) -> Iterator[Fault]:
     """Yield a line with options of vendors' own clients, unless live mounts show them."""
     names = [name for name in dict(parse_options(request.options).pairs) if name in option_names().multipath]
     place = f"{request.file}:{request.line}"
@@ -157,7 +157,7 @@ def _for_vendors_client(request: Request, shown: frozenset[str], *, known_host: 
             observed=",".join(names),
             expected="options of nfs(5)",
             remedy=f"install the vendor's client, or take {_listed(names)} out of the options in {place}",
-            severity=WARNING if known_host else ADVICE,
+            severity=ADVICE,
         )
 
 
@@ -272,7 +272,9 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     torn = MASK in strange
-    why += ["mount(8) ends the password at its comma, and nobody knows the rest"] if torn else []
+    why += (
+        ["mount(8) ends a password at its comma, and nobody knows a word behind the password"] if torn else []
+    )
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused

@@ -249,7 +249,7 @@ def misplaced_lines(root: FileTree, mounted: Sequence[str]) -> Iterator[ParseErr
     MountConf(root, mounted, collected, NFS_CONF).read()
     yield from (problem for problem in collected.problems if problem.message.startswith(OUTSIDE))
     for setting in collected.settings:
-        if "ahead" in setting.section and (setting.section, setting.argument) != (NFSRAHEAD, None):
+        if "ahead" in setting.section and setting.section != NFSRAHEAD:
             message = f"{setting.name} stands in [{setting.section}], which no program reads"
             yield ParseError(setting.file, setting.line, message)
 

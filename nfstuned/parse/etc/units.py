@@ -10,6 +10,7 @@ from functools import cached_property
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import (
+    NFS_TYPES,
     WAIT_ONLINE,
     EarlyService,
     Maker,
@@ -206,7 +207,8 @@ _GENERATORS = tuple(
 )
 _TARGET = ".target"
 _ONLINE, _REMOTE = "network-online.target", "remote-fs.target"
-_OWN = (_ONLINE, _REMOTE, "basic.target", "graphical.target", "multi-user.target", "network.target")
+_MULTI_USER = "multi-user.target"
+_OWN = (_ONLINE, _REMOTE, _MULTI_USER, "basic.target", "graphical.target", "network.target")
 """The targets of systemd that mounts name: an incomplete tree may lack them."""
 _DEFAULT, _GRAPHICAL = "default.target", "graphical.target"
 _EVERYWHERE = "sysinit.target"
@@ -217,11 +219,35 @@ _NEARNESS = 0.85
 """How alike the name of an absent unit is to the right one, at least: as difflib measures it."""
 _SCRIPTS = (
     *("etc/NetworkManager/dispatcher.d", "etc/networkd-dispatcher/routable.d", "etc/udev/rules.d"),
-    *("etc/network/if-up.d", "etc/cron.d", "etc/cloud/cloud.cfg.d"),
+    *("etc/network/if-up.d", "etc/network/interfaces.d", "etc/cron.d", "etc/cloud/cloud.cfg.d"),
+    *("usr/lib/udev/rules.d", "var/spool/cron", "var/spool/cron/crontabs", *_GENERATORS),
 )
-_SCRIPT_FILES = ("etc/rc.local", "etc/rc.d/rc.local", "etc/crontab", "etc/cloud/cloud.cfg", "proc/cmdline")
+_SCRIPT_FILES = (
+    "etc/network/interfaces",
+    "etc/rc.local",
+    "etc/rc.d/rc.local",
+    "etc/crontab",
+    "etc/cloud/cloud.cfg",
+    "proc/cmdline",
+)
 _MOST_OF_SCRIPT = 262_144
-_PATH = r"/[^\s'\";:=,|&<>()]+"
+_INSTALL_LINE = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=(.*)")
+_MOST_LINKS = 4
+_READ_AT_START = re.compile(
+    r"(?:^[-@:+!|]*|\s(?:-f|-c|--file|--config(?:-file)?)[ =])(/[^\s'\";:,|&<>()$%]+)(?!\S)"
+)
+"""A command's program, and the file that it is given."""
+_ELSEWHERE = re.compile(
+    r"mount|\b(?:(?:docker|podman|nerdctl|ctr|crictl|lxc) (?:run|exec)|bwrap|systemd-nspawn|chroot|ssh|rsync"
+    r"|until|while)\b"
+)
+_ORDERED_LINE = re.compile(r"\b(?:noauto|x-systemd\.before|x-initrd\.mount)\b")
+_BEFORE_ANY_MOUNT = {
+    *("network.target", "network-online.target", "local-fs.target", "sysinit.target", "basic.target"),
+    *("docker.service", "containerd.service", "docker.socket", "syslog.target", "time-sync.target"),
+    *("nss-lookup.target", "dbus.service", "dbus.socket", "postgresql.service", "redis.service"),
+}
+"""Units that order no service after the mounts of a network."""
 _MOUNT_SECTION = re.compile(r"(?m)^\[Mount\]")
 _INSTALL = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=[ \t]*\S")
 _INERT = re.compile(
@@ -229,10 +255,14 @@ _INERT = re.compile(
     r"|(?:Condition|Assert)\w+)\s*=)"
 )
 """Lines that start no other unit."""
+_ALL = ("-a", "-at", "-av", "--all", "-t nfs -a", "-t nfs4 -a", "-t nfs,nfs4 -a")
 _AUTOFS, _TLSHD, _GSSD = "autofs.service", "tlshd.service", "rpc-gssd.service"
 _STARTERS = {
     _AUTOFS: ("autofs", "/usr/sbin/automount", "/sbin/automount"),
-    _REMOTE: ("mountall", "mount -a", "/bin/mount -a", "/usr/bin/mount -a"),
+    _REMOTE: (
+        "mountall",
+        *(f"{folder}mount {how}" for folder in ("", "/bin/", "/usr/bin/") for how in _ALL),
+    ),
     _TLSHD: ("tlshd", "/usr/sbin/tlshd", "/sbin/tlshd"),
     _GSSD: ("/usr/sbin/rpc.gssd", "/sbin/rpc.gssd"),
 }
@@ -240,7 +270,8 @@ _STARTERS = {
 rpc-gssd.service, so that only its mask counts."""
 _TLS = re.compile(r"(?:^|,)xprtsec=m?tls(?:,|$)")
 _KERBEROS = re.compile(r"(?:^|,)sec=(?:[a-z0-9]+:)*krb5[ip]?(?:[,:]|$)")
-_RUNLEVELS, _NETMOUNTS = "etc/runlevels", ("netmount", "nfsmount", "nfsclient", "amd", "autofs")
+_RUNLEVELS, _NETMOUNT = "etc/runlevels", "etc/init.d/netmount"
+_NETMOUNTS = ("netmount", "nfsmount", "mountnfs", "mountnfs.sh", "autofs")
 """Of OpenRC, with the services that mount network file systems: Alpine's and Gentoo's."""
 _NETWORKD = "systemd-networkd.service"
 _OTHER_NETWORKS = ("NetworkManager.service", "networking.service", "cloud-init.service", "dhcpcd.service")
@@ -348,51 +379,72 @@ class MountUnits:
     def add_local(self) -> None:
         """Add the lines of fstab for local file systems that lie on a network's mount."""
         lines = [*local_lines(self.root.read_or_empty(FSTAB), self.collected.requests)]
-        network = min(wanted_units(self.root, _LATE_NETWORKS), default="") if lines else ""
+        if self.root.names(_RUNLEVELS):  # OpenRC, which mounts these lines after the others
+            return
+        late = {*wanted_units(self.root, _LATE_NETWORKS)} & {*_LATE_NETWORKS} if lines else set()
+        network = min(late, default="")
         self.collected.local += [line._replace(network=network) for line in lines]
 
     def add_linked(self, resolve: Callable[[str], str]) -> None:
-        """Add the units with a mount point that is behind a link (unit_fail_if_noncanonical of systemd)."""
+        """Add the started units with a mount point that is behind a link.
+
+        See unit_fail_if_noncanonical() of systemd. A line of fstab is mounted past its links.
+        """
+        made = self._made()
         for request in self.collected.requests:
-            if (
-                request.maker in {Maker.UNIT, Maker.AUTOMOUNT}
-                and (real := resolve(request.point)) != request.point
-            ):
+            names = _unit_names(request.point)
+            wanted = [name for name in names if name in self._wanted and self._files(name)]
+            if request.maker not in {Maker.UNIT, Maker.AUTOMOUNT} or not wanted or names[1] in made:
+                continue
+            real = resolve(request.point)
+            if real != request.point:
+                file = f"/{self._files(wanted[0])[0]}"
                 self.collected.unloaded.append(
-                    Unloaded(request.file, request.point, unit_name(real), setting="Where", near=real)
+                    Unloaded(file, request.point, unit_name(real), setting="Where", near=real)
                 )
 
     def add_early_services(self) -> None:
-        """Add administrators' enabled services with a mount's path in a command, and nowhere else.
+        """Add administrators' enabled services with a program, or its file, on a mount and without an order.
 
         systemd orders a service after the mounts of some paths by itself, such as WorkingDirectory=. A
-        service that names the mount, remote-fs.target or mount(8) is left out: somebody thought of the order.
+        service with drop-ins, with an order after units that may wait, with the path in another setting, or
+        with a command that mounts or runs elsewhere is left out.
         """
         points = {
             request.point: request
             for request in self.collected.requests
             if request.maker in {Maker.MOUNT, Maker.UNIT}
             and not request.at_first_use
-            and not re.search(r"\b(?:noauto|x-systemd\.before)\b", request.options)
+            and not _ORDERED_LINE.search(request.options)
+            and request.point not in {"/", "/usr"}
         }
+        changed = frozenset[str]().union(*self.drops.values())
         for name in wanted_units(self.root, ".service") if points else ():
-            if name not in self.folders[_ENABLED]:
+            file = f"{_ENABLED}/{name}"
+            if name not in self.folders[_ENABLED] or f"{name}.d" in changed or self.root.link(file):
                 continue
-            folders = [f"{folder}/{name}.d" for folder in UNIT_FOLDERS if f"{name}.d" in self.drops[folder]]
-            files = (f"{_ENABLED}/{name}", *_strongest_files(self.root, folders, ".conf"))
-            items = [item for file in files for item in parse_unit(self.root.read_or_empty(file), f"/{file}")]
+            items = parse_unit(self.root.read_or_empty(file), f"/{file}")
             settings = [item for item in items if isinstance(item, UnitSetting)]
-            commands = [item for item in settings if item.name.startswith("Exec")]
-            others = " ".join(item.value for item in settings if item not in commands)
-            if any("mount" in command.value for command in commands):
+            commands = [
+                item for item in settings if item.name in {"ExecStart", "ExecStartPre"} and item.value
+            ]
+            others = [item for item in settings if not item.name.startswith("Exec")]
+            after = {word for item in others if item.name == "After" for word in item.value.split()}
+            if after - _BEFORE_ANY_MOUNT or any(f"{word}.d" in changed for word in after):
                 continue
-            paths = [(path, command) for command in commands for path in re.findall(_PATH, command.value)]
-            for path, command in paths:
+            if any(item.name == "DefaultDependencies" for item in others):
+                continue
+            text = " ".join(item.value for item in others)
+            if any(_ELSEWHERE.search(item.value) for item in commands) or len(commands) > _MOST_NAMES:
+                continue
+            found = ((item, path) for item in commands for path in _READ_AT_START.findall(item.value))
+            for item, path in found:
                 point = nearest_point(clean_path(path), points)
-                known = (unit_name(point), _REMOTE, point)
-                if point != "/" and not any(word in others for word in known):
-                    early = EarlyService(command.file, command.line, path, points[point])
-                    self.collected.early.append(early)
+                unit = unit_name(point)
+                files = (*self._files(unit), *self._drop_in_files(unit))
+                known = point in text or any(name in self.root.read_or_empty(each) for each in files)
+                if point != "/" and not known:
+                    self.collected.early.append(EarlyService(item.file, item.line, path, points[point]))
                     break
 
     def add_unloaded(self) -> None:
@@ -545,18 +597,31 @@ class MountUnits:
                 request for request in requests if request.maker is Maker.MOUNT and _is_by_remote_fs(request)
             ]
         asked = _TLS if name == _TLSHD else _KERBEROS
-        return [request for request in requests if asked.search(request.options)][:1]
+        return [
+            request
+            for request in requests
+            if request.fstype in NFS_TYPES
+            and asked.search(request.options)
+            and "noauto" not in request.options.split(",")
+        ][:1]
 
     def add_runlevel(self) -> None:
-        """Add OpenRC's netmount where no runlevel has it or its like, and fstab has a line of a network's."""
-        names = self.root.names
-        services = {name for level in names(_RUNLEVELS) for name in names(f"{_RUNLEVELS}/{level}")}
+        """Add OpenRC's netmount where no runlevel has it or its like, and fstab has a line of a network's.
+
+        Any mention of it, or of mount(8), in the settings and scripts of services counts as a start.
+        """
+        root = self.root
+        services = {name for level in root.names(_RUNLEVELS) for name in root.names(f"{_RUNLEVELS}/{level}")}
         request = next(filter(_is_by_remote_fs, self.collected.requests), None)
-        if services and request and services.isdisjoint(_NETMOUNTS):
+        if not request or not services or not root.exists(_NETMOUNT) or not services.isdisjoint(_NETMOUNTS):
+            return
+        files = [*(f"etc/init.d/{name}" for name in services), "etc/rc.conf"]
+        files += [
+            f"{folder}/{name}" for folder in ("etc/conf.d", "etc/local.d") for name in root.names(folder)
+        ]
+        if not any(re.search(r"\b(?:net)?mount\b", self._start(file)) for file in files):
             place = f"{request.file}:{request.line}"
-            self.collected.unstarted.append(
-                Unstarted(_NETMOUNTS[0], f"/etc/init.d/{_NETMOUNTS[0]}", place=place)
-            )
+            self.collected.unstarted.append(Unstarted("netmount", f"/{_NETMOUNT}", place=place))
 
     def _add_wait(self) -> None:
         """Add networkd's wait for the network where it is off, no other unit waits, and a mount needs it."""
@@ -578,19 +643,20 @@ class MountUnits:
     def _add_idle(self, point: str) -> None:
         """Add a mount unit, or its .automount unit, that somebody means to enable and that nothing starts."""
         names, root = _unit_names(point), self.root
-        wanting = {name: self._wanted[name] for name in names if name in self._wanted}
-        able = [name for name in names if _INSTALL.search(root.read_or_empty(f"{_ENABLED}/{name}"))]
-        able = list(wanting) or able
-        targets = set[str]().union(*wanting.values())
-        if not able or targets - self._idle_targets or self._is_named(names, names, point):
+        texts = {name: root.read_or_empty(f"{_ENABLED}/{name}") for name in names}
+        wanting = [name for name in names if name in self._wanted and self._files(name)]
+        able = [name for name in names if _INSTALL.search(texts[name])]
+        targets = {target for name in wanting for target in self._wanted[name]}
+        if not (wanting or able) or targets - self._idle_targets or self._is_named(names, names, point):
             return
-        if targets or not any(enabled_by_preset(root, name) for name in able):
-            target = min(targets, default="")
-            files = self._files(able[0])
+        installing = {
+            word for name in able for line in _INSTALL_LINE.findall(texts[name]) for word in line.split()
+        }
+        if not (installing - self._idle_targets and any(enabled_by_preset(root, name) for name in able)):
+            name, target = (wanting or able)[0], min(targets, default="")
             absent = bool(target) and not self._files(target)
-            self.collected.unstarted.append(
-                Unstarted(able[0], f"/{files[0]}", point, target=target, absent=absent)
-            )
+            file = f"/{self._files(name)[0]}"
+            self.collected.unstarted.append(Unstarted(name, file, point, target=target, absent=absent))
 
     @cached_property
     def _wanted(self) -> Mapping[str, set[str]]:
@@ -606,23 +672,32 @@ class MountUnits:
         """
         if not self._files(_EVERYWHERE):
             return set()
-        default = next((link for file in self._files(_DEFAULT) if (link := self.root.link(file))), "")
-        boot = {_DEFAULT, default.rpartition("/")[2]}
-        graphical = {_GRAPHICAL} if default and _GRAPHICAL not in boot else set()
+        boot = {_DEFAULT}
+        for _ in range(_MOST_LINKS):
+            files = [file for name in boot for file in self._files(name)]
+            boot |= {link.rpartition("/")[2] for file in files if (link := self.root.link(file))}
+        graphical = {_GRAPHICAL} if _MULTI_USER in boot and not self._runlevel else set()
+        links = [self.root.link(f"{_ENABLED}/{n}") for n in self.folders[_ENABLED] if n.endswith(_TARGET)]
+        aliased = {link.rpartition("/")[2] for link in links if link}
         wanting = set[str]().union(*self._wanted.values(), {_REMOTE})
         idle = set()
-        for name in wanting - boot:
+        for name in wanting - boot - aliased:
             files = self._files(name)
             made = any(name in self.root.names(each) for each in (*_GENERATED, *_ATTACHED))
             own = _INSTALL.search(self.root.read_or_empty(f"{_ENABLED}/{name}"))
             if files and (own or name in {_REMOTE, *graphical}):
                 enabled = enabled_by_preset(self.root, name)
             else:
-                enabled = bool(files) or made or name in _OWN or not name.endswith(_TARGET)
+                enabled = bool(files) or made or name in _OWN or "@" in name or not name.endswith(_TARGET)
             if not enabled:
                 idle.add(name)
         idle = self._without_wanted(idle)
         return self._without_wanted({name for name in idle if not self._is_named((name,), (name,), "")})
+
+    @cached_property
+    def _runlevel(self) -> bool:
+        """Whether the kernel's command line names a runlevel."""
+        return any(word in {"2", "3", "4", "5"} for word in self.root.read_or_empty("proc/cmdline").split())
 
     def _without_wanted(self, idle: set[str]) -> set[str]:
         """Return the idle units without those that another unit wants."""
