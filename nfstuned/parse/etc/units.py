@@ -419,6 +419,8 @@ class MountUnits:
             and request.point not in {"/", "/usr"}
         }
         changed = frozenset[str]().union(*self.drops.values())
+        if any("service.d" in self.drops[folder] for folder in STRONG_UNIT_FOLDERS):
+            return
         for name in wanted_units(self.root, ".service") if points else ():
             file = f"{_ENABLED}/{name}"
             if name not in self.folders[_ENABLED] or f"{name}.d" in changed or self.root.link(file):
