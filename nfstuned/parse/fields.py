@@ -193,6 +193,8 @@ _NAME = r"(?:pass(?:wor[dt]|wd|phrase)?|secret|token|(?:account|access|shared|st
 _IS = r"[\"'}]?[ \t]{0,8}=[ \t]{0,8}|[\"'][ \t]{0,8}:[ \t]{0,8}|:[ \t]{1,8}(?=[\"'])"
 """As options, units and TOML write it, and as JSON does; a colon in a sentence is not meant."""
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
+_FILE = r"(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?)?/|[\w.-]*cred[\w.-]*(?:[,\s]|\Z)"
+"""A name of a file with a login, with or without its folder."""
 _HINTS = ("pass", "secret", "token", "key", "cred", "sig", "user", "//", "==")
 """A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
 
@@ -213,7 +215,7 @@ def _secrets() -> str:
     value = rf"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)|{plain}"
     return (
         rf"(?P<named>(?:{_NAME})(?:{_IS}))(?!{_MASKED})(?:{value})"
-        rf"|(?P<credentials>\bcred(?:entials)?=)(?!/|{_MASKED})(?:{value})"
+        rf"|(?P<credentials>\bcred(?:entials)?=)(?!{_FILE}|{_MASKED})(?:{value})"
         rf"|(?P<signature>\bsig(?:nature)?=)(?!{_MASKED})[^&,\s\"']+"
         rf"|(?P<user>\buser(?:name)?=[^,\s%\"']{{0,256}}%)(?!{_MASKED})(?:{plain})"
         rf"|(?P<login>//[^\s/@:%]{{0,256}}[:%])(?!{re.escape(MASK)}@)(?:[^\s/\"']{{0,256}}|[^\s\"'@]{{0,256}})(?=@)"

@@ -208,10 +208,18 @@ def wanted_though_sloppy(name: str, value: str | None) -> str:
     return wanted(name, value) if value is not None and read else ""
 
 
+_ABSOLUTE = "an absolute path, as nobody expands ~ there"
+
+
 def wanted_by_smb(name: str, value: str | None) -> str:
     """Return the value that an option of SMB takes instead of its own; "" where that may be right."""
     if name == _CHANNELS:
         return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
+    if name in {"cred", "credentials"}:
+        return _ABSOLUTE if (value or "").startswith("~") else ""
+    if name == "iocharset":
+        meant = re.sub("[-_]", "", value or "").lower()
+        return "utf8" if meant == "utf8" != value else ""
     words = data.read_table(_FILE)["smb"]["words"]
     return "" if value is None or name not in words else _word([value], _split(words[name]))
 
