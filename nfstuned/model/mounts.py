@@ -389,11 +389,11 @@ class Unstarted(NamedTuple):
 
 
 class Local(NamedTuple):
-    """A line of fstab for a local file system that lies on the mount of a network's."""
+    """A line of fstab for a local file system on a network's mount, or of an automount after the network."""
 
     request: Request
     below: Request
-    """The line or unit of the network's mount."""
+    """The line or unit of the network's mount; of an automount its own."""
     network: str = ""
     """An enabled unit that brings up the network and starts after the local file systems; "" for others."""
 

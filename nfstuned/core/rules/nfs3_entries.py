@@ -115,6 +115,21 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
             else "the boot ends in emergency mode without the network or the server, and with NetworkManager "
             "or ifupdown the order is a cycle, and systemd drops a part of it"
         )
+        if below.point == request.point:
+            cycle = (
+                effect if network else "with NetworkManager or ifupdown " + effect.rpartition("ifupdown ")[2]
+            )
+            yield Fault(
+                place,
+                "systemd starts an automount with the local file systems, and this line puts it after the "
+                f"network: {cycle}",
+                observed="After=",
+                expected="no order after the network",
+                remedy=f"take the network out of After= in {place}: the mount unit waits for it by itself"
+                + then_sudo(RELOAD_UNITS, image=not facts.running, mark=";"),
+                severity=None if network else ADVICE,
+            )
+            continue
         yield Fault(
             place,
             "systemd takes this line for a local file system and mounts it before the network, but it lies "

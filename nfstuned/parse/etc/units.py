@@ -13,6 +13,7 @@ from nfstuned.model.mounts import (
     NFS_TYPES,
     WAIT_ONLINE,
     EarlyService,
+    Local,
     Maker,
     Misnamed,
     Request,
@@ -275,6 +276,7 @@ _NETMOUNTS = ("netmount", "nfsmount", "mountnfs", "mountnfs.sh", "autofs")
 """Of OpenRC, with the services that mount network file systems: Alpine's and Gentoo's."""
 _NETWORKD = "systemd-networkd.service"
 _OTHER_NETWORKS = ("NetworkManager.service", "networking.service", "cloud-init.service", "dhcpcd.service")
+_AFTER_NETWORK = {"network.target", "network-online.target", "remote-fs-pre.target"}
 _LATE_NETWORKS = ("NetworkManager.service", "networking.service")
 """They start after the local file systems; systemd-networkd does not."""
 _OF_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
@@ -377,12 +379,22 @@ class MountUnits:
                 self.collected.add([Misnamed(request_of_unit, right, partner)])
 
     def add_local(self) -> None:
-        """Add the lines of fstab for local file systems that lie on a network's mount."""
+        """Add local file systems of fstab on a network's mount, and automounts after the network.
+
+        systemd orders automount units before the local file systems, too (systemd.automount(5)).
+        """
         lines = [*local_lines(self.root.read_or_empty(FSTAB), self.collected.requests)]
         if self.root.names(_RUNLEVELS):  # OpenRC, which mounts these lines after the others
             return
-        late = {*wanted_units(self.root, _LATE_NETWORKS)} & {*_LATE_NETWORKS} if lines else set()
-        network = min(late, default="")
+        automounts = (each for each in self.collected.requests if each.maker is Maker.AUTOMOUNT)
+        for request in automounts:
+            for setting in self.dependencies(request):
+                late = setting.name == "After" and not _AFTER_NETWORK.isdisjoint(setting.value.split())
+                if late and setting.file.endswith(AUTOMOUNT):
+                    place = replace(request, file=setting.file, line=setting.line)
+                    lines.append(Local(place, request))
+        networks = {*wanted_units(self.root, _LATE_NETWORKS)} & {*_LATE_NETWORKS} if lines else set[str]()
+        network = min(networks, default="")
         self.collected.local += [line._replace(network=network) for line in lines]
 
     def add_linked(self, resolve: Callable[[str], str]) -> None:
