@@ -96,7 +96,7 @@ def test_it_rests_for_30_s_without_huge_pages(stopped_daemon: Daemon, mount: Mou
         end, after = time.time(), process_status(pid)[SWITCHES]
         strace.terminate()
     calls = 0
-    while kernel.poll(0):
+    while kernel.poll(0) is not None:
         calls += CALLS_OF_EVENT
     assert time.monotonic() - started < 85, "the window is too late: the watchdog's ping may lie in it"
     rows = [line for line in trace.read_text().splitlines() if begin <= float(line.split()[1]) <= end]
