@@ -53,7 +53,7 @@ _CLEAR_SMB = ("1.0", "2.0", "2.1")
 """Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
 _ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
 _MOUNTPORT_SINCE = (2, 5, 2)
-_DROPS_DEFAULT, _DROPPED = (2, 5, 3), re.compile("default(?!s$)")
+_DROPS_DEFAULT, _DROPPED = (2, 5, 3), "default(?!s$)"
 """conf_get_mntopts() of nfs-utils takes names with this beginning out before the kernel sees them."""
 _WITH_WHOLE_NAMES = (4, 9, 0)
 _SHORT = {"creds": "credentials", "pw": "password", "usr": "username"}
@@ -214,7 +214,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
     utils = facts.system.nfs_utils
     if request.fstype not in SMB_TYPES and ((utils and utils.version) or _DROPS_DEFAULT) >= _DROPS_DEFAULT:
-        strange = tuple(name for name in strange if not _DROPPED.match(name))
+        strange = tuple(name for name in strange if not re.match(_DROPPED, name))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
         wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
@@ -526,7 +526,7 @@ def _idle(
                 if version == 4 and name in known.dead_v4  # noqa: PLR2004 - NFS 4
             ],
             "mount.nfs drops {} since nfs-utils 2.5.3, and older releases refuse the mount": [
-                name for name in names if not smb and not sloppy and _DROPPED.match(name)
+                name for name in names if not smb and not sloppy and re.match(_DROPPED, name)
             ],
             _NO_DEVICE: [name for name in names if of_line and name == "x-systemd.device-timeout"],
         },

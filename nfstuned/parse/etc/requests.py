@@ -232,8 +232,9 @@ def _foreign(fields: list[str], line: str) -> str:
     return f"the mount point is no path: {quoted(point, line)}{hint}" if types else ""
 
 
-_NETWORKS = re.compile(
-    r"(?:fuse\.)?(?:afs|ceph|cifs|davfs|gfs2?|glusterfs|lustre|ncpf?s?|nfs4?|ocfs2|orangefs|pvfs2|smb3|smbfs|sshfs)"
+_NETWORKS = (
+    r"(?:fuse\.)?(?:afs|ceph|cifs|davfs|gfs2?|glusterfs|lustre|ncpf?s?|nfs4?|ocfs2|orangefs|pvfs2|smb3|smbfs"
+    r"|sshfs)"
 )
 """The types that systemd takes for a network's (fstype_is_network in src/basic/mountpoint-util.c)."""
 _EARLY = ("/", "/usr")
@@ -253,7 +254,7 @@ def local_lines(text: str, requests: Iterable[Request], file: str = FSTAB) -> It
         for request in requests
         if request.maker is not Maker.AUTOFS
         and request.point not in _EARLY
-        and (_NETWORKS.fullmatch(request.fstype) or "_netdev" in request.options.split(","))
+        and (re.fullmatch(_NETWORKS, request.fstype) or "_netdev" in request.options.split(","))
     }
     for position, line in enumerate(text.split("\n"), 1):
         fields = line.split()
@@ -264,7 +265,7 @@ def local_lines(text: str, requests: Iterable[Request], file: str = FSTAB) -> It
             continue
         for place in (source, posixpath.dirname(clean_path(point))):
             below = points.get(nearest_point(clean_path(place), points)) if place.startswith("/") else None
-            if below and mounted_type(named, source) not in TYPES and not _NETWORKS.fullmatch(named):
+            if below and mounted_type(named, source) not in TYPES and not re.fullmatch(_NETWORKS, named):
                 yield Local(Request(source, point, options, file, position, fstype=named), below)
                 break
 

@@ -232,24 +232,22 @@ _SCRIPT_FILES = (
     "proc/cmdline",
 )
 _MOST_OF_SCRIPT = 262_144
-_INSTALL_LINE = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=(.*)")
+_INSTALL_LINE = r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=(.*)"
 _MOST_LINKS = 4
-_READ_AT_START = re.compile(
-    r"(?:^[-@:+!|]*|\s(?:-f|-c|--file|--config(?:-file)?)[ =])(/[^\s'\";:,|&<>()$%]+)(?!\S)"
-)
+_READ_AT_START = r"(?:^[-@:+!|]*|\s(?:-f|-c|--file|--config(?:-file)?)[ =])(/[^\s'\";:,|&<>()$%]+)(?!\S)"
 """A command's program, and the file that it is given."""
-_ELSEWHERE = re.compile(
+_ELSEWHERE = (
     r"mount|\b(?:(?:docker|podman|nerdctl|ctr|crictl|lxc) (?:run|exec)|bwrap|systemd-nspawn|chroot|ssh|rsync"
     r"|until|while)\b"
 )
-_ORDERED_LINE = re.compile(r"\b(?:noauto|x-systemd\.before|x-initrd\.mount)\b")
+_ORDERED_LINE = r"\b(?:noauto|x-systemd\.before|x-initrd\.mount)\b"
 _BEFORE_ANY_MOUNT = {
     *("network.target", "network-online.target", "local-fs.target", "sysinit.target", "basic.target"),
     *("docker.service", "containerd.service", "docker.socket", "syslog.target", "time-sync.target"),
     *("nss-lookup.target", "dbus.service", "dbus.socket", "postgresql.service", "redis.service"),
 }
 """Units that order no service after the mounts of a network."""
-_MOUNT_SECTION = re.compile(r"(?m)^\[Mount\]")
+_MOUNT_SECTION = r"(?m)^\[Mount\]"
 _INSTALL = re.compile(r"(?m)^[ \t]*(?:WantedBy|RequiredBy|UpheldBy)[ \t]*=[ \t]*\S")
 _INERT = re.compile(
     r"\s*(?:[#;]|(?:After|Before|Description|Documentation|PartOf|Conflicts|(?:Wanted|Required|Upheld)By"
@@ -269,8 +267,8 @@ _STARTERS = {
 }
 """The units that mounts of files need, and the words of scripts that start the same; nfs-client.target starts
 rpc-gssd.service, so that only its mask counts."""
-_TLS = re.compile(r"(?:^|,)xprtsec=m?tls(?:,|$)")
-_KERBEROS = re.compile(r"(?:^|,)sec=(?:[a-z0-9]+:)*krb5[ip]?(?:[,:]|$)")
+_TLS = r"(?:^|,)xprtsec=m?tls(?:,|$)"
+_KERBEROS = r"(?:^|,)sec=(?:[a-z0-9]+:)*krb5[ip]?(?:[,:]|$)"
 _RUNLEVELS, _NETMOUNT = "etc/runlevels", "etc/init.d/netmount"
 _NETMOUNTS = ("netmount", "nfsmount", "mountnfs", "mountnfs.sh", "autofs")
 """Of OpenRC, with the services that mount network file systems: Alpine's and Gentoo's."""
@@ -427,7 +425,7 @@ class MountUnits:
             for request in self.collected.requests
             if request.maker in {Maker.MOUNT, Maker.UNIT}
             and not request.at_first_use
-            and not _ORDERED_LINE.search(request.options)
+            and not re.search(_ORDERED_LINE, request.options)
             and request.point not in {"/", "/usr"}
         }
         changed = frozenset[str]().union(*self.drops.values())
@@ -449,9 +447,9 @@ class MountUnits:
             if any(item.name == "DefaultDependencies" for item in others):
                 continue
             text = " ".join(item.value for item in others)
-            if any(_ELSEWHERE.search(item.value) for item in commands) or len(commands) > _MOST_NAMES:
+            if any(re.search(_ELSEWHERE, item.value) for item in commands) or len(commands) > _MOST_NAMES:
                 continue
-            found = ((item, path) for item in commands for path in _READ_AT_START.findall(item.value))
+            found = ((item, path) for item in commands for path in re.findall(_READ_AT_START, item.value))
             for item, path in found:
                 point = nearest_point(clean_path(path), points)
                 unit = unit_name(point)
@@ -485,7 +483,7 @@ class MountUnits:
             mask = f"/{files[0]}" if unit and files and _is_mask(self.root, files[0]) else ""
             if mask or not (files or mount in made):
                 file, lacking = (unit.file, mount) if unit else (f"/{link}", name)
-                near = file if unit and _MOUNT_SECTION.search(self.root.read_or_empty(file[1:])) else ""
+                near = file if unit and re.search(_MOUNT_SECTION, self.root.read_or_empty(file[1:])) else ""
                 self.collected.unloaded.append(Unloaded(file, unit_path(mount), lacking, mask, near=near))
 
     def add_unmet(self) -> None:
@@ -615,7 +613,7 @@ class MountUnits:
             request
             for request in requests
             if request.fstype in NFS_TYPES
-            and asked.search(request.options)
+            and re.search(asked, request.options)
             and "noauto" not in request.options.split(",")
         ][:1]
 
@@ -664,7 +662,7 @@ class MountUnits:
         if not (wanting or able) or targets - self._idle_targets or self._is_named(names, names, point):
             return
         installing = {
-            word for name in able for line in _INSTALL_LINE.findall(texts[name]) for word in line.split()
+            word for name in able for line in re.findall(_INSTALL_LINE, texts[name]) for word in line.split()
         }
         if not (installing - self._idle_targets and any(enabled_by_preset(root, name) for name in able)):
             name, target = (wanting or able)[0], min(targets, default="")
