@@ -360,7 +360,7 @@ class Tuner:
         if watched.contest.left:
             return
         superblock, decision = watched.decided
-        superblock = replace(superblock, read_ahead_kb=value, record=record)
+        superblock = superblock._replace(read_ahead_kb=value, record=record)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is not None and planned.result is Result.PLANNED:
             self.must_look = True
@@ -376,7 +376,7 @@ class Tuner:
         if decision is not None and known is not None and known.mounts and not (superblock.mounts or deep):
             # Mounts of other namespaces are seen by a deep look alone: the least that a superblock without
             # mounts may ask for would take back, at each look until then, the value of the deep look.
-            superblock = replace(superblock, mounts=known.mounts)
+            superblock = superblock._replace(mounts=known.mounts)
         else:
             decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)

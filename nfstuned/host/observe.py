@@ -412,7 +412,7 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     utils = read_nfs_utils(root) if collected.settings else None
     if utils is not None and utils.mixes_sections:
         # This mount.nfs does not keep the sections of different names apart.
-        collected.settings = [replace(setting, alone=True) for setting in collected.settings]
+        collected.settings = [setting._replace(alone=True) for setting in collected.settings]
     units = MountUnits(root, collected)
     units.read(STRONG_UNIT_FOLDERS)
     units.read_fstab()

@@ -7,7 +7,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from nfstuned.model.mounts import UnitState
@@ -129,7 +128,7 @@ def with_failure_reasons(states: Mapping[str, UnitState]) -> dict[str, UnitState
         argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=10", when, of]
         lines = run_tool(argv, min(left, _JOURNAL_S)).output.splitlines()
         messages = (line.strip() for line in reversed(lines) if not line.startswith(_NO_REASON))
-        failed[name] = replace(state, failure=next(messages, "")[:_MOST_CHARACTERS])
+        failed[name] = state._replace(failure=next(messages, "")[:_MOST_CHARACTERS])
     return {**states, **failed}
 
 

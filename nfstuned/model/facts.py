@@ -66,8 +66,7 @@ class Need(Enum):
     NFS_UTILS = "the version of nfs-utils"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """A mistake that a rule sees; the runner adds the rule's own fields."""
 
     subject: str
@@ -278,8 +277,7 @@ class Missing(NamedTuple):
     """The number of names in the folder of its mount point; None where the folder must not be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(NamedTuple):
     """The bytes that an interface carried between two looks."""
 
     interface: str

@@ -96,8 +96,7 @@ class Mount:
     """It is in a mount namespace that is not the host's own, where somebody else chose the mount point."""
 
 
-@dataclass(frozen=True, slots=True)
-class MountNode:
+class MountNode(NamedTuple):
     """A mount of any kind in the tree of a mount namespace: a line of mountinfo."""
 
     mount_id: int
@@ -114,8 +113,7 @@ class MountNode:
     """The peer group that it receives from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(NamedTuple):
     """A row of `/proc/fs/nfsfs/volumes`: a superblock of this network namespace (fs/nfs/client.c)."""
 
     version: int

@@ -34,8 +34,7 @@ GENERIC = "generic"
 """Any other provider, and its profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """An assignment of nfsmount.conf or nfs.conf (nfs-utils, support/nfs/conffile.c)."""
 
     section: str
@@ -61,8 +60,7 @@ class ConfInclude(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnitSetting:
+class UnitSetting(NamedTuple):
     """An assignment of a systemd unit file or drop-in; an empty value takes earlier ones back."""
 
     section: str
@@ -167,8 +165,7 @@ class Asked(NamedTuple):
         return self.name if self.value is None else f"{self.name}={self.value}"
 
 
-@dataclass(frozen=True, slots=True)
-class UnitState:
+class UnitState(NamedTuple):
     """systemd's state of a mount unit: properties of `systemctl show`, and `failure` from the journal."""
 
     loaded: bool = False
@@ -223,8 +220,7 @@ class Hold(str, Enum):
     """It was mounted when the package was installed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A change of a superblock's read-ahead, kept in /run/nfstuned so that it can be undone.
 
     `bdi` is the inode of the bdi's read_ahead_kb: device numbers are reused at once, inodes are not.
@@ -237,8 +233,7 @@ class Record:
     hold: Hold | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Superblock:
+class Superblock(NamedTuple):
     """A device number, its bdi with the read-ahead, and its visible mounts (none after `umount -l`)."""
 
     device: str
@@ -256,8 +251,7 @@ class Superblock:
         return self.device, self.bdi
 
 
-@dataclass(frozen=True, slots=True)
-class Tunnel:
+class Tunnel(NamedTuple):
     """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`.
 
     With `stands_in` it is an address that no host has: packets to it are sent to `address`, which is the
@@ -341,8 +335,7 @@ class Request:
         return "notls" not in asked and aznfs_version(asked) == "4.1"
 
 
-@dataclass(frozen=True, slots=True)
-class Misnamed:
+class Misnamed(NamedTuple):
     """A .mount or .automount unit that systemd refuses, because its name does not fit its mount point."""
 
     request: Request
@@ -489,8 +482,7 @@ class Snapshot:
         return next((self.stanzas[place] for place in places if place in self.stanzas), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """The real server of a mount, behind tunnels and aliases."""
 
     host: str

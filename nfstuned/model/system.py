@@ -90,8 +90,7 @@ TUNNEL_FULL = 0.9
 """Of a processor: so much a thread of a tunnel has that never waits long for its connection's next bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelService:
+class TunnelService(NamedTuple):
     """A service of a tunnel's configuration: where it listens and leads to, and whom it trusts there."""
 
     file: str
@@ -291,8 +290,7 @@ def is_address(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The resolver's answer about a host name."""
 
     host: str
@@ -314,8 +312,7 @@ class Reachable(str, Enum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """An attempt to connect to a server, and its result."""
 
     address: str
@@ -324,8 +321,7 @@ class Reach:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(NamedTuple):
     """A network interface; `None` means that the kernel did not say."""
 
     name: str
@@ -369,8 +365,7 @@ class Network:
         return {answer.host: answer for answer in self.answers}
 
 
-@dataclass(frozen=True, slots=True)
-class SmbSession:
+class SmbSession(NamedTuple):
     """An SMB session of /proc/fs/cifs/DebugData."""
 
     server: str

@@ -183,7 +183,7 @@ def moved(facts: Facts, pattern: str) -> Facts:
         return replace(mount, point=point, foreign=False)
 
     superblocks = tuple(
-        replace(superblock, mounts=tuple(map(move, superblock.mounts))) for superblock in snapshot.superblocks
+        superblock._replace(mounts=tuple(map(move, superblock.mounts))) for superblock in snapshot.superblocks
     )
     smb = [move(target.live) for target in facts.smb_mounts if target.live is not None]
     snapshot = replace(

@@ -139,4 +139,4 @@ def tunnelled(port: int) -> tuple[Superblock, ...]:
         for number, asked in ((43, 20049), (44, 20050))
     ]
     volume = kernel.Volume(4, "127.0.0.1", port, "", "0:0")
-    return tuple(replace(each, volume=replace(volume, device=each.device)) for each in shown)
+    return tuple(each._replace(volume=volume._replace(device=each.device)) for each in shown)

@@ -28,7 +28,7 @@ def tree(found: Facts) -> tuple[MountNode, ...]:
         parent = max(outer, key=lambda node: len(node.point))
         number, point = mount.mount_id, mount.point
         node = MountNode(number, parent.mount_id, mount.device, point, "nfs4", mount.source, "rw")
-        nodes.append(replace(node, shared=100 + number))
+        nodes.append(node._replace(shared=100 + number))
     return tuple(nodes)
 
 

@@ -311,7 +311,7 @@ def test_another_live_mount_of_the_server_counts(source: str, point: str, asked:
 
 def test_a_second_place_of_an_entry_s_mount_is_no_other_one() -> None:
     (superblock,) = live("10.1.2.4:/none", "10.1.2.4", "/a").superblocks
-    twice = replace(superblock, mounts=(*superblock.mounts, replace(superblock.mounts[0], point="/bound")))
+    twice = superblock._replace(mounts=(*superblock.mounts, replace(superblock.mounts[0], point="/bound")))
     matches = (Assignment(Match(mount_point=("/a",)), "azure-netapp-files", "policy 1"),)
     by_point, snapshot = replace(BUILTIN, assignments=matches), replace(SNAPSHOT, superblocks=(twice,))
     (change,) = edited(line("10.1.2.4:/none", "rw"), by_point, snapshot).changes
@@ -323,7 +323,7 @@ def test_a_mount_of_another_network_namespace_is_no_other_one() -> None:
     (mine,) = live("10.1.2.4:/a", "10.1.2.4", "/a").superblocks
     (pods,) = live("10.1.2.4:/b", "10.1.2.4", "/pod").superblocks
     for servers, result in ((mine.servers, SKIPPED), ((), PLANNED)):
-        other = replace(pods, device="0:51", servers=servers)
+        other = pods._replace(device="0:51", servers=servers)
         snapshot = replace(SNAPSHOT, superblocks=(mine, other), requests=(row,))
         (change,) = edited(NETAPP, POLICY, snapshot).changes
         assert change.result is result

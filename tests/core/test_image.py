@@ -188,7 +188,7 @@ def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -
     (fault,) = misnamed_unit.judge(facts(misnamed=(refused,)))
     move = "sudo mv /image/etc/systemd/system/a.mount /image/etc/systemd/system/mnt-a.mount"
     assert fault.remedy.startswith(f"{move}, then change other files that name the unit")
-    (fault,) = misnamed_unit.judge(facts(misnamed=(replace(refused, partner="/mnt/b"),)))
+    (fault,) = misnamed_unit.judge(facts(misnamed=(refused._replace(partner="/mnt/b"),)))
     assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
 
 

@@ -134,11 +134,11 @@ NEAR = 14_062_500_000
         # One queue is too few for several CPUs, but not where packets are steered or there is no device.
         *(("NFS509", of_queues(1, 2), "eth0"), ("NFS509", of_queues(1, 1), "")),
         *(("NFS509", of_queues(2), ""), ("NFS509", of_queues(1, None), "")),
-        ("NFS509", Host((replace(device("eth0", queues=1), spread=True),)), ""),
+        ("NFS509", Host((device("eth0", queues=1)._replace(spread=True),)), ""),
         ("NFS509", of_queues(1, driver=None), ""),
         # The virtual function is judged in place of the interface above it.
         ("NFS509", Host((device("eth0", "hv_netvsc", queues=1), MANA)), ""),
-        ("NFS509", Host((ETH0, replace(MANA, rx_queues=1))), "enP1"),
+        ("NFS509", Host((ETH0, MANA._replace(rx_queues=1))), "enP1"),
         # Most sent bytes must be writes to NFS, and the size must have a known limit.
         *(("NFS510", sending(NEAR), "eth0"), ("NFS510", sending(NEAR - 1), "")),
         *(

@@ -131,7 +131,7 @@ def test_inner_mounts_go_first_and_come_back_last() -> None:
 def test_a_superblock_that_umount_left_behind_is_named() -> None:
     found = facts(Made("/a"), Made("/b", "nconnect=4"), Made("/gone"))
     *rest, hidden = found.snapshot.superblocks
-    found = on_host(found, superblocks=(*rest, replace(hidden, mounts=())))
+    found = on_host(found, superblocks=(*rest, hidden._replace(mounts=())))
     assert "0:52, which umount -l left behind" in faults("NFS204", found)[0].remedy
 
 

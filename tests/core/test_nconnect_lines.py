@@ -348,6 +348,6 @@ def test_what_is_mounted_in_another_mount_namespace_is_not_unmounted_in_the_host
     ):
         host = facts(*made)
         (*before, last) = host.snapshot.superblocks
-        blocks = (*before, replace(last, mounts=(replace(last.mounts[0], foreign=True),)))
+        blocks = (*before, last._replace(mounts=(replace(last.mounts[0], foreign=True),)))
         found = on_host(host, superblocks=blocks)
         assert [fault.remedy for fault in faults(rule, found)] == [said]

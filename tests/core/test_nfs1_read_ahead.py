@@ -128,11 +128,11 @@ def test_the_kernels_value_without_a_vendors_number_is_advice_where_nothing_else
 
 
 def test_a_number_to_measure_is_one_finding_a_server() -> None:
-    other = replace(superblock(128, NFS), device="0:47")
-    other = replace(other, mounts=(replace(other.mounts[0], point="/x"),))
+    other = superblock(128, NFS)._replace(device="0:47")
+    other = other._replace(mounts=(replace(other.mounts[0], point="/x"),))
     for moved in (False, True):
         mounts = tuple(replace(mount, foreign=moved) for mount in superblock(128, NFS).mounts)
-        host = facts(replace(superblock(128, NFS), mounts=mounts), other, policy=BUILTIN)
+        host = facts(superblock(128, NFS)._replace(mounts=mounts), other, policy=BUILTIN)
         (finding,) = run_rules(host, [nfs1.low_read_ahead]).findings
         point = "/x" if moved else "/0"
         assert finding.subject == point
@@ -159,14 +159,14 @@ def test_a_superblock_or_a_server_of_one_remedy_is_one_finding(kb: int, rule: Ru
     line = Request(AZURE, "/7", "vers=4.1", "/etc/fstab", 1)
     (finding,) = run_rules(facts(superblock(kb, *BINDS), requests=[line]), [rule]).findings
     assert finding.subject == "/7"
-    others = replace(superblock(kb, *BINDS[:2]), device="0:47")
-    moved = replace(others, mounts=tuple(replace(mount, point=f"/x{mount.point}") for mount in others.mounts))
+    others = superblock(kb, *BINDS[:2])._replace(device="0:47")
+    moved = others._replace(mounts=tuple(replace(mount, point=f"/x{mount.point}") for mount in others.mounts))
     assert len(run_rules(facts(superblock(kb, *BINDS), moved), [rule]).findings) == of_server
 
 
 def test_values_that_nothing_keeps_are_one_finding_a_host() -> None:
-    other = replace(superblock(1024, NFS), device="0:47")
-    other = replace(other, mounts=(replace(other.mounts[0], point="/x"),))
+    other = superblock(1024, NFS)._replace(device="0:47")
+    other = other._replace(mounts=(replace(other.mounts[0], point="/x"),))
     (fault,) = nfs1.not_persistent.judge(facts(superblock(15360, AZURE, AZURE), other))
     assert fault.subject == "/0"
     assert fault.message.endswith("; the same holds for /1, /x")
@@ -213,7 +213,7 @@ def test_a_rule_that_is_outrun_is_the_one_finding_about_both_rules_and_the_mount
     (fault,) = (*udev.outrun.judge(host), *udev.contested.judge(host), *nfs1.low_read_ahead.judge(host))
     assert (fault.subject, fault.remedy.endswith(", and sudo nfstuned apply")) == (f"{EARLY.path}:1", True)
     assert f"; or remove the rule, and write nfs4=15360 {DROP_IN}, then sudo udevadm" in fault.remedy
-    several = facts(superblock(128, AZURE), replace(superblock(128, NFS), device="0:47"))
+    several = facts(superblock(128, AZURE), superblock(128, NFS)._replace(device="0:47"))
     (fault,) = udev.outrun.judge(replace(several, udev=host.udev))
     assert "[nfsrahead]" not in fault.remedy
     wrong = UdevFile(EARLY.path, ONE_LINE.replace("15360", "1024"))
@@ -262,7 +262,7 @@ def test_below_a_page_is_nothing(kb: int, page: int, nothing: int) -> None:
 def elsewhere(shared: Superblock, *numbers: int) -> Superblock:
     """Return a superblock of whose mounts those with these numbers are of other mount namespaces."""
     mounts = (replace(mount, foreign=mount.mount_id in numbers) for mount in shared.mounts)
-    return replace(shared, mounts=tuple(mounts))
+    return shared._replace(mounts=tuple(mounts))
 
 
 def test_a_mount_of_another_namespace_does_not_count_next_to_the_hosts_own() -> None:
@@ -282,7 +282,7 @@ def test_a_conflict_is_of_the_hosts_own_mounts_or_where_it_has_none_of_all() -> 
     assert away.message.startswith("/0, /1, /2 share one superblock")
 
 
-OLD = replace(superblock(1024, NFS, fstype="nfs"), device="0:47")
+OLD = superblock(1024, NFS, fstype="nfs")._replace(device="0:47")
 DROP_IN = "below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
 
 
@@ -300,7 +300,7 @@ DROP_IN = "below [nfsrahead] in /etc/nfs.conf.d/99-nfstuned.conf"
 def test_nfsrahead_is_set_where_it_decides(settings: list[tuple[str, str]], file: str, remedy: str) -> None:
     writers = (setting(NFSRAHEAD, *pair, line) for line, pair in enumerate(settings))
     host = facts(superblock(15360, AZURE), OLD)
-    host = replace(host, udev=(PACKAGED,), writers=tuple(replace(one, file=file) for one in writers))
+    host = replace(host, udev=(PACKAGED,), writers=tuple(one._replace(file=file) for one in writers))
     first = remedy.format(file)
     assert [fault.remedy.partition("; or sudo")[0] for fault in udev.contested.judge(host)] == [first]
 
@@ -316,7 +316,7 @@ def test_nfsrahead_is_set_below_the_images_folder() -> None:
 @pytest.mark.parametrize("policy", [POLICY, BUILTIN])
 def test_nfsrahead_cannot_have_two_values_for_one_version(policy: Policy) -> None:
     """A server without a number shall keep the kernel's."""
-    host = facts(superblock(15360, AZURE), replace(superblock(1024, NFS), device="0:47"), policy=policy)
+    host = facts(superblock(15360, AZURE), superblock(1024, NFS)._replace(device="0:47"), policy=policy)
     (fault,) = udev.contested.judge(replace(host, udev=(PACKAGED,)))
     assert "/dev/null" in fault.remedy
 

@@ -9,7 +9,7 @@ from nfstuned.model.kernel import Mount, Options
 from nfstuned.model.mounts import Decision, Hold, Outcome, Record, Result, Superblock
 
 UNTOUCHED = Superblock("0:43", 7001, 128)
-TUNED = replace(UNTOUCHED, read_ahead_kb=15360, record=Record("0:43", 7001, 128, 15360))
+TUNED = UNTOUCHED._replace(read_ahead_kb=15360, record=Record("0:43", 7001, 128, 15360))
 
 
 def decision(kb: int | None, *, lower: bool = False) -> Decision:
@@ -30,26 +30,26 @@ def test_a_default_is_raised() -> None:
 
 @pytest.mark.parametrize(("lower", "expected"), [(False, None), (True, 1024)])
 def test_only_a_profile_that_says_so_lowers(lower: bool, expected: int | None) -> None:  # noqa: FBT001
-    high = replace(UNTOUCHED, read_ahead_kb=16384)
+    high = UNTOUCHED._replace(read_ahead_kb=16384)
     assert new_kb(high, decision(1024, lower=lower)) == expected
 
 
 @pytest.mark.parametrize(("found", "expected"), [(128, 15360), (4096, 15360), (16384, None), (0, 15360)])
 def test_another_writers_value_is_replaced_only_when_it_is_lower(found: int, expected: int | None) -> None:
-    contested = replace(TUNED, read_ahead_kb=found)
+    contested = TUNED._replace(read_ahead_kb=found)
     assert changed_by_another(contested)
     assert new_kb(contested, decision(15360)) == expected
 
 
 def test_an_undone_superblock_is_left_alone() -> None:
-    undone = replace(UNTOUCHED, record=Record("0:43", 7001, 128, 128, hold=Hold.UNDONE))
+    undone = UNTOUCHED._replace(record=Record("0:43", 7001, 128, 128, hold=Hold.UNDONE))
     outcome = plan_superblock(undone, decision(15360), 4)
     assert outcome is not None
     assert outcome.result is Result.SKIPPED
-    assert not changed_by_another(replace(undone, read_ahead_kb=64))
+    assert not changed_by_another(undone._replace(read_ahead_kb=64))
 
 
-HIDDEN = (replace(UNTOUCHED, bdi=None), replace(UNTOUCHED, read_ahead_kb=None))
+HIDDEN = (UNTOUCHED._replace(bdi=None), UNTOUCHED._replace(read_ahead_kb=None))
 
 
 @pytest.mark.parametrize("block", [TUNED, *HIDDEN])
@@ -60,8 +60,8 @@ def test_the_right_value_and_a_superblock_without_a_readable_bdi_need_nothing(bl
 def test_a_superblock_is_called_by_its_first_mount_point() -> None:
     mount = Mount(30, 1, "0:43", "/", "/mnt/a b", "nfs4", "sa1:/a", Options())
     assert superblock_name(UNTOUCHED) == "0:43"
-    assert superblock_name(replace(UNTOUCHED, mounts=(mount, replace(mount, point="/mnt/c")))) == "/mnt/a b"
-    outcome = plan_superblock(replace(UNTOUCHED, mounts=(mount,)), decision(15360), 4)
+    assert superblock_name(UNTOUCHED._replace(mounts=(mount, replace(mount, point="/mnt/c")))) == "/mnt/a b"
+    outcome = plan_superblock(UNTOUCHED._replace(mounts=(mount,)), decision(15360), 4)
     assert isinstance(outcome, Outcome)
     assert outcome.action.target == "/mnt/a b"
 

@@ -253,7 +253,7 @@ class TestEarly:
         local = volume("127.0.0.1", 20049)
         rows = (row("127.0.0.1", "127.0.0.1", 20049),)
         assert decide_early(BUILTIN, local, rows, ()) is None
-        assert decide_early(BUILTIN, local, rows, (replace(AZNFS, port=20050),)) is None
+        assert decide_early(BUILTIN, local, rows, (AZNFS._replace(port=20050),)) is None
         seen = decide_early(BUILTIN, local, rows, (AZNFS,))
         assert seen is not None
         assert seen.provider == "azure-files"

@@ -161,7 +161,7 @@ class TestRates:
 
     def test_a_read_ahead_is_that_of_the_whole_interval_and_rsize_that_of_the_mount(self) -> None:
         rsize = Options((*OPTIONS.pairs, ("rsize", "262144")))
-        shown = replace(superblock(replace(mount(30), options=rsize)), read_ahead_kb=15360)
+        shown = superblock(replace(mount(30), options=rsize))._replace(read_ahead_kb=15360)
         before = make_look(Snapshot((shown,)), cut(stats()), 0.0, 0.0)
         now = make_look(Snapshot((shown,)), cut(replace(stats(), age_s=1010)), 10.0, 10.0)
         (sample,) = rates(before, now)

@@ -102,7 +102,7 @@ class TestCommands:
         assert plan.commands[0][-1] == r"srv-my\x20data\x2d1.mount"
 
     def test_systemd_reads_its_files_first_where_it_has_not(self) -> None:
-        for state in (replace(LOADED, stale=True), UnitState(loaded=True)):
+        for state in (LOADED._replace(stale=True), UnitState(loaded=True)):
             plan = the_plan(A, B, seen=seen(A, B, units={"b.mount": state}))
             assert shell_line(plan.commands[0]) == "systemctl daemon-reload"
 
@@ -164,7 +164,7 @@ class TestLeftAlone:
         ours = sight(found)
         for source, expected in (("systemd-1", RemountPlan), ("/etc/auto.nfs", LeftGroup)):
             trigger = MountNode(90, 27, "0:90", "/b", "autofs", source, "rw", shared=190)
-            nodes = [replace(one, parent_id=90) if one.point == "/b" else one for one in ours.nodes]
+            nodes = [one._replace(parent_id=90) if one.point == "/b" else one for one in ours.nodes]
             (plan,) = planned(found, replace(ours, nodes=(*nodes, trigger)))
             assert isinstance(plan, expected)
 
@@ -199,7 +199,7 @@ class TestAgainst:
         found = facts(A, B)
         block, *others = found.snapshot.superblocks
         bind = replace(block.mounts[0], mount_id=95, point="/bind")
-        twice = replace(block, mounts=(*block.mounts, bind))
+        twice = block._replace(mounts=(*block.mounts, bind))
         left = left_alone(on_host(found, superblocks=(twice, *others)))
         assert left.reason.startswith("it is not known with which options /bind was mounted")
 
@@ -231,9 +231,9 @@ class TestAgainst:
     @pytest.mark.parametrize(
         ("state", "said"),
         [
-            (replace(LOADED, lazy=True), "b.mount has LazyUnmount=yes"),
-            (replace(LOADED, force=True), "b.mount has ForceUnmount=yes"),
-            (replace(LOADED, bound_by=("db.service",)), "b.mount would take db.service along"),
+            (LOADED._replace(lazy=True), "b.mount has LazyUnmount=yes"),
+            (LOADED._replace(force=True), "b.mount has ForceUnmount=yes"),
+            (LOADED._replace(bound_by=("db.service",)), "b.mount would take db.service along"),
             (UnitState(fragment="/dev/null"), "b.mount is masked or broken"),
         ],
     )
@@ -270,7 +270,7 @@ class TestNamespaces:
 
     def test_where_ours_is_private_every_copy_keeps_them(self) -> None:
         ours = sight(facts(A, B), spaces=(self.inside(master=1),))
-        nodes = (replace(ROOT, shared=None), *ours.nodes[1:])
+        nodes = (ROOT._replace(shared=None), *ours.nodes[1:])
         assert why(A, B, seen=replace(ours, nodes=nodes)).startswith("in use: podman (77)")
 
     def test_a_mount_over_another_network_namespace_cannot_be_made_from_here(self) -> None:

@@ -230,7 +230,7 @@ def test_a_name_that_stands_for_many_machines_has_drifted_only_when_the_old_one_
     mount, answer = live("nas:/e", PRIVATE), Answer("nas", ("10.10.10.11",))
     assert found([mount], [answer], [OPEN]) == []
     assert found([mount], [answer]) == []
-    dead = [replace(OPEN, state=Reachable.TIMEOUT)]
+    dead = [OPEN._replace(state=Reachable.TIMEOUT)]
     assert found([mount], [answer], dead) == ["NFS405 /mnt/a", "NFS404 /mnt/a"]
 
 
@@ -263,7 +263,7 @@ CHINA = "sa1.file.core.chinacloudapi.cn"
 @pytest.mark.parametrize("state", [Reachable.REFUSED, Reachable.TIMEOUT, Reachable.UNREACHABLE])
 def test_a_port_that_does_not_open_is_found_for_live_and_asked_mounts(state: Reachable) -> None:
     targets = [live(f"{SA1}:/sa1/s", PRIVATE), asked(f"{SA1}:/sa1/t")]
-    seen = found(targets, [Answer(SA1, (PRIVATE,))], [replace(OPEN, state=state)])
+    seen = found(targets, [Answer(SA1, (PRIVATE,))], [OPEN._replace(state=state)])
     assert seen == ["NFS405 /etc/fstab:4", "NFS405 /mnt/a"]
 
 
@@ -271,7 +271,7 @@ def test_a_live_mount_has_no_replicas_but_the_next_one_may_come_from_another_ser
     request = Request("a:/e", "/mnt/a", "", "/etc/auto.direct", 1, maker=Maker.AUTOFS)
     mounted = replace(live("a:/e", PRIVATE), request=request)
     other = replace(asked("b:/e"), point="/mnt/a", request=replace(request, source="b:/e"))
-    dead, opened = replace(OPEN, state=Reachable.TIMEOUT), replace(OPEN, address="10.10.10.11")
+    dead, opened = OPEN._replace(state=Reachable.TIMEOUT), OPEN._replace(address="10.10.10.11")
     answers = [Answer("a", error="NXDOMAIN"), Answer("b", ("10.10.10.11",))]
     assert found([mounted, other], answers, [dead, opened]) == ["NFS405 /mnt/a"]
     assert found([mounted], answers, [dead, opened]) == ["NFS405 /mnt/a", "NFS408 /mnt/a"]
@@ -279,11 +279,11 @@ def test_a_live_mount_has_no_replicas_but_the_next_one_may_come_from_another_ser
 
 @pytest.mark.parametrize("options", ["proto=rdma,port=20049", "rdma", "proto=udp", "udp", "port=2050"])
 def test_only_the_mounts_own_tcp_port_counts(options: str) -> None:
-    dead = replace(OPEN, state=Reachable.REFUSED)
+    dead = OPEN._replace(state=Reachable.REFUSED)
     target = asked(f"{PRIVATE}:/e", options)
     port = int(parse_options(options).get("port") or 2049)
-    target = replace(target, endpoint=replace(target.endpoint, port=port))
-    assert found([target], reaches=[dead, replace(dead, port=20049)]) == []
+    target = replace(target, endpoint=target.endpoint._replace(port=port))
+    assert found([target], reaches=[dead, dead._replace(port=20049)]) == []
 
 
 def test_a_mount_by_address_needs_no_name() -> None:
@@ -326,7 +326,7 @@ def test_a_tunnel_without_a_configuration_is_the_helpers_where_that_is_installed
     none: frozenset[int] = frozenset()
     assert found([lost], tls=Tls(WATCHED, none)) == ["NFS406 /mnt/a"]
     assert found([lost], tls=Tls(listening=none)) == []
-    ours = replace(lost, endpoint=replace(lost.endpoint, provider="aws-efs", host="fs-1", address=None))
+    ours = replace(lost, endpoint=lost.endpoint._replace(provider="aws-efs", host="fs-1", address=None))
     assert found([ours], tls=Tls(WATCHED, none)) == []
     nas = live("127.0.0.1:/e", "127.0.0.1", port="2049")
     assert found([nas], tls=Tls(WATCHED, none)) == []

@@ -32,7 +32,7 @@ CONF = "/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{}.conf"
 
 def service(server: str = "10.0.0.4", ca_file: str = "/ca.pem") -> TunnelService:
     tunnel = TunnelService(CONF.format(server), 9, "127.0.0.1:20049", 20049, server, ca_file, ca_line=1)
-    return replace(tunnel, verifies_chain=True, verifies_name=True)
+    return tunnel._replace(verifies_chain=True, verifies_name=True)
 
 
 def facts(*services: TunnelService, file: CaFile | None = None, now_s: float | None = NOW) -> Facts:
@@ -67,9 +67,9 @@ def test_the_certificate_that_ends_last_decides(ends: tuple[int, ...], found: li
 @pytest.mark.parametrize(
     "other",
     [
-        replace(service(), other_ca=True),
-        replace(service(), verifies_peer=True),
-        replace(service(), verifies_chain=False),
+        service()._replace(other_ca=True),
+        service()._replace(verifies_peer=True),
+        service()._replace(verifies_chain=False),
         service(ca_file=""),
     ],
 )
@@ -106,15 +106,15 @@ def test_a_file_of_the_system_is_renewed_by_the_systems_own_means() -> None:
     ],
 )
 def test_chain_and_name_or_a_certificate_show_a_server(trust: dict[str, Any], observed: list[str]) -> None:
-    known = facts(replace(service(), **trust))
+    known = facts(service()._replace(**trust))
     assert [fault.observed for fault in unverified.judge(known)] == observed
     assert all(fault.subject == CONF.format("10.0.0.4") + ":9" for fault in unverified.judge(known))
 
 
 def test_tunnels_to_different_servers_need_different_ports() -> None:
-    other = replace(service("10.0.0.5"), port=20050, accept="127.0.0.1:20050")
+    other = service("10.0.0.5")._replace(port=20050, accept="127.0.0.1:20050")
     assert list(port_twice.judge(facts(service(), other))) == []
-    assert list(port_twice.judge(facts(service(), replace(service(), file="/etc/other.conf")))) == []
+    assert list(port_twice.judge(facts(service(), service()._replace(file="/etc/other.conf")))) == []
     (fault,) = port_twice.judge(facts(service(), service("10.0.0.5")))
     assert fault.subject == CONF.format("10.0.0.5") + ":9"
     assert fault.observed == f"accept = 127.0.0.1:20049 in {CONF.format('10.0.0.4')}:9, too"
@@ -145,8 +145,8 @@ def test_an_entry_of_a_tunnel_that_is_in_use_or_unknown_is_left_alone() -> None:
     mount = Mount(40, 25, "0:43", "/", "/mnt/a", "nfs4", "127.0.0.1:/", Options((("port", "20049"),)))
     volume = Volume(4, "127.0.0.1", 20049, "0:43", "0:0")
     block = Superblock("0:43", 1, 128)
-    elsewhere = replace(block, volume=replace(volume, port=2049))
-    used = replace(block, mounts=(mount,)), replace(block, volume=volume)
+    elsewhere = block._replace(volume=volume._replace(port=2049))
+    used = block._replace(mounts=(mount,)), block._replace(volume=volume)
     for superblock, waits in ((used[0], 0), (used[1], 0), (elsewhere, 1)):
         assert len(list(entry_waits.judge(waiting(600, superblock=superblock)))) == waits
     known = waiting(600)
@@ -175,7 +175,7 @@ def test_a_server_of_an_unknown_ca_and_one_of_another_name_have_remedies_of_thei
 
 def test_a_refusal_without_a_reason_in_the_log_has_none() -> None:
     assert "refused the server for a reason that is not in its log: " in refusing("").message
-    bare = replace(service("fd00::10", ca_file=""), ca_line=0)
+    bare = service("fd00::10", ca_file="")._replace(ca_line=0)
     fault = refusing("x", bare)
     assert fault.subject == CONF.format("fd00::10") + ":9"
     assert fault.remedy == "openssl s_client -connect [fd00::10]:2049 </dev/null shows its certificate"

@@ -177,7 +177,7 @@ def test_the_first_kernels_are_named_as_distributions_name_them() -> None:
 def test_a_session_is_a_mounts_by_address_and_share() -> None:
     target = only(host(live=(mount(source="//SA1.file.core.windows.net/SMB/folder"),)))
     shares = (rf"\\sa1.file.core.windows.net\{name}" for name in ("IPC$", "smb2"))
-    others = replace(SESSION, address="10.10.10.11"), *(replace(SESSION, shares=(one,)) for one in shares)
+    others = SESSION._replace(address="10.10.10.11"), *(SESSION._replace(shares=(one,)) for one in shares)
     assert sessions_of(target, (SESSION, *others)) == (SESSION,)
 
 
@@ -198,7 +198,7 @@ class TestRules:
     def test_the_session_knows_the_dialect_of_vers_3(self) -> None:
         live = (mount(LIVE.replace("vers=3.1.1", "vers=3")),)
         assert found(host(live=live, smb=(SESSION,))) == []
-        assert found(host(live=live, smb=(replace(SESSION, dialect=0x300),))) == ["SMB605 /mnt/smb"]
+        assert found(host(live=live, smb=(SESSION._replace(dialect=0x300),))) == ["SMB605 /mnt/smb"]
 
     def test_another_server_only_has_the_kernels_own_rules(self) -> None:
         options = "vers=3.0,actimeo=1,max_channels=8,cache=none,noserverino,seal"
@@ -237,7 +237,7 @@ class TestRules:
 class TestSigning:
     VOLUME = "//anf-7a3c.contoso.example/vol1"
 
-    SESSION = replace(SESSION, shares=(r"\\anf-7a3c.contoso.example\vol1",), signed=True)
+    SESSION = SESSION._replace(shares=(r"\\anf-7a3c.contoso.example\vol1",), signed=True)
 
     def of_netapp(self, facts: Facts) -> Facts:
         netapp = POLICY.profile("azure-netapp-files-smb")
@@ -247,9 +247,9 @@ class TestSigning:
         ("more", "session", "costs"),
         [
             ("", SESSION, True),
-            ("", replace(SESSION, signed=False), False),
-            ("", replace(SESSION, encrypted=True), False),  # encrypted packets are not signed as well
-            (",multichannel,max_channels=2", replace(SESSION, channels=2), False),
+            ("", SESSION._replace(signed=False), False),
+            ("", SESSION._replace(encrypted=True), False),  # encrypted packets are not signed as well
+            (",multichannel,max_channels=2", SESSION._replace(channels=2), False),
             *[(f",{option}", None, True) for option in ("sign", "sec=krb5i", "sec=ntlmsspi,cruid=0")],
         ],
     )

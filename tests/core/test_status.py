@@ -83,11 +83,11 @@ def test_forgetting_an_undo_forgets_only_that_something_was_undone() -> None:
     undone = Record("0:43", 7, 128, 128, hold=Hold.UNDONE)
     superblocks = (
         Superblock("0:43", 7, 128, record=undone),
-        Superblock("0:44", 8, 128, record=replace(undone, device="0:44", hold=None)),
+        Superblock("0:44", 8, 128, record=undone._replace(device="0:44", hold=None)),
         Superblock("0:45", 9, 128),
     )
     first, second, third = forget_holds(Snapshot(superblocks)).superblocks
-    assert first.record == replace(undone, hold=None)
+    assert first.record == undone._replace(hold=None)
     assert (second, third) == superblocks[1:]
     assert status(host(mount("/a")), POLICY)[0].hold is None
 

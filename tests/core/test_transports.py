@@ -23,7 +23,7 @@ def test_connections_of_the_host_s_mount_are_not_those_of_a_container_s_with_its
     kept, new = found.superblocks
     assert [len(stats.transports) for stats in found.stanzas.values()] == [1]
     assert faults("NFS208", judged(found))
-    away = replace(kept, mounts=(replace(kept.mounts[0], foreign=True),))
+    away = kept._replace(mounts=(replace(kept.mounts[0], foreign=True),))
     assert not faults("NFS208", judged(replace(found, superblocks=(away, new))))
 
 

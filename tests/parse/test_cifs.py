@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from nfstuned.model.system import SmbOps, SmbSession
@@ -63,7 +61,7 @@ def test_a_channel_that_was_given_up_does_not_count() -> None:
 )
 def test_words_after_a_session_are_one_or_three(old: str, new: str, *, signed: bool, encrypted: bool) -> None:
     assert old in NEW
-    assert only(NEW.replace(old, new)) == replace(only(NEW), signed=signed, encrypted=encrypted)
+    assert only(NEW.replace(old, new)) == only(NEW)._replace(signed=signed, encrypted=encrypted)
 
 
 @pytest.mark.parametrize("text", ["", HEAD + "\nServers: \n\t[NONE]\n", HEAD])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,7 +80,7 @@ def test_a_service_says_whom_it_trusts_and_in_which_line() -> None:
     (service,) = parse_services(AZNFS, "/etc/stunnel.conf")
     place = TunnelService("/etc/stunnel.conf", 8, "127.0.0.1:20049", 20049, "10.10.10.10")
     ca_file = "/etc/ssl/certs/DigiCert_Global_Root_G2.pem"
-    assert service == replace(place, ca_file=ca_file, ca_line=1, verifies_chain=True, verifies_name=True)
+    assert service == place._replace(ca_file=ca_file, ca_line=1, verifies_chain=True, verifies_name=True)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +108,7 @@ def test_a_service_says_whom_it_trusts_and_in_which_line() -> None:
 )
 def test_each_option_about_trust_has_its_meaning(option: str, changed: dict[str, Any]) -> None:
     (service,) = parse_services(f"[a]\n{option}\naccept = 20049\nconnect = h:2049\n", "f")
-    assert service == replace(SERVICE, **changed)
+    assert service == SERVICE._replace(**changed)
 
 
 @pytest.mark.parametrize("line", ["sa1", "sa1 10.161.100.100", "sa1 10.161.100 52.1.2.3", "sa1 a b"])

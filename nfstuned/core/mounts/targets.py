@@ -174,7 +174,7 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
     providers = matcher(policy).providers
     server = providers.resolve(host, address, asked_port(request.source, wanted), (), snapshot.tunnels)
     if server.provider == GENERIC:
-        server = replace(server, provider=providers.by_options(wanted))
+        server = server._replace(provider=providers.by_options(wanted))
     chosen = choose_profile(policy, request.source, request.point, named, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",

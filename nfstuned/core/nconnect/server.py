@@ -375,7 +375,7 @@ def with_provider(target: Target, facts: Facts) -> Target:
     place, providers = target.endpoint, _shown_providers(facts)
     if place.provider != GENERIC or place.host not in providers:
         return target
-    place = replace(place, provider=providers[place.host])
+    place = place._replace(provider=providers[place.host])
     chosen = choose_profile(facts.policy, target.source, target.point, target.wanted, place)
     return replace(target, endpoint=place, profile=chosen.profile)
 
@@ -405,7 +405,7 @@ def with_address_profile(target: Target, facts: Facts) -> Target:
     place = target.endpoint
     if target.live is not None or place.address is not None:
         return target
-    places = (replace(place, address=known) for known in addresses(target, facts))
+    places = (place._replace(address=known) for known in addresses(target, facts))
     profiles = {
         choose_profile(facts.policy, target.source, target.point, Options(), at).profile for at in places
     }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -240,7 +239,7 @@ class Providers:
             own = self.by_options(mount.options)
             if own == GENERIC:
                 own = self.by_implementation(implementation or "", azure=azure)
-            return replace(place, provider=own)
+            return place._replace(provider=own)
         return place
 
     def resolve(
@@ -263,7 +262,7 @@ class Providers:
                     return self._behind(tunnel)
         for tunnel in tunnels:
             if tunnel.stands_in is not None and tunnel.stands_in == str(as_address(address or host)):
-                return replace(self._behind(tunnel), address=tunnel.address, port=port)
+                return self._behind(tunnel)._replace(address=tunnel.address, port=port)
         provider = self.by_name(host)
         if provider == GENERIC and as_address(host):
             for server in servers:
@@ -291,9 +290,9 @@ class Providers:
             return place
         behind = next((self._behind(tunnel) for tunnel in tunnels if tunnel.port == volume.port), None)
         if behind is None:
-            return replace(place, address=None)
+            return place._replace(address=None)
         provider = behind.provider if place.provider == GENERIC else place.provider
-        return replace(place, address=behind.address, provider=provider)
+        return place._replace(address=behind.address, provider=provider)
 
     def _behind(self, tunnel: Tunnel) -> Endpoint:
         named = self.by_name(tunnel.host)

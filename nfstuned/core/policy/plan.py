@@ -98,7 +98,7 @@ def plan_undo(snapshot: Snapshot) -> tuple[Outcome, ...]:
 def forget_holds(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot without a hold on a superblock, for an administrator's new apply."""
     superblocks = tuple(
-        replace(superblock, record=replace(superblock.record, hold=None))
+        superblock._replace(record=superblock.record._replace(hold=None))
         if superblock.record is not None
         else superblock
         for superblock in snapshot.superblocks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from posixpath import commonprefix
 
@@ -138,7 +137,7 @@ def _join(faults: Iterable[Fault], mounts: Mapping[str, Target]) -> Iterator[Fau
         return superblock_key(target), number[fault.subject], fault.observed, fault.expected
 
     def by_server(fault: Fault, target: Target) -> object:
-        return target.endpoint.host, replace(fault, subject="")
+        return target.endpoint.host, fault._replace(subject="")
 
     number = Counter[str]()
 
@@ -151,7 +150,7 @@ def _join(faults: Iterable[Fault], mounts: Mapping[str, Target]) -> Iterator[Fau
         groups = list(alike.values())
     for chief, *more in groups:
         others = dict.fromkeys(fault.subject for fault in more if fault.subject != chief.subject)
-        yield replace(chief, message=chief.message + name_others([mounts[subject] for subject in others]))
+        yield chief._replace(message=chief.message + name_others([mounts[subject] for subject in others]))
 
 
 def _place(finding: Finding) -> tuple[str | int, ...]:

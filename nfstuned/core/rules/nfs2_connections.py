@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nfstuned.core.mounts.options import NO_VALUE, option_names, wanted, wanted_though_sloppy
@@ -309,7 +308,7 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
             yield _fault(problem.file, problem.line, problem.message, remedy)
     for problem in facts.snapshot.misplaced:
         remedy = "put it below the section of its program, such as [nfsrahead] or [lockd]"
-        yield replace(_fault(problem.file, problem.line, problem.message, remedy), severity=WARNING)
+        yield _fault(problem.file, problem.line, problem.message, remedy)._replace(severity=WARNING)
     settings = facts.snapshot.settings
     sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)
     counting = set(effective(settings))
@@ -330,7 +329,7 @@ def _overtaken(facts: Facts) -> Iterator[Fault]:
     utils = facts.system.nfs_utils
     if utils is None or not utils.mixes_sections:
         return
-    settings = [replace(setting, alone=False) for setting in facts.snapshot.settings]
+    settings = [setting._replace(alone=False) for setting in facts.snapshot.settings]
     elsewhere = set(effective(settings))
     last = {(setting.section, setting.name.lower()): setting for setting in settings}
     for setting in settings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, refuses_udp, security
 from nfstuned.core.mounts.requests import Intents
@@ -86,10 +85,10 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
         elif (provider := _provider(target, facts)) and asked and not _has_version(provider, asked):
             why = f"{provider.title} has NFS {' and '.join(provider.versions)} alone"
             fault = _version_fault(target, why, f"vers={provider.versions[-1]}", asked)
-            yield replace(fault, source=provider.limits)
+            yield fault._replace(source=provider.limits)
         elif target.is_netapp and asked == (4, 2):
             fault = _version_fault(target, "Azure NetApp Files supports NFS 3 and 4.1", "vers=4.1", asked)
-            yield replace(fault, source=_NETAPP_FAQ)
+            yield fault._replace(source=_NETAPP_FAQ)
         elif target.is_netapp and target.live is None and _begins_with_4_2(target, asked, intents):
             yield Fault(
                 target.subject,

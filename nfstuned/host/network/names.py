@@ -127,7 +127,7 @@ def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
     known = parse_hosts(root.read_or_empty("etc/hosts")) if "files" in before_dns else {}
     unasked = Answer("", error="not in /etc/hosts, and an image is in no network")
     return tuple(
-        Answer(name, known[name]) if name in known else replace(unasked, host=name) for name in names
+        Answer(name, known[name]) if name in known else unasked._replace(host=name) for name in names
     )
 
 

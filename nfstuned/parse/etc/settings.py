@@ -15,7 +15,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cmp_to_key
 
 from nfstuned.errors import ParseError
@@ -328,7 +328,7 @@ def read_writers(root: FileTree, mounted: Sequence[str] = ()) -> tuple[Setting, 
         setting for setting in collected.settings if setting.section == NFSRAHEAD and setting.argument is None
     )
     efs_utils = (
-        replace(setting, section=EFS_UTILS)
+        setting._replace(section=EFS_UTILS)
         for setting in parse_ini(root.read_or_empty(_EFS_CONF), "/" + _EFS_CONF)
         if (setting.section, setting.name.lower()) == ("mount", "optimize_readahead")
     )
@@ -355,7 +355,7 @@ def _tuned(root: FileTree) -> Iterator[Setting]:
     types = {section: setting.value for (section, name), setting in merged.items() if name == "type"}
     for (section, path), setting in merged.items():
         if types.get(section, section) == "sysfs" and re.fullmatch(_BDI, path):
-            yield replace(setting, section=TUNED, name=path)
+            yield setting._replace(section=TUNED, name=path)
 
 
 def _tuned_profile(root: FileTree, name: str, seen: set[str]) -> Iterator[Setting]:

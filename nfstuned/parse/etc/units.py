@@ -96,7 +96,7 @@ def mount_request(
         unknown = next((letter for letter in letters if letter not in known), None)
         if unknown is None:
             value = re.sub(_SPECIFIER, lambda match: known[match[1]], setting.value)
-            values[setting.name] = replace(setting, value=value)
+            values[setting.name] = setting._replace(value=value)
         else:
             message = f"a specifier that is not known here: {quoted('%' + unknown)}"
             errors.append(ParseError(setting.file, setting.line, message))
@@ -786,7 +786,7 @@ class MountUnits:
             changed = any(f"{name}.d" in drops for drops in self.drops.values())
             for item in () if changed else parse_unit(text, file):
                 if isinstance(item, UnitSetting) and (item.section, item.name) == ("Automount", "Where"):
-                    where = where if "%" in item.value else replace(item, value=clean_path(item.value))
+                    where = where if "%" in item.value else item._replace(value=clean_path(item.value))
             if text:
                 units[name] = where
         return units

@@ -71,13 +71,13 @@ def _with_line(session: SmbSession, line: str) -> SmbSession:
     """Return the session with the facts of a line below its first."""
     if match := re.search(_FLAGS, line):
         flags = match[1]
-        return replace(session, signed=session.signed or " signed" in flags, encrypted=" encrypted" in flags)
+        return session._replace(signed=session.signed or " signed" in flags, encrypted=" encrypted" in flags)
     if match := re.match(_EXTRA, line):
-        return replace(session, channels=session.channels + int(match[1]))
+        return session._replace(channels=session.channels + int(match[1]))
     if re.match(_DISABLED, line):
-        return replace(session, channels=max(1, session.channels - 1))
+        return session._replace(channels=max(1, session.channels - 1))
     if match := re.match(_SHARE, line):
-        return replace(session, shares=(*session.shares, match[1]))
+        return session._replace(shares=(*session.shares, match[1]))
     return session
 
 
