@@ -362,6 +362,11 @@ class Unloaded(NamedTuple):
 
 
 WAIT_ONLINE = "systemd-networkd-wait-online.service"
+GRAPHICAL = "graphical.target"
+GSSD = "rpc-gssd.service"
+"""nfs-client.target starts it: it has no [Install]."""
+EARLY = ("/", "/usr")
+"""The mount points of the initrd, for which nofail means nothing."""
 
 
 class Unstarted(NamedTuple):

@@ -24,7 +24,10 @@ from nfstuned.core.rules.rule import (
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
 from nfstuned.model.mounts import (
+    EARLY,
     EFS_TYPE,
+    GRAPHICAL,
+    GSSD,
     SMB_TYPES,
     UTAB,
     WAIT_ONLINE,
@@ -52,15 +55,10 @@ _KNOWN_NETWORK = (*_BACKGROUND, *SMB_TYPES)
 """The types that systemd takes for a network's without _netdev (fstype_is_network)."""
 _NOFAIL = "nofail"
 _OF_NETWORK = ("_netdev", _NOFAIL)
-_EARLY = ("/", "/usr")
-"""The mount points of the initrd, for which nofail means nothing."""
 _TRANSPORTS = ("udp", "tcp", "rdma", "proto")
 _ROOT_OVER_NFS = "/dev/nfs"
 _ADMINISTRATORS = "/etc/systemd/system/"
-_GRAPHICAL = "graphical.target"
 _INIT = "/etc/init.d/"
-_GSSD = "rpc-gssd.service"
-"""nfs-client.target starts it: it has no [Install]."""
 
 
 @rule("NFS308", "fstab-not-network-aware", WARNING, source=Manual.MOUNTING)
@@ -71,7 +69,7 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         # Options in quotes are NFS309's: here they count as they are meant.
         text = request.options
         options = parse_options(text.strip("\"'") if text.startswith(("'", '"')) else text)
-        if not _is_automatic(request) or request.at_first_use or request.point in _EARLY:
+        if not _is_automatic(request) or request.at_first_use or request.point in EARLY:
             continue
         own = request.named is None or request.is_mistyped
         named = request.fstype if own else request.named or "auto"
@@ -108,17 +106,14 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
     """Yield local file systems on a network's mount, for which the early boot waits."""
     for request, below, network in facts.snapshot.local:
         place = f"{request.file}:{request.line}"
-        effect = (
-            f"{network} starts after the local file systems: the order is a cycle, and systemd drops a part "
-            "of it, such as this mount"
-            if network
-            else "the boot ends in emergency mode without the network or the server, and with NetworkManager "
-            "or ifupdown the order is a cycle, and systemd drops a part of it"
-        )
-        if below.point == request.point:
-            cycle = (
-                effect if network else "with NetworkManager or ifupdown " + effect.rpartition("ifupdown ")[2]
+        cycle = "with NetworkManager or ifupdown the order is a cycle, and systemd drops a part of it"
+        away = f"the boot ends in emergency mode without the network or the server, and {cycle}"
+        if network:
+            cycle = away = (
+                f"{network} starts after the local file systems: the order is a cycle, and systemd drops a "
+                "part of it, such as this mount"
             )
+        if below.point == request.point:
             yield Fault(
                 place,
                 "systemd starts an automount with the local file systems, and this line puts it after the "
@@ -133,7 +128,7 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             place,
             "systemd takes this line for a local file system and mounts it before the network, but it lies "
-            f"on {quoted(below.point)} ({below.file}:{below.line}): {effect}",
+            f"on {quoted(below.point)} ({below.file}:{below.line}): {away}",
             observed="no _netdev",
             expected="_netdev",
             remedy=f"add _netdev to the options in {place}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
@@ -301,13 +296,13 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
         by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
         by_hand = by_hand if unit.point and not unit.target else ""
         enable = f"{unmasked}{systemctl(facts)} enable {quote(unit.target or unit.name)}"
-        if unit.name == _GSSD:
+        if unit.name == GSSD:
             enable = f"{systemctl(facts)} unmask {unit.name}"
         elif unit.file.startswith(_INIT):
             why = "is in no runlevel of OpenRC"
             inside = f"chroot {quote(facts.folder)} " if facts.image else ""
             enable = f"sudo {inside}rc-update add {unit.name}"
-        elif unit.absent or unit.target == _GRAPHICAL:
+        elif unit.absent or unit.target == GRAPHICAL:
             again = f"{systemctl(facts)} reenable {quote(unit.name)}"
             enable = f"write WantedBy=multi-user.target into [Install] of {unit.file}, then {again}"
         yield Fault(

@@ -79,8 +79,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
     The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
     that it cannot read.
     """
-    utils = facts.system.nfs_utils
-    knows_mountport = ((utils and utils.version) or (0,)) >= _MOUNTPORT_SINCE
+    knows_mountport = (_utils_version(facts) or (0,)) >= _MOUNTPORT_SINCE
     shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
     for request in _requests(facts, efs=True):
         if request.fstype == EFS_TYPE:
@@ -212,8 +211,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
     options, kernel = parse_options(request.options), facts.snapshot.kernel
     sloppy = _is_sloppy(request, options)
     strange = () if sloppy else tuple(dict.fromkeys(_strange(options, request.fstype, kernel)))
-    utils = facts.system.nfs_utils
-    if request.fstype not in SMB_TYPES and ((utils and utils.version) or _DROPS_DEFAULT) >= _DROPS_DEFAULT:
+    if request.fstype not in SMB_TYPES and (_utils_version(facts) or _DROPS_DEFAULT) >= _DROPS_DEFAULT:
         strange = tuple(name for name in strange if not re.match(_DROPPED, name))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
@@ -228,13 +226,17 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
     return strange, tuple(dict.fromkeys(misused))
 
 
+def _utils_version(facts: Facts) -> tuple[int, ...] | None:
+    return facts.system.nfs_utils.version if facts.system.nfs_utils else None
+
+
 def _versions(options: Options, facts: Facts) -> tuple[str, ...]:
     """Return several options that name a version, or one that names version 2; () where mount.nfs takes them.
 
     It refuses several since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
     utils/mount/network.c), and version 2 since 2.6.1 (nfsmount_start in stropts.c).
     """
-    release = facts.system.nfs_utils.version if facts.system.nfs_utils else None
+    release = _utils_version(facts)
     texts = tuple(option_text(*pair) for pair in options.pairs if _VERSION.match(pair[0]))
     if len(texts) > 1:
         return texts if release is None or release >= _ONE_VERSION_SINCE else ()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import (
+    EARLY,
     EFS_TYPE,
     FSTAB,
     NFS_TYPES,
@@ -237,8 +238,6 @@ _NETWORKS = (
     r"|sshfs)"
 )
 """The types that systemd takes for a network's (fstype_is_network in src/basic/mountpoint-util.c)."""
-_EARLY = ("/", "/usr")
-"""The mount points of the initrd."""
 _LATER = {"_netdev", "nofail", "noauto", "x-systemd.automount", "comment=systemd.automount"}
 """Options of a line that no local file system waits for."""
 
@@ -253,7 +252,7 @@ def local_lines(text: str, requests: Iterable[Request], file: str = FSTAB) -> It
         request.point: request
         for request in requests
         if request.maker is not Maker.AUTOFS
-        and request.point not in _EARLY
+        and request.point not in EARLY
         and (re.fullmatch(_NETWORKS, request.fstype) or "_netdev" in request.options.split(","))
     }
     for position, line in enumerate(text.split("\n"), 1):

@@ -23,7 +23,7 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Tunnel, UnitSetting, Unordered
 from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls, TunnelEntry, TunnelService
-from nfstuned.parse.etc.units import UNIT_FOLDERS, MountUnits, conf_files, parse_unit, read_unit, wanted_units
+from nfstuned.parse.etc.units import UNIT_FOLDERS, MountUnits, conf_files, parse_unit, read_unit
 from nfstuned.parse.fields import clean_path, quoted, unit_name
 from nfstuned.parse.fields import parse_number as read_number
 from nfstuned.parse.tree import FSTAB, FileTree
@@ -126,7 +126,6 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
     A mount that is ordered after any other unit is left out: that may be ordered itself.
     """
     listeners: list[_Listener] | None = None
-    enabled: Collection[str] = ()
     for request in units.collected.requests:
         match, options = _LOOPBACK.match(request.source), parse_options(request.options)
         by_systemd = request.maker in {Maker.UNIT, Maker.AUTOMOUNT} or request.file == f"/{FSTAB}"
@@ -134,8 +133,7 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
         if match is None or port is None or not by_systemd or "noauto" in options:
             continue
         if listeners is None:
-            enabled = wanted_units(units.root, ".service")
-            listeners = [*_listeners(units.root, enabled)]
+            listeners = [*_listeners(units.root, units.services)]
         after = [setting.value for setting in units.dependencies(request) if setting.name in _ORDERING]
         if set(" ".join(after).split()) - _BEFORE_MOUNTS:
             continue
@@ -144,7 +142,7 @@ def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
         for listener in listeners:
             if listener.port == port and _LOCAL.get(listener.address, listener.address) in addresses:
                 if not listener.before & {*_BEFORE_MOUNTS, unit_name(request.point)}:
-                    yield Unordered(request, listener.unit, listener.place, listener.unit in enabled)
+                    yield Unordered(request, listener.unit, listener.place, listener.unit in units.services)
                 break
 
 

@@ -10,6 +10,9 @@ from functools import cached_property
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import (
+    EARLY,
+    GRAPHICAL,
+    GSSD,
     NFS_TYPES,
     WAIT_ONLINE,
     EarlyService,
@@ -209,9 +212,9 @@ _GENERATORS = tuple(
 _TARGET = ".target"
 _ONLINE, _REMOTE = "network-online.target", "remote-fs.target"
 _MULTI_USER = "multi-user.target"
-_OWN = (_ONLINE, _REMOTE, _MULTI_USER, "basic.target", "graphical.target", "network.target")
+_OWN = (_ONLINE, _REMOTE, _MULTI_USER, GRAPHICAL, "basic.target", "network.target")
 """The targets of systemd that mounts name: an incomplete tree may lack them."""
-_DEFAULT, _GRAPHICAL = "default.target", "graphical.target"
+_DEFAULT = "default.target"
 _EVERYWHERE = "sysinit.target"
 """A tree without it lacks systemd's own units."""
 _MOST_NAMES = 100
@@ -255,7 +258,7 @@ _INERT = re.compile(
 )
 """Lines that start no other unit."""
 _ALL = ("-a", "-at", "-av", "--all", "-t nfs -a", "-t nfs4 -a", "-t nfs,nfs4 -a")
-_AUTOFS, _TLSHD, _GSSD = "autofs.service", "tlshd.service", "rpc-gssd.service"
+_AUTOFS, _TLSHD = "autofs.service", "tlshd.service"
 _STARTERS = {
     _AUTOFS: ("autofs", "/usr/sbin/automount", "/sbin/automount"),
     _REMOTE: (
@@ -263,7 +266,7 @@ _STARTERS = {
         *(f"{folder}mount {how}" for folder in ("", "/bin/", "/usr/bin/") for how in _ALL),
     ),
     _TLSHD: ("tlshd", "/usr/sbin/tlshd", "/sbin/tlshd"),
-    _GSSD: ("/usr/sbin/rpc.gssd", "/sbin/rpc.gssd"),
+    GSSD: ("/usr/sbin/rpc.gssd", "/sbin/rpc.gssd"),
 }
 """The units that mounts of files need, and the words of scripts that start the same; nfs-client.target starts
 rpc-gssd.service, so that only its mask counts."""
@@ -391,8 +394,7 @@ class MountUnits:
                 if late and setting.file.endswith(AUTOMOUNT):
                     place = replace(request, file=setting.file, line=setting.line)
                     lines.append(Local(place, request))
-        networks = {*wanted_units(self.root, _LATE_NETWORKS)} & {*_LATE_NETWORKS} if lines else set[str]()
-        network = min(networks, default="")
+        network = next((name for name in _LATE_NETWORKS if lines and name in self.services), "")
         self.collected.local += [line._replace(network=network) for line in lines]
 
     def add_linked(self, resolve: Callable[[str], str]) -> None:
@@ -426,12 +428,12 @@ class MountUnits:
             if request.maker in {Maker.MOUNT, Maker.UNIT}
             and not request.at_first_use
             and not re.search(_ORDERED_LINE, request.options)
-            and request.point not in {"/", "/usr"}
+            and request.point not in EARLY
         }
         changed = frozenset[str]().union(*self.drops.values())
         if any("service.d" in self.drops[folder] for folder in STRONG_UNIT_FOLDERS):
             return
-        for name in wanted_units(self.root, ".service") if points else ():
+        for name in sorted(self.services) if points else ():
             file = f"{_ENABLED}/{name}"
             if name not in self.folders[_ENABLED] or f"{name}.d" in changed or self.root.link(file):
                 continue
@@ -592,7 +594,7 @@ class MountUnits:
             started = unit.enabled or unit.masked or enabled_by_preset(self.root, name)
             idle = name in self._idle_targets if name == _REMOTE else unit.installed and not started
             masked = unit.masked and name != _AUTOFS
-            for request in asking if masked or (idle and name != _GSSD) else ():
+            for request in asking if masked or (idle and name != GSSD) else ():
                 own = (name, FSTAB, *_unit_names(request.point))
                 if not self._is_named(own, words, request.point if name == _REMOTE else ""):
                     self._add_unstarted(name, request, masked=masked)
@@ -671,6 +673,11 @@ class MountUnits:
             self.collected.unstarted.append(Unstarted(name, file, point, target=target, absent=absent))
 
     @cached_property
+    def services(self) -> frozenset[str]:
+        """The services that another unit wants."""
+        return frozenset(wanted_units(self.root, ".service"))
+
+    @cached_property
     def _wanted(self) -> Mapping[str, set[str]]:
         return wanted_units(self.root, (SUFFIX, AUTOMOUNT, _TARGET))
 
@@ -688,7 +695,8 @@ class MountUnits:
         for _ in range(_MOST_LINKS):
             files = [file for name in boot for file in self._files(name)]
             boot |= {link.rpartition("/")[2] for file in files if (link := self.root.link(file))}
-        graphical = {_GRAPHICAL} if _MULTI_USER in boot and not self._runlevel else set()
+        runlevel = {"2", "3", "4", "5"}.intersection(self.root.read_or_empty("proc/cmdline").split())
+        graphical = {GRAPHICAL} if _MULTI_USER in boot and not runlevel else set()
         links = [self.root.link(f"{_ENABLED}/{n}") for n in self.folders[_ENABLED] if n.endswith(_TARGET)]
         aliased = {link.rpartition("/")[2] for link in links if link}
         wanting = set[str]().union(*self._wanted.values(), {_REMOTE})
@@ -706,15 +714,10 @@ class MountUnits:
         idle = self._without_wanted(idle)
         return self._without_wanted({name for name in idle if not self._is_named((name,), (name,), "")})
 
-    @cached_property
-    def _runlevel(self) -> bool:
-        """Whether the kernel's command line names a runlevel."""
-        return any(word in {"2", "3", "4", "5"} for word in self.root.read_or_empty("proc/cmdline").split())
-
     def _without_wanted(self, idle: set[str]) -> set[str]:
         """Return the idle units without those that another unit wants."""
         while wanted := {name for name in idle if self._wanted.get(name, set()) - idle}:
-            idle -= wanted
+            idle = idle - wanted
         return idle
 
     def _is_named(self, own: Sequence[str], words: Sequence[str], point: str) -> bool:
@@ -829,7 +832,7 @@ def _is_by_remote_fs(request: Request) -> bool:
     options = request.options.split(",")
     other = any(option.startswith(("x-systemd.wanted-by=", "x-systemd.required-by=")) for option in options)
     known = request.fstype in _OF_NETWORK or "_netdev" in options
-    early = request.point in {"/", "/usr"} or "x-initrd.mount" in options
+    early = request.point in EARLY or "x-initrd.mount" in options
     return request.file == f"/{FSTAB}" and known and "noauto" not in options and not other and not early
 
 
