@@ -64,7 +64,11 @@ _EFS_INSTEAD = (
     "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
     "another server take {names} out"
 )
-_AUTO = ("auto", "noauto")
+_OF_FSTAB = ("auto", "noauto", "bg")
+_BG_IN_UNIT = (
+    "the unit fails with bg where the server does not answer at once: mount.nfs goes on in the background, "
+    "and systemd finds no mount"
+)
 _AUTOMOUNT = "x-systemd.automount"
 _BY_OTHERS = ("x-systemd.wanted-by", "x-systemd.required-by")
 _FSTAB_MAKERS = (Maker.MOUNT, Maker.AUTOMOUNT)
@@ -455,6 +459,7 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         dropped, of_unit, others = _idle(request, facts.snapshot.kernel)
         why = [f"the mount is sloppy, and the kernel passes over {_listed(dropped)}"] if dropped else []
         why += [f"systemd reads {_listed(of_unit)} only in fstab"] if of_unit else []
+        why += [_BG_IN_UNIT] if "bg" in of_unit else []
         why += [reason.format(_listed(names)) for reason, names in others.items() if names]
         if why:
             place, idle = f"{request.file}:{request.line}", (*dropped, *of_unit, *chain(*others.values()))
@@ -517,7 +522,7 @@ def _idle(
     sloppy = _is_sloppy(request, options)
     return (
         list(dict.fromkeys(_strange(options, request.fstype, kernel))) if sloppy else [],
-        [name for name in names if in_unit and (name.startswith("x-systemd.") or name in _AUTO)],
+        [name for name in names if in_unit and (name.startswith("x-systemd.") or name in _OF_FSTAB)],
         {
             "{} has no effect since Linux 2.6.25": [
                 name for name in names if not smb and name in known.dead_nfs

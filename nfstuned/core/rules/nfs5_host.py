@@ -47,6 +47,7 @@ _PACKAGES = {
     "mount.nfs": "nfs-common (Debian, Ubuntu), nfs-utils (RHEL) or nfs-client (SUSE)",
     "mount.aznfs": "aznfs from packages.microsoft.com",
     "mount.efs": "amazon-efs-utils",
+    "mount.cifs": "cifs-utils",
     "cachefilesd": "cachefilesd, and enable its service",
     "tlshd": "ktls-utils, and enable tlshd.service",
 }
@@ -94,7 +95,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
 
     The kernel hands the TLS handshakes of xprtsec to tlshd, and the mount fails without it. Mounts of other
     namespaces may have been made with helpers of their own. On a host the cache of fsc, and rpc.statd,
-    may be a container's.
+    may be a container's. The kernel mounts SMB shares of a server's address without a helper.
     """
     needed: dict[str, str] = {}
     system = facts.snapshot.distribution
@@ -102,7 +103,11 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
     of_nfs = next((_NFS_PACKAGES[name] for name in names if name in _NFS_PACKAGES), _PACKAGES["mount.nfs"])
     packages = {**_PACKAGES, **dict.fromkeys(("mount.nfs", "rpc.statd"), of_nfs)}
     for target in facts.targets:
-        if target.elsewhere or not (target.is_nfs or target.fstype == EFS_TYPE):
+        if target.elsewhere:
+            continue
+        if target.is_smb and target.live is None and as_address(target.endpoint.host) is None:
+            needed.setdefault("mount.cifs", target.origin)
+        if not (target.is_nfs or target.fstype == EFS_TYPE):
             continue
         helper = f"mount.{target.request.fstype}" if target.request else ""
         wanted = {
