@@ -229,7 +229,7 @@ def at_first_boot(root: Root, system: System) -> System:
     kernels = read_kernels(root)
     return replace(
         system,
-        daemon=replace(daemon, enabled=enabled),
+        daemon=daemon._replace(enabled=enabled),
         config_problems=problems,
         kernels=kernels,
         cmdline=read_command_line(root, kernels[-1].release if kernels else ""),

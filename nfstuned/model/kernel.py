@@ -151,8 +151,7 @@ RDMA = (
 """The last counters of xprt_rdma_print_stats (net/sunrpc/xprtrdma/transport.c); old kernels have fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transport:
+class Transport(NamedTuple):
     """An `xprt:` line of mountstats: a connection of the superblock's transport group.
 
     The sums are sampled once a send, so that `in_flight_sum / sends` is the mean number in flight.
@@ -183,8 +182,7 @@ LEASE_OPS = frozenset({"NULL", "RENEW", "SEQUENCE"})
 """Operations that the client sends by itself as long as the mount exists."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpCounters:
+class OpCounters(NamedTuple):
     """A line of the per-op statistics; the three times are sums over all its calls, in milliseconds."""
 
     ops: int
@@ -199,8 +197,7 @@ class OpCounters:
     """Replies with an error status; absent before statvers 1.1's ninth column (Linux 5.3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByteCounters:
+class ByteCounters(NamedTuple):
     """The `bytes:` line: normal and direct are bytes that programs asked for, server those on the wire."""
 
     normal_read: int

@@ -291,8 +291,7 @@ _AT_FIRST_USE = frozenset({"x-systemd.automount", "comment=systemd.automount"})
 """Both are systemd's (fstab_options_to_flags in src/fstab-generator); the second is the older one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """The options with which a mount was, or will be, asked for, and the line that asks.
 
     utab, fstab, a mount unit or an autofs map; the options that nfsmount.conf adds to the last three are not

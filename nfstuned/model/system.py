@@ -36,8 +36,7 @@ RUNNING = "/proc/cmdline"
 """The file with the running kernel's command line."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
+class CommandLine(NamedTuple):
     """A kernel's command line, "" where no file has it, and the file."""
 
     text: str = ""
@@ -57,8 +56,7 @@ class RefusedModule(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A service by its files and, on a running host, by its processes."""
 
     installed: bool = False
@@ -213,8 +211,7 @@ class NfsUtils(NamedTuple):
         return f"mount.nfs {'.'.join(map(str, self.version))}" if self.version else "mount.nfs"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientIdentity:
+class ClientIdentity(NamedTuple):
     """The name of an NFSv4 client to servers (fs/nfs/nfs4proc.c): its host's name, and an identifier.
 
     Clients with the same two are one client to a server, which gives the session to the last.
@@ -348,8 +345,7 @@ class Route(NamedTuple):
     """The MTU of a route or of path MTU discovery; it counts before the interface's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(NamedTuple):
     """The network's answers, and the kernel's facts about it."""
 
     answers: tuple[Answer, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from nfstuned.model.kernel import decimal, whole_pages
@@ -10,8 +9,7 @@ from nfstuned.model.kernel import decimal, whole_pages
 MATCHES = ("==", "!=")
 
 
-@dataclass(frozen=True, slots=True)
-class UdevToken:
+class UdevToken(NamedTuple):
     """A `KEY{attribute}operator"value"` of a rule."""
 
     key: str
@@ -79,8 +77,7 @@ class UdevEvent(NamedTuple):
         return f"/devices/virtual/{self.subsystem}/{self.kernel}"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleWriter:
+class RuleWriter(NamedTuple):
     """A rule that writes read_ahead_kb of an NFS superblock."""
 
     file: str

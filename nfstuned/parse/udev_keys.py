@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nfstuned.model.udev import MATCHES, UdevToken
 
@@ -122,7 +122,7 @@ def check_token(token: UdevToken) -> tuple[UdevToken | None, tuple[str, ...]]:
         raise ValueError(f"Invalid operator for {token.key}.")
     if token.operator in key.assumed:
         messages += (f"{token.key} key takes {key.alternatives} operator, assuming '='.",)
-    token = replace(token, operator=operator)
+    token = token._replace(operator=operator)
     if key.checked and (key.command or not token.is_match):
         messages += _check_value(token, nonempty=key.nonempty)
     if key.attributes and token.attribute not in key.attributes:

@@ -190,7 +190,7 @@ def moved(facts: Facts, pattern: str) -> Facts:
         snapshot,
         superblocks=superblocks,
         requests=tuple(
-            replace(row, point=points.get(row.point, row.point))
+            row._replace(point=points.get(row.point, row.point))
             for row in snapshot.requests
             if row.file == UTAB
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from nfstuned.model import kernel
@@ -39,7 +39,7 @@ def written(stats: kernel.MountStats) -> str:
     if stats.events:
         lines.append(f"\tevents:\t{''.join(f'{count} ' for count in stats.events)}")
     if stats.bytes is not None:
-        lines.append(f"\tbytes:\t{''.join(f'{count} ' for count in astuple(stats.bytes))}")
+        lines.append(f"\tbytes:\t{''.join(f'{count} ' for count in stats.bytes)}")
     lines.append("\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)")
     lines += map(_transport, stats.transports)
     lines += ["\tper-op statistics", *(_operation(*one) for one in stats.ops.items())]
@@ -58,7 +58,7 @@ def _transport(one: kernel.Transport) -> str:
 
 
 def _operation(name: str, counters: kernel.OpCounters) -> str:
-    columns = (count for count in astuple(counters) if count is not None)
+    columns = (count for count in counters if count is not None)
     return f"\t{name:>12}: {' '.join(map(str, columns))}"
 
 

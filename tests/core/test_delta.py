@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise, zip_longest
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -146,7 +147,7 @@ def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
 
     def op(old: OpCounters | None, new: OpCounters) -> OpDelta:
         # Sums are without their sign, as the kernel prints them.
-        pairs = list(zip(astuple(old or UNUSED), astuple(new), strict=True))
+        pairs: list[tuple[Any, Any]] = [*zip(old or UNUSED, new, strict=True)]
         counters = (delta.grown(*pair, span.most_ops) for pair in pairs[:3])
         sums = (delta.sum_grown(*pair) for pair in pairs[3:8])
         errors = None if None in pairs[8] else delta.grown(*pairs[8], span.most_ops)
@@ -154,17 +155,13 @@ def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
 
     moved, ops = None, None
     if before.bytes is not None and now.bytes is not None:
-        pairs = list(zip(astuple(before.bytes), astuple(now.bytes), strict=True))[:6]
+        pairs = list(zip(before.bytes, now.bytes, strict=True))[:6]
         with suppress(ResetError):
             moved = tuple(delta.grown(*pair, span.most_bytes, (64,)) for pair in pairs)
     if before.ops.keys() <= now.ops.keys():
         used = {name: (before.ops.get(name), new) for name, new in now.ops.items()}
         with suppress(ResetError):
-            ops = {
-                name: op(old, new)
-                for name, (old, new) in used.items()
-                if astuple(new)[:2] != astuple(old or UNUSED)[:2]
-            }
+            ops = {name: op(old, new) for name, (old, new) in used.items() if new[:2] != (old or UNUSED)[:2]}
     return moved, ops
 
 
@@ -302,14 +299,14 @@ def test_each_column_of_an_operation_has_its_rate() -> None:
 @pytest.mark.parametrize(
     "now",
     [
-        *(NOW, BEFORE, UNUSED, replace(BEFORE, bytes_sent=5000), replace(NOW, bytes_sent=99)),
-        *(replace(NOW, errors=None), replace(NOW, ops=10), replace(NOW, ops=9), replace(NOW, rtt_ms=49)),
-        *(replace(NOW, ops=2**40, transmissions=2**40), replace(NOW, ops=2**40), replace(NOW, errors=2**40)),
-        *(replace(NOW, bytes_received=7), replace(NOW, queue_ms=2**64 - 1)),
+        *(NOW, BEFORE, UNUSED, BEFORE._replace(bytes_sent=5000), NOW._replace(bytes_sent=99)),
+        *(NOW._replace(errors=None), NOW._replace(ops=10), NOW._replace(ops=9), NOW._replace(rtt_ms=49)),
+        *(NOW._replace(ops=2**40, transmissions=2**40), NOW._replace(ops=2**40), NOW._replace(errors=2**40)),
+        *(NOW._replace(bytes_received=7), NOW._replace(queue_ms=2**64 - 1)),
     ],
 )
 def test_unusual_numbers_have_the_same_rates_read_in_either_way(now: OpCounters) -> None:
-    for old in (BEFORE, replace(BEFORE, errors=None)):
+    for old in (BEFORE, BEFORE._replace(errors=None)):
         together, alone = both(stats(READ=old, WRITE=old), stats(READ=now, WRITE=NOW))
         assert together == alone
 

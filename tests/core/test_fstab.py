@@ -214,7 +214,7 @@ def test_every_name_is_asked_for_where_an_entry_may_be_changed() -> None:
     text = line(point="/b") + line("nas:/c", point="/c") + line("10.1.2.4:/d", point="/d")
     assert fstab_users(line() + text, SNAPSHOT, POLICY).names_to_resolve() == (SA1, "nas")
     assert fstab_users(line("nas:/c"), SNAPSHOT, BUILTIN).names_to_resolve() == ()
-    units = (unit("filer:/x"), replace(unit("&:/y"), maker=Maker.AUTOFS, wildcard=True))
+    units = (unit("filer:/x"), unit("&:/y")._replace(maker=Maker.AUTOFS, wildcard=True))
     assert fstab_users(line(), replace(SNAPSHOT, requests=units), POLICY).names_to_resolve() == (SA1, "filer")
 
 
@@ -246,7 +246,7 @@ def test_a_mount_of_aznfs_by_an_address_of_its_own_is_its_entrys() -> None:
     text = line(options="vers=4,minorversion=1,notls", kind="aznfs")
     (change,) = edited(text, POLICY, snapshot).changes
     assert (change.new, change.result) == (4, PLANNED)
-    by_name = replace(row, source=f"{SA1}:/sa1/a")
+    by_name = row._replace(source=f"{SA1}:/sa1/a")
     before = live(f"{SA1}:/sa1/a", "10.10.10.10", "/a", tunnels=(stand_in,), requests=(by_name,))
     assert [one.result for one in edited(text, POLICY, before).changes] == [PLANNED]
 
@@ -283,7 +283,7 @@ def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> 
 )
 @pytest.mark.parametrize("maker", [Maker.UNIT, Maker.AUTOFS])
 def test_units_and_maps_count_too(options: str, result: Result, new: int, words: str, maker: Maker) -> None:
-    other = replace(unit("10.1.2.4:/b", options), maker=maker)
+    other = unit("10.1.2.4:/b", options)._replace(maker=maker)
     assert numbers(NETAPP, requests=(other,)) == [(None, new, result)]
     assert words in reason(NETAPP, requests=(other,))
     if result is SKIPPED:
@@ -335,7 +335,7 @@ def test_what_a_unit_decides_is_changed_there() -> None:
     assert reason(NETAPP, requests=(other,)) == (
         "/etc/systemd/system/u.mount:4 decides the options of this mount: change it there"
     )
-    right = replace(other, options="nconnect=8")
+    right = other._replace(options="nconnect=8")
     assert numbers(NETAPP, requests=(right,)) == []
 
 

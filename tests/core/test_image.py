@@ -184,7 +184,7 @@ def test_a_missing_helper_has_the_package_of_the_known_distribution(distribution
 
 
 def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -> None:
-    refused = Misnamed(replace(ask("vers=4"), file="/etc/systemd/system/a.mount"), "mnt-a.mount")
+    refused = Misnamed(ask("vers=4")._replace(file="/etc/systemd/system/a.mount"), "mnt-a.mount")
     (fault,) = misnamed_unit.judge(facts(misnamed=(refused,)))
     move = "sudo mv /image/etc/systemd/system/a.mount /image/etc/systemd/system/mnt-a.mount"
     assert fault.remedy.startswith(f"{move}, then change other files that name the unit")

@@ -158,7 +158,7 @@ def test_an_entry_of_aznfs_is_known_by_the_tunnel_that_it_mounts() -> None:
     tunnel = mount("127.0.0.1:/sa1/s")
     assert nconnect(TLS, of=tunnel) == Asked("nconnect", "4", "/etc/fstab", 7)
     assert nconnect(TLS, of=mount("sa1:/sa1/s")) is None
-    clear = replace(TLS, options="vers=4.1,nconnect=4,notls")
+    clear = TLS._replace(options="vers=4.1,nconnect=4,notls")
     assert nconnect(clear, of=tunnel) is None
     assert nconnect(clear, of=mount("sa1:/sa1/s")) == Asked("nconnect", "4", "/etc/fstab", 7)
 
@@ -173,7 +173,7 @@ wsize=2
 [ Server "//nas/s" ]
 rsize=2
 """
-CLEAR = replace(TLS, options="vers=4,minorversion=1,notls")
+CLEAR = TLS._replace(options="vers=4,minorversion=1,notls")
 STAND_IN = Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0.4")
 
 
@@ -183,7 +183,7 @@ STAND_IN = Tunnel(0, "sa1", 0, "azure-files", "/list", "10.161.100.100", "10.0.0
         (TLS, {}, "1048576", None),
         (CLEAR, {}, None, "1"),
         (CLEAR, {"sa1": "10.161.100.100"}, None, "2"),
-        (replace(CLEAR, fstype="nfs"), {"sa1": "10.161.100.100"}, None, "1"),
+        (CLEAR._replace(fstype="nfs"), {"sa1": "10.161.100.100"}, None, "1"),
     ],
 )
 def test_nfsmount_conf_counts_for_aznfs_with_its_tunnel_or_the_address_that_stands_in_as_server(
@@ -206,8 +206,8 @@ def test_nfsmount_conf_never_counts_for_smb() -> None:
     ("line", "snapshots"),
     [
         (CLEAR, [False, True, True]),
-        (replace(CLEAR, options="vers=3"), [True, True, True]),
-        (replace(CLEAR, fstype="nfs"), [False, False, False]),
+        (CLEAR._replace(options="vers=3"), [True, True, True]),
+        (CLEAR._replace(fstype="nfs"), [False, False, False]),
         (TLS, [False, False, False]),
     ],
 )

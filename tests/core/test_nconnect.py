@@ -281,19 +281,19 @@ def test_systemd_mounts_what_its_units_ask_for(file: str) -> None:
     request = Request(f"{NAS}:/srv", "/mnt/in side", "nconnect=4", place, 4, maker=Maker.UNIT)
     again = r"sudo systemctl daemon-reload && sudo systemctl start 'mnt-in\x20side.mount'"
     assert _asked_by(request) == again
-    assert _asked_by(replace(request, maker=Maker.AUTOMOUNT)) == again
+    assert _asked_by(request._replace(maker=Maker.AUTOMOUNT)) == again
 
 
 def test_the_automounter_mounts_what_somebody_looks_into() -> None:
     request = Request(f"{NAS}:/srv", "/mnt/in side", "nconnect=4", "/etc/auto.mnt", 4, maker=Maker.AUTOFS)
     assert _asked_by(request) == "ls '/mnt/in side/' >/dev/null"
-    home = replace(request, point="/home/*", wildcard=True)
+    home = request._replace(point="/home/*", wildcard=True)
     assert _asked_by(home, at="/home/me too") == "ls '/home/me too/' >/dev/null"
 
 
 def test_any_key_of_a_map_stands_for_those_that_nobody_used_yet() -> None:
     home = Request(f"{NAS}:/&", "/home/*", "vers=4.1,nconnect=4", "/etc/auto.home", 2, wildcard=True)
-    home = replace(home, maker=Maker.AUTOFS)
+    home = home._replace(maker=Maker.AUTOFS)
     host = facts(Made("/b"), network=answered(NAS, NAS_ADDRESS))
     found = on_host(host, requests=(*host.snapshot.requests, home))
     assert "sudo umount /b && ls /home/KEY/ >/dev/null && sudo mount" in faults("NFS204", found)[0].remedy

@@ -88,12 +88,12 @@ def test_names_of_one_address_are_one_server_and_a_name_of_several_is_none() -> 
 def test_units_and_maps_are_lines_too_and_replicas_are_not() -> None:
     found = facts(lines=(f"{A}nconnect=4",))
     key = Request(f"{NAS}:/b", "/b", "rw", "/etc/auto.b", 1, maker=Maker.AUTOFS)
-    any_key = replace(key, point="/b/*", wildcard=True)
+    any_key = key._replace(point="/b/*", wildcard=True)
     for requests, number in (
         ((Request(f"{NAS}:/b", "/b", "rw", "/etc/systemd/system/b.mount", 5),), 1),
-        ((replace(any_key, source=f"{NAS}:/&"),), 1),
-        ((replace(any_key, source="&:/x"),), 0),
-        ((key, replace(key, source="spare:/b")), 0),
+        ((any_key._replace(source=f"{NAS}:/&"),), 1),
+        ((any_key._replace(source="&:/x"),), 0),
+        ((key, key._replace(source="spare:/b")), 0),
     ):
         host = on_host(found, requests=(*found.snapshot.requests, *requests))
         assert len(faults("NFS215", host)) == number

@@ -87,7 +87,7 @@ KNOWN: dict[str, tuple[Snapshot, dict[str, Any], dict[str, int]]] = {
     "a share by IPv6 without a number": (host("nas:/a /a rw", "[fd00::10]:/b /b rw"), BY_IPV6, {}),
     "and with one": (host("nas:/a /a rw", "[fd00::10]:/b /b nconnect=8"), BY_IPV6, {"nas": 8}),
     "autofs chooses among several addresses": (host(requests=(AUTO,)), SEVERAL, {}),
-    "mount(8) does not": (host(requests=(replace(AUTO, maker=Maker.MOUNT),)), SEVERAL, {"nas": 8}),
+    "mount(8) does not": (host(requests=(AUTO._replace(maker=Maker.MOUNT),)), SEVERAL, {"nas": 8}),
     "a name's one address": (ANF1, {"network": Network(answers=(Answer("anf1", (ANF,)),))}, {"anf1": 8}),
     "two addresses": (ANF1, {"network": Network(answers=(Answer("anf1", (ANF, "10.77.0.1")),))}, {}),
     "the address of a live mount": (ANF1_LIVE, {"network": Network()}, {"anf1": 8}),
@@ -248,7 +248,7 @@ def test_where_mount_aznfs_takes_its_own_address_no_section_is_written(package: 
     assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
     reason = f"mount.aznfs mounts {SA1} by an address of its own, for which no section is"
     assert told(planned(snapshot))[SA1] == f"{reason}: put nconnect into the options of the mount"
-    asking = replace(CLEAR, options=f"{CLEAR.options},nconnect=4")
+    asking = CLEAR._replace(options=f"{CLEAR.options},nconnect=4")
     by_name = fstab(B)
     assert planned(host(requests=(asking,), **package)).changes == ()
     assert after(planned(host(requests=(asking, *by_name), **package))) == {SA1: 4}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -108,7 +108,7 @@ OPERATIONS = {
         OpRate(10.0, 1.2, 0.5, 1.7, 0.5, 2.0, 0.0, 2000.0, 1500.0),
     ),
     "only sent again": (op(7), op(7, transmissions=9), OpRate(0, None, None, None, 0.2, 0, 0, 0, 0)),
-    "timed out": (op(1), replace(op(11), timeouts=5), OpRate(1, 0, 0, 0, 0, 0, 0.5, 200, 150)),
+    "timed out": (op(1), op(11)._replace(timeouts=5), OpRate(1, 0, 0, 0, 0, 0, 0.5, 200, 150)),
     "given up before it was sent": (op(1), op(11, transmissions=4), OpRate(1, 0, 0, 0, 0, 0, 0, 200, 150)),
     "not there before": (None, op(50), OpRate(5, 0, 0, 0, 0, 0, 0, 1000, 750)),
     "not there before, no errors": (None, op(50, errors=None), OpRate(5, 0, 0, 0, 0, None, 0, 1000, 750)),
@@ -116,12 +116,12 @@ OPERATIONS = {
     "errors not counted any more": (op(1), op(11, errors=None), OpRate(1, 0, 0, 0, 0, None, 0, 200, 150)),
     "a sum of times fell below zero": (
         op(1),
-        replace(op(11, rtt_ms=20), queue_ms=NEGATIVE),
+        op(11, rtt_ms=20)._replace(queue_ms=NEGATIVE),
         OpRate(1, 2, None, 2, 0, 0, 0, 200, 150),
     ),
     "a sum of times was below zero": (
-        replace(op(10), queue_ms=NEGATIVE),
-        replace(op(20), queue_ms=NEGATIVE + 20),
+        op(10)._replace(queue_ms=NEGATIVE),
+        op(20)._replace(queue_ms=NEGATIVE + 20),
         OpRate(1, 0, 2, 0, 0, 0, 0, 200, 150),
     ),
     "a sum of times with its sign": (
@@ -520,11 +520,11 @@ def lasting(draw: st.DrawFn) -> tuple[MountStats, MountStats]:
 
     def grown(old: Counters) -> Counters:
         changes: dict[str, Any] = {
-            field.name: (value + draw(times if field.name.endswith("ms") else growth)) % (1 << 64)
-            for field in fields(old)
-            if isinstance(value := getattr(old, field.name), int)
+            name: (value + draw(times if name.endswith("ms") else growth)) % (1 << 64)
+            for name, value in old._asdict().items()
+            if isinstance(value, int)
         }
-        return replace(old, **changes)
+        return old._replace(**changes)
 
     before = draw(stanzas(COUNTER))
     now = replace(

@@ -37,7 +37,7 @@ def seen(*made: Made, **changes: object) -> Sight:
 def asked_by(found: Facts, maker: Maker) -> Facts:
     """Return the same host with what fstab asks for asked for by something else."""
     asked = found.snapshot.requests
-    made = (replace(one, maker=maker) if one.file == "/etc/fstab" else one for one in asked)
+    made = (one._replace(maker=maker) if one.file == "/etc/fstab" else one for one in asked)
     return on_host(found, requests=tuple(made))
 
 
@@ -304,7 +304,7 @@ class TestServers:
             (Reach("127.0.0.1", 20049, Reachable.OPEN), Reach("10.1.1.1", 2049, Reachable.TIMEOUT, "late")),
         )
         assert "(10.1.1.1 port 2049: late)" in obstacles.cannot_mount_again(case, network)
-        opened = replace(network, reaches=(network.reaches[0], Reach("10.1.1.1", 2049, Reachable.OPEN)))
+        opened = network._replace(reaches=(network.reaches[0], Reach("10.1.1.1", 2049, Reachable.OPEN)))
         assert obstacles.cannot_mount_again(case, opened) == ""
         assert obstacles.open_places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))
 

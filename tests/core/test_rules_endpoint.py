@@ -92,7 +92,7 @@ def foreign(target: Target) -> Target:
 
 def made_by(target: Target, maker: Maker) -> Target:
     assert target.request is not None
-    return replace(target, request=replace(target.request, maker=maker))
+    return replace(target, request=target.request._replace(maker=maker))
 
 
 def test_the_rules_are_in_the_order_of_their_ids() -> None:
@@ -270,7 +270,7 @@ def test_a_port_that_does_not_open_is_found_for_live_and_asked_mounts(state: Rea
 def test_a_live_mount_has_no_replicas_but_the_next_one_may_come_from_another_server() -> None:
     request = Request("a:/e", "/mnt/a", "", "/etc/auto.direct", 1, maker=Maker.AUTOFS)
     mounted = replace(live("a:/e", PRIVATE), request=request)
-    other = replace(asked("b:/e"), point="/mnt/a", request=replace(request, source="b:/e"))
+    other = replace(asked("b:/e"), point="/mnt/a", request=request._replace(source="b:/e"))
     dead, opened = OPEN._replace(state=Reachable.TIMEOUT), OPEN._replace(address="10.10.10.11")
     answers = [Answer("a", error="NXDOMAIN"), Answer("b", ("10.10.10.11",))]
     assert found([mounted, other], answers, [dead, opened]) == ["NFS405 /mnt/a"]
@@ -292,7 +292,7 @@ def test_a_mount_by_address_needs_no_name() -> None:
 
 
 WATCHED = Unit(installed=True, enabled=True, active=True)
-STOPPED = replace(WATCHED, active=False)
+STOPPED = WATCHED._replace(active=False)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ STOPPED = replace(WATCHED, active=False)
         (frozenset({22}), STOPPED, True),
         (None, WATCHED, False),
         (None, STOPPED, True),
-        (None, replace(WATCHED, active=None), False),
+        (None, WATCHED._replace(active=None), False),
         (frozenset({20049}), Unit(), False),
         (frozenset({20049}), Unit(active=False), False),
     ],
@@ -316,7 +316,7 @@ def test_tunnels_need_a_watchdog(listening: frozenset[int] | None, watchdog: Uni
 @pytest.mark.parametrize("listening", [frozenset({20049}), frozenset[int]()])
 def test_a_watchdog_that_is_masked_is_unmasked_before_it_is_started(listening: frozenset[int]) -> None:
     for masked in (True, False):
-        tls = Tls(replace(STOPPED, masked=masked), listening)
+        tls = Tls(STOPPED._replace(masked=masked), listening)
         (fault,) = helper_down.judge(facts([tunnelled(PRIVATE)], tls=tls))
         assert fault.remedy.startswith("sudo systemctl unmask aznfswatchdogv4 && sudo") is masked
 

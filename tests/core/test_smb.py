@@ -67,7 +67,7 @@ def only(facts: Facts) -> Target:
 
 
 def test_a_remedy_can_be_pasted_and_replaces_the_lines_own_option() -> None:
-    line = replace(request("vers=3.1.1,actimeo=30,cache=none"), point="/mnt/a b")
+    line = request("vers=3.1.1,actimeo=30,cache=none")._replace(point="/mnt/a b")
     live = replace(mount("vers=3.1.1,serverino,actimeo=30,cache=none"), point="/mnt/a b")
     (fault,) = no_cache.judge(host(line, live=(live,)))
     assert fault.observed == "cache=none"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +34,7 @@ def test_an_address_in_a_line_of_nfs_does_not_count_for_mount_nfs_takes_it_out()
     assert target.profile.name == "generic"
 
 
-@pytest.mark.parametrize("line", [replace(SMB, options="ip=nas"), replace(TLS, options="vers=4.1,addr=nas")])
+@pytest.mark.parametrize("line", [SMB._replace(options="ip=nas"), TLS._replace(options="vers=4.1,addr=nas")])
 def test_what_is_no_address_is_not_taken_for_the_servers(line: Request) -> None:
     (target,) = targets(Snapshot(requests=(line,)), POLICY)
     assert target.endpoint.address is None

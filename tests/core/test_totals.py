@@ -293,4 +293,4 @@ def test_through_wraps_and_new_superblocks_totals_are_what_really_happened(
 def _kernel(age: int, server_read: int, reads: int) -> MountStats:
     read = ByteCounters(0, 0, 0, 0, server_read, 0, 0, 0)
     # A request has bytes, which are counted in 64 bits: of what was used, not all counters are ever 0 again.
-    return stats(age, read, READ=replace(op(), ops=reads, transmissions=reads, bytes_sent=1))
+    return stats(age, read, READ=op()._replace(ops=reads, transmissions=reads, bytes_sent=1))

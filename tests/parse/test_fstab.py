@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from nfstuned.model.mounts import Request
@@ -51,7 +49,7 @@ def test_an_escape_of_a_byte_that_is_0_ends_the_field_as_mount_reads_it() -> Non
     ],
 )
 def test_the_type_is_the_first_of_a_network_or_of_a_misspelt_name(named: str, fstype: str | None) -> None:
-    found = (replace(entry("nas:/a", "/m", "rw", fstype=fstype), named=named),) if fstype else ()
+    found = (entry("nas:/a", "/m", "rw", fstype=fstype)._replace(named=named),) if fstype else ()
     assert parse_fstab(f"nas:/a /m {named} rw 0 0\n") == found
 
 
@@ -90,7 +88,7 @@ def test_lines_of_other_types_stay_foreign_whatever_is_wrong_with_them(line: str
     ],
 )
 def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fstype: str | None) -> None:
-    found = (replace(entry(source, "/m", "rw", fstype=fstype), named="auto"),) if fstype else ()
+    found = (entry(source, "/m", "rw", fstype=fstype)._replace(named="auto"),) if fstype else ()
     assert parse_fstab(f"{source} /m auto rw 0 0\n{source} /n none rw 0 0\n") == found
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -76,7 +75,7 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
     text = '[Mount]\nWhat=%H:/%p/%J\nWhere=%f\nOptions="x=100%%,%-"\n'
     (found,) = requests(text, H="here")
     made = Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
-    assert found == replace(made, named="")
+    assert found == made._replace(named="")
 
 
 def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 
@@ -64,7 +64,7 @@ class Intents:
         if actual is None:
             return _merged(planned, self._settings) if planned else ()
         # A mount that no other file knows was made by hand; nfsmount.conf had its say all the same.
-        likely = _merged(planned or replace(actual, options="", fstype=mount.fstype), self._settings)
+        likely = _merged(planned or actual._replace(options="", fstype=mount.fstype), self._settings)
         sources = {(asked.name, asked.value): asked for asked in likely}
         return tuple(sources.get((asked.name, asked.value), asked) for asked in _given(actual))
 
@@ -195,8 +195,7 @@ def claim(request: Request, source: str, point: str) -> Request | None:
         key = point[len(before) : len(point) - len(after)]
         if not (key and "/" not in key and point == before + key + after):
             return None
-        request = replace(
-            request,
+        request = request._replace(
             source=request.source.replace("&", key),
             point=point,
             options=request.options.replace("&", key),

@@ -233,7 +233,7 @@ def _changes(
     )
     stuck = next(
         (
-            replace(why, reason=f"{name} is of the same server and stays as it is: {why.reason}")
+            why._replace(reason=f"{name} is of the same server and stays as it is: {why.reason}")
             for name, why in named
             if why is not None
         ),

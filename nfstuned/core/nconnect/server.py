@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from nfstuned.core.mounts.options import NCONNECT_V4_0_SINCE, has_kerberos, knows_nconnect, security
 from nfstuned.core.mounts.requests import Intents
@@ -38,8 +38,7 @@ Id = Hashable
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(NamedTuple):
     """The reason why a mount, and with it its whole server, keeps its number of connections."""
 
     reason: str
@@ -393,7 +392,7 @@ def with_answers(facts: Facts, network: Network) -> Facts:
             seen.setdefault(place.host, {})[place.address] = None
     live = (Answer(host, tuple(places)) for host, places in seen.items())
     others = (answer for answer in network.answers if answer.host not in seen)
-    return replace(facts, network=replace(network, answers=(*live, *others)))
+    return replace(facts, network=network._replace(answers=(*live, *others)))
 
 
 def with_address_profile(target: Target, facts: Facts) -> Target:

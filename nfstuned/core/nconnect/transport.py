@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,8 +17,7 @@ MOST = 16
 """NFS_MAX_CONNECTIONS."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The values by which nfs_clients differ (fs/nfs/client.c, nfs_match_client); no name is among them."""
 
     version: str
@@ -70,12 +68,12 @@ def transport_groups(facts: Facts) -> Groups:
     for target in facts.nfs:
         group = _live(target)
         if group is not None and target.superblock is not None:
-            group = replace(group, namespace=spaces.number(target.superblock.servers))
+            group = group._replace(namespace=spaces.number(target.superblock.servers))
             live[group].append(target)
             mine[target.identity] = group
     bare: defaultdict[Group, list[Group]] = defaultdict(list)
     for group in live:
-        bare[replace(group, namespace=0)].append(group)
+        bare[group._replace(namespace=0)].append(group)
     return Groups(
         {group: tuple(members) for group, members in live.items()},
         mine,
@@ -141,7 +139,7 @@ def pending_kerberos(target: Target, facts: Facts) -> tuple[Target, ...]:
     group = known.mine.get(target.identity) if target.live is not None else _asked(target, facts)
     if group is None:
         return ()
-    bare = replace(group, namespace=0)
+    bare = group._replace(namespace=0)
     line = known.kerberos.get(bare)
     return (line,) if line is not None and len(known.bare.get(bare, ())) <= 1 else ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -27,8 +27,7 @@ _MAPPED = IPv6Network("::ffff:0:0/96")
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """The known facts of a mount, perhaps of a mount in the making. `None` means not known."""
 
     names: frozenset[str]
@@ -359,7 +358,7 @@ def _volume_choices(
         server = compiled.providers.resolve(host, volume.address, volume.port, rows, tunnels)
         known: Subject = subject(host, volume.address, server)
         if shared:
-            known = replace(known, unnamed=True)
+            known = known._replace(unnamed=True)
         choices.extend((choice, server) for choice in compiled.choices(known, server))
     return choices if rows else []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from ipaddress import IPv6Address
 
 from nfstuned import data
@@ -353,7 +352,7 @@ def _misspelt(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     if found is None:
         return None
     right, why = found
-    refused = _no_export(facts, replace(request, source=right))
+    refused = _no_export(facts, request._replace(source=right))
     return why, right, refused[2] if refused else f"write {right} as the source"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from typing import NamedTuple
@@ -112,7 +111,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             later = newer_options(options, kernel) if kernel else {}
             # The kernel has the options of live mounts, whatever its version is.
             newer = tuple(pair for pair in later.items() if pair[0] not in shown)
-            refused = replace(refused, version=version, versions=versions, misplaced=misplaced, newer=newer)
+            refused = refused._replace(version=version, versions=versions, misplaced=misplaced, newer=newer)
         if any((refused.strange, refused.misused, refused.versions, refused.misplaced, refused.newer)):
             yield _refusal(request, refused)
         elif request.fstype in SMB_TYPES:
@@ -249,8 +248,7 @@ def _versions(options: Options, facts: Facts) -> tuple[str, ...]:
     return texts if refused and _VERSION_2.fullmatch("".join(texts)) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refused(NamedTuple):
     """The options of a line for which the kernel or mount(8) refuses the mount."""
 
     strange: tuple[str, ...]

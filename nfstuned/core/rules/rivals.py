@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from shlex import quote
+from typing import NamedTuple
 
 from nfstuned.core.policy.decision import read_ahead_kb
 from nfstuned.core.policy.endpoint import has_stand_in, is_loopback, split_source
@@ -31,8 +31,7 @@ _PROBE = "0:43"
 """A device number like those that NFS mounts have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(NamedTuple):
     """A value that another program writes, and the mounts that it reaches."""
 
     subject: str
@@ -119,7 +118,7 @@ def _rules(facts: Facts) -> Iterator[Rival]:
         stock = any(file.path == writer.file and is_default(file) for file in facts.udev)
         if is_nfsrahead(writer):
             for rival in _nfsrahead(facts, place):
-                yield replace(rival, rule=rule, stock=stock and rival.subject == place)
+                yield rival._replace(rule=rule, stock=stock and rival.subject == place)
         elif writer.kb is not None:
             reload = then_sudo(RELOAD_UDEV, image=facts.image, mark=";")
             remedy = f"change the value in {writer.file}, or remove the rule{reload}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from nfstuned.core.udev.device import (
@@ -46,8 +45,7 @@ _LOOKS_BACK = re.compile(r"\b(?:RESULT|ENV)\b|%c|\$result")
 _NO_EFFECT = "The line has no effect"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenRule:
+class BrokenRule(NamedTuple):
     """A rule that its author meant, and the reason why udev reads another rule."""
 
     line: int
@@ -78,8 +76,7 @@ class _Reason(NamedTuple):
     """The right text, and the text that it replaces; "" where the right one is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A rule for udev, perhaps only a part of the rule that its author meant."""
 
     first: int
@@ -282,7 +279,7 @@ def find_broken(
     the host acts at a new mount's event, so that the rules for other events are right.
     """
     meant: list[_Piece] = []
-    pieces = [replace(piece, absent=absent) for piece in _pieces(text, everywhere)]
+    pieces = [piece._replace(absent=absent) for piece in _pieces(text, everywhere)]
     for piece in _explained(pieces, late):
         if meant and not meant[-1].continues_in(piece):
             yield from _judge(meant)
@@ -327,7 +324,7 @@ def _explained(pieces: list[_Piece], late: frozenset[int] | None) -> Iterator[_P
     rules = [piece.as_meant(asked=bool(reasons[piece.first])) for piece in pieces if piece.tokens]
     for_nfs = {rule.line for rule, *_ in reached(Device(NFS_ADDED), tuple(rules))}
     yield from (
-        replace(piece, reasons=reasons[piece.first]) if piece.first in for_nfs else piece for piece in pieces
+        piece._replace(reasons=reasons[piece.first]) if piece.first in for_nfs else piece for piece in pieces
     )
 
 
@@ -360,7 +357,7 @@ def _judge(meant: list[_Piece]) -> Iterator[BrokenRule]:
     if len(meant) == 1:
         silent = meant[0].dropped is not None or bool(meant[0].reasons)
         kb = _meant_kb(meant) if silent else None
-        yield from (replace(rule, last=last, kb=kb) for rule in meant[0].judge())
+        yield from (rule._replace(last=last, kb=kb) for rule in meant[0].judge())
     elif any(piece.dropped or piece.asks_only or piece.everywhere is not None for piece in meant):
         yield _fallen_apart(meant)
 

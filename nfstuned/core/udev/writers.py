@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -172,7 +171,7 @@ def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWr
         if token.key in {"PROGRAM", "IMPORT", "RUN"} and _writes_itself(token.value):
             value = _ECHO.search(token.value)
             number = value[1] if value else ""
-            writer = replace(base, value=number, program=token.value, certain=False)
+            writer = base._replace(value=number, program=token.value, certain=False)
         if writer is not None and token.key != "RUN":
             yield writer
         if token.is_match:
@@ -183,7 +182,7 @@ def _writes(device: Device, rule: UdevRule, base: RuleWriter) -> Iterator[RuleWr
         if token.key == "ATTR" and device.is_attribute(token.attribute or ""):
             if is_refused_value(token.value):
                 continue
-            yield replace(base, value=token.value, program=device.program_of(token))
+            yield base._replace(value=token.value, program=device.program_of(token))
         device.assign(token, certain=base.certain)
 
 

@@ -287,7 +287,7 @@ def mount_requests(
             if meant in TYPES:
                 named = None if meant == fstype else fstype
                 request = Request(source, point, options, entry.file, entry.line, wildcard, meant)
-                requests.append(replace(request, maker=Maker.AUTOFS, named=named))
+                requests.append(request._replace(maker=Maker.AUTOFS, named=named))
     return tuple(requests)
 
 

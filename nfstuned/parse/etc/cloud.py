@@ -7,7 +7,7 @@ plain values: anything else in its place is an error, never a guess.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -83,7 +83,7 @@ def cloud_requests(
                 if isinstance(item, ParseError):
                     yield ParseError(file, line, item.message)
                 else:
-                    yield replace(item, line=line)
+                    yield item._replace(line=line)
 
 
 def read_cloud_mounts(root: FileTree, intent: Intent) -> None:

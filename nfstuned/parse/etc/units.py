@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 
@@ -147,13 +147,13 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
         return ()
     point, place = where or unit_path(name), values.get("Options", source)
     request = Request(source.value, clean_path(point), options, place.file, place.line, fstype=fstype)
-    request = replace(request, maker=Maker.UNIT, named=kind if kind != fstype else None)
+    request = request._replace(maker=Maker.UNIT, named=kind if kind != fstype else None)
     # systemd's mount_verify() in src/core/mount.c.
     if unit_name(point) == name:
         return (request,)
     bare = without_remark(point)
     if bare != point:
-        request = replace(request, file=values["Where"].file, line=values["Where"].line)
+        request = request._replace(file=values["Where"].file, line=values["Where"].line)
     return (Misnamed(request, unit_name(point), bare if bare != point else ""),)
 
 
@@ -334,7 +334,7 @@ class MountUnits:
                 requests = mount_request(name, [*unit, *changes], self.specifiers)
                 # mount(8) still mounts an entry of fstab where its options are its own.
                 self.collected.add(
-                    replace(request, maker=Maker.MOUNT)
+                    request._replace(maker=Maker.MOUNT)
                     if isinstance(request, Request) and request.file == item.file
                     else request
                     for request in requests
@@ -359,7 +359,7 @@ class MountUnits:
         if not isinstance(item, Request):
             return item
         unit = self.automounts.get(name.removesuffix(SUFFIX) + AUTOMOUNT)
-        return replace(item, maker=Maker.AUTOMOUNT) if unit and unit.value == item.point else item
+        return item._replace(maker=Maker.AUTOMOUNT) if unit and unit.value == item.point else item
 
     def add_misnamed_automounts(self) -> None:
         """Add the .automount units of the requests so far that systemd refuses for their names.
@@ -373,8 +373,8 @@ class MountUnits:
             own = unit_path(name.removesuffix(AUTOMOUNT))
             request = points.get(unit.value, points.get(own))
             if right != name and request is not None:
-                request_of_unit = replace(
-                    request, point=unit.value, file=unit.file, line=unit.line, options=""
+                request_of_unit = request._replace(
+                    point=unit.value, file=unit.file, line=unit.line, options=""
                 )
                 partner = "" if unit.value in points else own
                 self.collected.add([Misnamed(request_of_unit, right, partner)])
@@ -392,7 +392,7 @@ class MountUnits:
             for setting in self.dependencies(request):
                 late = setting.name == "After" and not _AFTER_NETWORK.isdisjoint(setting.value.split())
                 if late and setting.file.endswith(AUTOMOUNT):
-                    place = replace(request, file=setting.file, line=setting.line)
+                    place = request._replace(file=setting.file, line=setting.line)
                     lines.append(Local(place, request))
         network = next((name for name in _LATE_NETWORKS if lines and name in self.services), "")
         self.collected.local += [line._replace(network=network) for line in lines]

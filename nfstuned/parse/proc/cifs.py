@@ -25,7 +25,7 @@ for each kind of request: `Creates: 12 total 1 failed`. SMB1 shares have other l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import Mount
@@ -42,8 +42,7 @@ _DISABLED = r"\t\tChannel: \d+ DISABLED"
 _SHARE = r"\t\d+\) (\\\\.+?) Mounts: \d+ "
 
 
-@dataclass(frozen=True, slots=True)
-class _Server:
+class _Server(NamedTuple):
     """The server of the sessions that follow."""
 
     host: str = ""
@@ -58,7 +57,7 @@ def parse_debug_data(text: str) -> tuple[SmbSession, ...]:
         if match := re.match(_SERVER, line):
             server = _Server(match[1] or "")
         elif match := re.match(_DIALECT, line):
-            server = replace(server, dialect=int(match[1], 16), signed=" signed" in match[2])
+            server = server._replace(dialect=int(match[1], 16), signed=" signed" in match[2])
         elif match := re.match(_SESSION, line):
             host, dialect, signed = server.host or match[1], server.dialect, server.signed
             sessions.append(SmbSession(host, match[1], dialect=dialect, channels=1, signed=signed))
