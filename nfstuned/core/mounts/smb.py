@@ -215,6 +215,17 @@ def credentials_file(target: Target) -> str:
     return path if target.is_smb and path.startswith("/") else ""
 
 
+def has_login(options: Options) -> bool:
+    """Whether mount.cifs takes a login from options (parse_options in mount.cifs.c)."""
+    return any(
+        name == "guest"
+        or name.startswith(("pass", "cred"))
+        or (name == "sec" and (value or "").startswith(("krb5", "none")))
+        or (name in ("user", "username") and "%" in (value or ""))
+        for name, value in options.pairs
+    )
+
+
 def credentials(targets: Iterable[Target]) -> tuple[str, ...]:
     """Return the files with logins that lines name, each once."""
     return tuple(dict.fromkeys(path for target in targets if (path := credentials_file(target))))

@@ -304,7 +304,8 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
         # A file that could not be read has no line, and counts as not known.
         if problem.line and (problem.file in {FILE, VENDOR_FILE} or problem.file.startswith(places)):
             outside = problem.message.startswith(OUTSIDE)
-            remedy = f"put it below {_SECTIONS}" if outside else "see nfsmount.conf(5)"
+            written = "write NAME=VALUE, for a flag NAME=True or NAME=False; see nfsmount.conf(5)"
+            remedy = f"put it below {_SECTIONS}" if outside else written
             yield _fault(problem.file, problem.line, problem.message, remedy)
     for problem in facts.snapshot.misplaced:
         remedy = "put it below the section of its program, such as [nfsrahead] or [lockd]"
@@ -403,9 +404,10 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
         remedy = f"put {name}={setting.value} into the options of the mounts instead"
         return f"{shown} becomes {name}={text}: {why}", remedy
     takes = "True or False" if takes == NO_VALUE else takes
+    lower = setting.value.lower()
     return (
         f"{shown}: {name} takes {takes}, and every mount that gets this is refused",
-        f"set {setting.name} to {takes}",
+        f"set {setting.name} to {takes if judge(name, lower) else f'{lower}, in lower case'}",
     )
 
 

@@ -18,6 +18,7 @@ from nfstuned.core.mounts.smb import (
     attribute_cache_s,
     channels,
     credentials_file,
+    has_login,
     multichannel_support,
     ntlm,
     old_dialect,
@@ -46,7 +47,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import option_text
-from nfstuned.model.mounts import SMB_TYPES
+from nfstuned.model.mounts import SMB_TYPES, Maker
 from nfstuned.parse.fields import count, holds_secret, some, sudo
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
@@ -287,8 +288,7 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
         if holds_secret(request.options)
     }
     for place, host in places:
-        name = host.partition(".")[0] if as_address(host) is None else host
-        file = f"/etc/smbcredentials/{name if _PLAIN.fullmatch(name) else 'share'}.cred"
+        file = _login_file(host)
         yield Fault(
             place,
             "the password or account key stands in the line itself: whoever may read the file has it",
@@ -298,6 +298,12 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
             f"0600 (mount.cifs(8)), write credentials={file} there instead, and change the password or "
             "rotate the key",
         )
+
+
+def _login_file(host: str) -> str:
+    """Return the vendor's place for the login of a server's shares."""
+    name = host.partition(".")[0] if as_address(host) is None else host
+    return f"/etc/smbcredentials/{name if _PLAIN.fullmatch(name) else 'share'}.cred"
 
 
 @rule("SMB613", "credentials-readable", ERROR, needs=(HOST,), source=Manual.SMB_MOUNTING)
@@ -319,6 +325,32 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
             expected="mode 0600",
             remedy=f"{sudo('chmod 600', path, folder=facts.folder)}, and change the password or rotate the "
             "key",
+        )
+
+
+@rule("SMB614", "login-missing", WARNING, source="mount.cifs(8)")
+def missing_login(facts: Facts) -> Iterator[Fault]:
+    """Yield lines that something mounts by itself, and that have neither a password nor another login.
+
+    mount.cifs asks for a password then, without a terminal by systemd-ask-password (parse_options and
+    get_password in mount.cifs.c).
+    """
+    for target in _mountable(facts):
+        request = target.request
+        if target.live or request is None or has_login(target.wanted):
+            continue
+        by_hand = target.wanted.last_of("auto", "noauto") == "noauto" and not request.at_first_use
+        if by_hand and request.maker is Maker.MOUNT:
+            continue
+        file = _login_file(target.endpoint.host)
+        yield Fault(
+            target.origin,
+            "the line has no login: mount.cifs asks for a password, nobody answers, and the mount fails",
+            observed="neither credentials, guest nor sec=krb5",
+            expected=f"credentials={file}",
+            remedy=f"write the user's name and the password into a new file {file} with mode 0600 "
+            f"(mount.cifs(8)), and credentials={file} into the options in {target.origin}; write guest "
+            "instead where the share is for everybody",
         )
 
 
