@@ -178,7 +178,7 @@ class ImageKernel:
 
     release: str
     modules: frozenset[str] = frozenset()
-    """The modules that it has of nfs, nfsv3, nfsv4 and cifs, as a file or built in."""
+    """The modules that it has of nfs, nfsv3, nfsv4, cifs and the character sets, as a file or built in."""
     config: Mapping[str, str] = field(default_factory=lambda: NO_TEXTS)
     """CONFIG_… = y or m, where the image has the file."""
 

@@ -41,10 +41,13 @@ def without_remark(value: str) -> str:
 def quoted(token: str, line: str = "") -> str:
     """Return the token for a message: quoted, harmless to a terminal, and cut where it is too long.
 
+    A backslash stays single: names of units have them.
+
     Secrets in it are masked; it is one itself where the `line` that it was split from holds any.
     """
     token = MASK if holds_secret(line) else mask_secrets(token[:_LOOKED_AT])
-    return ascii(token) if len(token) <= _SHOWN else ascii(token[:_SHOWN]) + "..."
+    shown = ascii(token[:_SHOWN]).replace("\\\\", "\\")
+    return shown if len(token) <= _SHOWN else shown + "..."
 
 
 def parse_number(name: str, token: str) -> int:

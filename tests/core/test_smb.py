@@ -192,7 +192,7 @@ LISTED = "6.14.0-1017-azure"
 class TestRules:
     def test_a_dialect_that_the_server_does_not_have_is_an_error(self) -> None:
         for dialect, severity in (("1.0", "error"), ("2.0", "error"), ("2.1", "warning"), ("3.0", "warning")):
-            findings = catalogue.run_rules(host(request(f"vers={dialect},actimeo=30")), RULES).findings
+            findings = catalogue.run_rules(host(request(f"guest,vers={dialect},actimeo=30")), RULES).findings
             assert [one.severity.value for one in findings] == [severity]
 
     def test_the_session_knows_the_dialect_of_vers_3(self) -> None:
@@ -201,15 +201,18 @@ class TestRules:
         assert found(host(live=live, smb=(SESSION._replace(dialect=0x300),))) == ["SMB605 /mnt/smb"]
 
     def test_another_server_only_has_the_kernels_own_rules(self) -> None:
-        options = "vers=3.0,actimeo=1,max_channels=8,cache=none,noserverino,seal"
+        options = "guest,vers=3.0,actimeo=1,max_channels=8,cache=none,noserverino,seal"
         facts = host(request(options, NAS), kernel="6.14.0-1016-azure")
         assert found(facts) == ["SMB607 /etc/fstab:7", "SMB607 /etc/fstab:7", "SMB609 /etc/fstab:7"]
 
     @pytest.mark.parametrize(
         ("options", "finds"),
         [
-            *((option, True) for option in ("sec=ntlmssp", "sec=ntlmsspi", "credentials=/etc/smb.cred")),
-            *((option, False) for option in ("sec=krb5,username=a", "sec=krb5i", "guest", "multiuser")),
+            *(
+                (option, True)
+                for option in ("password=,sec=ntlmssp", "password=,sec=ntlmsspi", "credentials=/etc/smb.cred")
+            ),
+            *((option, False) for option in ("sec=krb5,username=a", "sec=krb5i", "guest", "guest,multiuser")),
         ],
     )
     def test_ntlm_in_fips_mode(self, options: str, *, finds: bool) -> None:

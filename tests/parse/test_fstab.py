@@ -97,7 +97,7 @@ def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fst
     [
         ("s:/", "no mount point after 's:/'"),
         ("s:/ /m", "no type after '/m'"),
-        ("s:/ /m nfs a, v=3", "dump frequency is not a number: 'v=3': is there a blank within the options?"),
+        ("s:/ /m nfs a, v=3", "dump frequency is not a number: 'v=3': take the blank out of the options"),
         ("s:/ /m nfs -o rw,hard", "-o is of mount's command line: write 'rw,hard' in its place"),
         ("s:/ /m nfs rw # why", "dump frequency is not a number: '#'"),
         ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),

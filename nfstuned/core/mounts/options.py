@@ -208,7 +208,7 @@ def wanted_though_sloppy(name: str, value: str | None) -> str:
     return wanted(name, value) if value is not None and read else ""
 
 
-_ABSOLUTE = "an absolute path, as nobody expands ~ there"
+_ABSOLUTE = "an absolute path (nobody expands ~)"
 
 
 def wanted_by_smb(name: str, value: str | None) -> str:

@@ -71,8 +71,9 @@ def contested(facts: Facts) -> Iterator[Fault]:
         values = " or ".join(f"{kb} KiB" for kb in wanted)
         yield Fault(
             rival.subject,
-            f"{rival.program} writes a read-ahead of {rival.kb} KiB where the policy wants {values} "
-            f"({some([target.subject for target in contest.objectors])}): whoever writes last wins",
+            f"{rival.program} writes a read-ahead of {rival.kb} KiB to mounts that should have "
+            f"{values} ({some([target.subject for target in contest.objectors])})"
+            f"{'' if service else ': the last writer wins'}",
             observed=f"{rival.kb} KiB",
             expected=values,
             remedy=f"{rival.remedy}{'; then sudo nfstuned apply' if contest.lost else ''}{service}",
@@ -165,7 +166,10 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
             more.append(f"{late.file}, which sorts after {own}, overwrites its value with {_kib(values)}")
             in_conf = _in_configuration(facts, late, ", or ")
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
-        repair = "write it in one line, with its own value (nfstuned explain NFS105 has the line)"
+        repair = (
+            "write it in one line with a condition that only NFS meets (nfstuned explain NFS105), and with "
+            "its own value"
+        )
         if defective.repair:
             repair = f"write {defective.repair} in {path}:{defective.line}"
         elif defective.sign:

@@ -264,7 +264,12 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
             )
         elif kernel is None:
             yield from facts.lacks(KERNEL)
-        if before and (
+        if before and target.version == "4.0" and target.version in provider.versions:
+            why = (
+                ", and NFS 4.0 reconnects from the same port after the network failed, which can keep the "
+                "share away"
+            )
+        elif before and (
             kernel.version < tuple(map(int, before.split("."))) if kernel else provider.noresvport_by_client
         ):
             this = f" (this is {kernel.text})" if kernel else ""

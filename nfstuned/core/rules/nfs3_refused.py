@@ -218,7 +218,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
         strange = tuple(name for name in strange if not re.match(_DROPPED, name))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
-        wanted_flavour = "a login that Linux 5.15 and later still have, such as ntlmssp or krb5"
+        wanted_flavour = "ntlmssp (the default) or krb5 from Linux 5.15 on"
         misused += [
             _Misused(name, value, wanted_flavour)
             for name, value in options.pairs
@@ -281,9 +281,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     torn = MASK in strange
-    why += (
-        ["mount(8) ends a password at its comma, and nobody knows a word behind the password"] if torn else []
-    )
+    why += ["mount(8) ends a password at its comma and takes the rest for an unknown option"] if torn else []
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused

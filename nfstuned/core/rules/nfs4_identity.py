@@ -20,6 +20,7 @@ from nfstuned.core.rules.rule import (
     rule,
 )
 from nfstuned.model.facts import Facts, Fault
+from nfstuned.model.mounts import EFS_TYPE
 from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID
 from nfstuned.parse.fields import sudo
 
@@ -37,7 +38,11 @@ _ENABLE = f"sudo systemctl enable --now {IDENTITY_UNIT}"
 @rule("NFS413", "client-identity-generic", WARNING, needs=(HOST,), source=Manual.CLIENT_ID)
 def generic(facts: Facts) -> Iterator[Fault]:
     """Yield the name of an NFSv4 client that others are likely to have as well, or will have."""
-    v4 = [target for target in facts.nfs if not target.is_v3]
+    v4 = [
+        target
+        for target in facts.targets
+        if target.fstype == EFS_TYPE or (target.is_nfs and not target.is_v3)
+    ]
     client = facts.system.client
     if not v4 or client.name is None:
         return
@@ -78,7 +83,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     client = facts.system.client
     # A system with a machine id is in use, and may never be cloned.
     used = MACHINE_ID in client.machine_ids
-    severity, where = (ADVICE, "where it is cloned, ") if used else (None, "")
+    severity, where = ADVICE if used else None, "where it is cloned, "
     # Where the id is empty and not absent, systemd applies no presets at the next boot (machine-id(5)).
     commands = [
         sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, folder=facts.folder)
@@ -119,7 +124,8 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         observed=client.name or "",
         expected="a name or an identifier for each clone",
         remedy=f"{where}{'; '.join((*commands, bake(facts)))}: each clone then gives itself an identifier at "
-        "boot, which is made of its machine id",
+        "boot, which is made of its machine id; or take /etc/hostname out where something such as cloud-init "
+        "names each clone",
         severity=severity,
     )
 

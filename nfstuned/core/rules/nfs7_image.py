@@ -27,7 +27,7 @@ from nfstuned.errors import ParseError
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import is_v3
 from nfstuned.model.policy import KERNEL_KB, Profile
-from nfstuned.parse.proc.machine import parse_release
+from nfstuned.parse.proc.machine import CHARSET, parse_release
 
 _NFS_HELPERS = frozenset({"mount.nfs", "mount.nfs4", "mount.aznfs"})
 _CONFIG = "/etc/nfstuned"
@@ -50,6 +50,9 @@ _PACKAGES = {
 }
 """Which package has the modules, by os-release's ID or ID_LIKE."""
 _UBUNTU_NFS = "install linux-modules-{release} again"
+_OF_NFS = frozenset({"nfs", "nfsv3", "nfsv4"})
+_OWN_MODULE = r"utf8|iso8859-\d+|cp\d+"
+"""Character sets with a module of their name; others are aliases."""
 _WITH_NFS = ("-generic", "-azure", "-aws")
 """Ubuntu's kernels with fs/nfs/* in linux-modules (debian.*/control.d/*.inclusion-list); others differ."""
 
@@ -82,17 +85,24 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
     everywhere = "install the package with all modules of this kernel"
     distribution = next((name for name in names if name in _PACKAGES), "")
     for kernel in facts.system.kernels:
-        missing = [name for name in needed if name not in kernel.modules]
+        # A tree without any character set is not a whole one.
+        whole = any(name.startswith(CHARSET) for name in kernel.modules)
+        wanted = [name for name in needed if whole or not name.startswith(CHARSET)]
+        missing = [name for name in wanted if name not in kernel.modules]
         if missing:
             package = _PACKAGES.get(distribution, everywhere)
-            if distribution == "ubuntu" and kernel.release.endswith(_WITH_NFS) and "cifs" not in missing:
+            if (
+                distribution == "ubuntu"
+                and kernel.release.endswith(_WITH_NFS)
+                and _OF_NFS.issuperset(missing)
+            ):
                 package = _UBUNTU_NFS
             yield Fault(
                 f"kernel {kernel.release}",
                 f"this kernel has no {' and no '.join(missing)}, neither as a module nor built in: "
                 f"{needed[missing[0]]} fails when it is the one that boots",
-                observed=", ".join(name for name in needed if name in kernel.modules) or "none of them",
-                expected=", ".join(needed),
+                observed=", ".join(name for name in wanted if name in kernel.modules) or "none of them",
+                expected=", ".join(wanted),
                 remedy=package.format(release=kernel.release, module=missing[0]),
             )
     # An image in which modules were disabled on purpose has no mounts that need them.
@@ -196,4 +206,7 @@ def _needed_by_mounts(facts: Facts) -> dict[str, str]:
             needed.setdefault(name, f"the mount of {target.subject}")
     for target in facts.smb_mounts:
         needed.setdefault("cifs", f"the mount of {target.subject}")
+        charset = target.wanted.get("iocharset") or ""
+        if re.fullmatch(_OWN_MODULE, charset):
+            needed.setdefault(CHARSET + charset, f"the mount of {target.subject}")
     return needed

@@ -205,7 +205,7 @@ def _problem_of_rest(fields: list[str], line: str) -> str:
         return f"-o is of mount's command line: write {quoted(fields[_NUMBERS], line)} in its place"
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not re.fullmatch(r"[+-]?[0-9]+", token) and not has_placeholder(token):
-            hint = ": is there a blank within the options?" if _OPTIONS.fullmatch(token) else ""
+            hint = ": take the blank out of the options" if _OPTIONS.fullmatch(token) else ""
             return f"{name} is not a number: {quoted(token, line)}{hint}"
     return ""
 

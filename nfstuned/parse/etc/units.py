@@ -226,6 +226,7 @@ _SCRIPTS = (
     *("etc/network/if-up.d", "etc/network/interfaces.d", "etc/cron.d", "etc/cloud/cloud.cfg.d"),
     *("usr/lib/udev/rules.d", "var/spool/cron", "var/spool/cron/crontabs", *_GENERATORS),
 )
+_PROGRAM = b"\x7fELF"
 _SCRIPT_FILES = (
     "etc/network/interfaces",
     "etc/rc.local",
@@ -738,7 +739,9 @@ class MountUnits:
             for word in re.split(r"[\s=:]", line) if "%" in line else ():
                 parts = re.split("%[A-Za-z]", word)
                 pattern = ".*".join(map(re.escape, parts))
-                if "".join(parts) and any(re.fullmatch(pattern, each) for each in (*words, point)):
+                if re.search(r"\w", "".join(parts)) and any(
+                    re.fullmatch(pattern, each) for each in (*words, point)
+                ):
                     return True
         return False
 
@@ -760,8 +763,10 @@ class MountUnits:
         ]
 
     def _start(self, file: str) -> str:
+        """Return a script's or a unit's text; "" for a program, such as systemd's own generators."""
         try:
-            return self.root.read_start(file, _MOST_OF_SCRIPT).decode("utf-8", "surrogateescape")
+            text = self.root.read_start(file, _MOST_OF_SCRIPT)
+            return "" if text.startswith(_PROGRAM) else text.decode("utf-8", "surrogateescape")
         except OSError:
             self.root.faults.forget(file)
             return ""

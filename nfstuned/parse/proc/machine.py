@@ -101,8 +101,10 @@ MODULES = ("usr/lib/modules", "lib/modules")
 """Both are one folder where /lib is a link to usr/lib."""
 WANTED = {"nfs": "CONFIG_NFS_FS", "nfsv3": "CONFIG_NFS_V3", "nfsv4": "CONFIG_NFS_V4", "cifs": "CONFIG_CIFS"}
 """The modules that mounts need, and the option that builds each (fs/nfs/Makefile, fs/smb/client/Makefile)."""
-_HOMES = ("kernel/fs/nfs", "kernel/fs/smb/client", "kernel/fs/cifs")
-"""The folders of these modules. cifs was in the last before Linux 6.4."""
+CHARSET = "nls_"
+"""The modules of character sets begin so (load_nls in fs/nls/nls_base.c)."""
+_HOMES = ("kernel/fs/nfs", "kernel/fs/smb/client", "kernel/fs/cifs", "kernel/fs/nls")
+"""The folders of these modules and of the character sets. cifs was in the third before Linux 6.4."""
 
 
 def read_kernels(root: FileTree) -> tuple[ImageKernel, ...]:
@@ -118,7 +120,8 @@ def read_kernels(root: FileTree) -> tuple[ImageKernel, ...]:
         present = {*built_in, *files, *(name for name, key in WANTED.items() if config.get(key) == "y")}
         if not present.issuperset(WANTED):
             present |= _listed_modules(root, folder)
-        kernels.append(ImageKernel(release, frozenset(present & WANTED.keys()), MappingProxyType(config)))
+        modules = frozenset(name for name in present if name in WANTED or name.startswith(CHARSET))
+        kernels.append(ImageKernel(release, modules, MappingProxyType(config)))
     return tuple(kernels)
 
 
