@@ -499,7 +499,8 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
                 "and passes this one over, and mount -a puts one over the other",
                 observed=request.source,
                 expected="one line a mount point",
-                remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out"
+                remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out, or give one "
+                "of them another mount point"
                 f"{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             )
     for entry in facts.snapshot.maps:
