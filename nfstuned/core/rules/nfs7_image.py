@@ -97,10 +97,13 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 and _OF_NFS.issuperset(missing)
             ):
                 package = _UBUNTU_NFS
+            charset = missing[0].removeprefix(CHARSET)
+            if charset != missing[0]:
+                package = f"take iocharset={charset} out of the options, or {package}"
             yield Fault(
                 f"kernel {kernel.release}",
                 f"this kernel has no {' and no '.join(missing)}, neither as a module nor built in: "
-                f"{needed[missing[0]]} fails when it is the one that boots",
+                f"{needed[missing[0]]} fails when this kernel boots",
                 observed=", ".join(name for name in wanted if name in kernel.modules) or "none of them",
                 expected=", ".join(wanted),
                 remedy=package.format(release=kernel.release, module=missing[0]),
@@ -208,5 +211,5 @@ def _needed_by_mounts(facts: Facts) -> dict[str, str]:
         needed.setdefault("cifs", f"the mount of {target.subject}")
         charset = target.wanted.get("iocharset") or ""
         if re.fullmatch(_OWN_MODULE, charset):
-            needed.setdefault(CHARSET + charset, f"the mount of {target.subject}")
+            needed.setdefault(CHARSET + charset, f"the mount of {target.subject}, for its iocharset,")
     return needed
