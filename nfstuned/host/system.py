@@ -48,6 +48,8 @@ _SCRIPTS = (
     *("etc/tmpfiles.d", "etc/cloud/cloud.cfg.d", "etc/NetworkManager/dispatcher.d"),
 )
 _MOST_SCRIPTS = 2000
+_RUNS_SYSCTL = r"(?<![\w-])sysctl(?![\w.-])|(?:systemctl|Exec\w+=).*systemd-sysctl"
+"""In a script or a service; many services are only ordered after systemd-sysctl.service."""
 _SYSCTLS_OF_NFS = ("sunrpc.", "fs.nfs.")
 _MODULES = r"(?:sunrpc|auth_rpcgss|rpcsec_gss_krb5|rpcrdma|lockd|nfs(?:d|v[34])?)\b"
 _IN_TIME = {
@@ -132,7 +134,7 @@ def _sysctls_in_time(root: Root, system: System) -> bool | None:
         in_time = (
             any(re.search(pattern, text) for pattern, text in texts)
             or any("/sunrpc.ko" in text for text in built_in)
-            or bool(_scripts(root, "sysctl", (name for name in _SCRIPTS if name.startswith("etc/"))))
+            or bool(_scripts(root, _RUNS_SYSCTL, (name for name in _SCRIPTS if name.startswith("etc/"))))
         )
     return in_time or (None if faults else False)
 
@@ -237,12 +239,12 @@ def at_first_boot(root: Root, system: System) -> System:
     )
 
 
-def _scripts(root: Root, word: str, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return the services and scripts with a word, but for nfstuned's own."""
+def _scripts(root: Root, pattern: str, folders: Iterable[str]) -> tuple[str, ...]:
+    """Return the services and scripts with a pattern in them, but for nfstuned's own."""
     names = ((folder, name) for folder in folders for name in root.names(folder))
     files = [f"{folder}/{name}" for folder, name in names if not name.startswith("nfstuned")]
     files = [*files[:_MOST_SCRIPTS], "etc/rc.local", "etc/rc.d/rc.local", "etc/crontab"]
-    return tuple(f"/{file}" for file in files if word in _script(root, file))
+    return tuple(f"/{file}" for file in files if re.search(pattern, _script(root, file)))
 
 
 def _script(root: Root, file: str) -> str:
