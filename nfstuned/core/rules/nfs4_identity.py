@@ -44,10 +44,12 @@ def generic(facts: Facts) -> Iterator[Fault]:
         if target.fstype == EFS_TYPE or (target.is_nfs and not target.is_v3)
     ]
     client = facts.system.client
-    if not v4 or client.name is None:
+    if not v4:
         return
     if facts.image:
         yield from _clones(facts, v4[0].subject)
+        return
+    if client.name is None:
         return
     identified = client.identifier or facts.system.parameters.get(_PARAMETER)
     if client.name.lower() in _NAMES_OF_IMAGES and not identified:
@@ -68,9 +70,12 @@ def one_identifier(facts: Facts) -> tuple[str, str] | None:
 
     IDENTITY_UNIT does not change it. None where nothing sets it, or the clones have names of their own.
     """
+    return _set_identifier(facts) if facts.system.client.named_alike else None
+
+
+def _set_identifier(facts: Facts) -> tuple[str, str] | None:
     value, place = parameter(facts, _PARAMETER) or ("", "")
-    value = value.strip('"')
-    return (value, place) if value and facts.system.client.named_alike else None
+    return (value.strip('"'), place) if value.strip('"') else None
 
 
 def without_identifier(facts: Facts) -> str:
@@ -81,6 +86,20 @@ def without_identifier(facts: Facts) -> str:
 def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     """Yield the name, or the name and the identifier, that all clones of an image would share."""
     client = facts.system.client
+    if client.name is None:
+        one = None if client.renamed else _set_identifier(facts)
+        if one is not None:
+            value, place = one
+            yield Fault(
+                place,
+                f"every clone of this image has the identifier {value} for NFSv4 servers: clones that get no "
+                "names, or the same, are one client to a server",
+                observed=value,
+                expected="an identifier for each clone",
+                remedy=f"{without_identifier(facts)}; then {bake(facts)}",
+                severity=ADVICE,
+            )
+        return
     # A system with a machine id is in use, and may never be cloned.
     used = MACHINE_ID in client.machine_ids
     severity, where = ADVICE if used else None, "where it is cloned, "
