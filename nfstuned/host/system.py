@@ -48,7 +48,7 @@ _SCRIPTS = (
     *("etc/tmpfiles.d", "etc/cloud/cloud.cfg.d", "etc/NetworkManager/dispatcher.d"),
 )
 _MOST_SCRIPTS = 2000
-_RUNS_SYSCTL = r"(?<![\w-])sysctl(?![\w.-])|(?:systemctl|Exec\w+=).*systemd-sysctl"
+_CALLS_SYSCTL = r"(?<![\w-])sysctl(?![\w.-])|(?:systemctl|Exec\w+=).*systemd-sysctl"
 """In a script or a service; many services are only ordered after systemd-sysctl.service."""
 _SYSCTLS_OF_NFS = ("sunrpc.", "fs.nfs.")
 _MODULES = r"(?:sunrpc|auth_rpcgss|rpcsec_gss_krb5|rpcrdma|lockd|nfs(?:d|v[34])?)\b"
@@ -134,7 +134,7 @@ def _sysctls_in_time(root: Root, system: System) -> bool | None:
         in_time = (
             any(re.search(pattern, text) for pattern, text in texts)
             or any("/sunrpc.ko" in text for text in built_in)
-            or bool(_scripts(root, _RUNS_SYSCTL, (name for name in _SCRIPTS if name.startswith("etc/"))))
+            or bool(_scripts(root, _CALLS_SYSCTL, (name for name in _SCRIPTS if name.startswith("etc/"))))
         )
     return in_time or (None if faults else False)
 

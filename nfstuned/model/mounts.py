@@ -326,6 +326,12 @@ class Request(NamedTuple):
         return watched or not _AT_FIRST_USE.isdisjoint(self.options.split(","))
 
     @property
+    def by_hand(self) -> bool:
+        """Whether a line of fstab waits for somebody to mount it."""
+        idle = parse_options(self.options).last_of("auto", "noauto") == "noauto"
+        return idle and self.maker is Maker.MOUNT and not self.at_first_use
+
+    @property
     def wants_tunnel(self) -> bool:
         """Whether mount.aznfs makes a tunnel for it: for version 4.1, and not with `notls`."""
         if self.fstype != AZNFS:

@@ -14,6 +14,8 @@ from typing import Protocol
 from nfstuned.errors import ParseError
 
 FSTAB = "etc/fstab"
+ELF = "\x7fELF"
+"""The first characters of a compiled program."""
 _NOT_MISSED = re.compile(r"proc/(?!1/)\d+/|etc/nfstuned/|etc/fstab$")
 """The many files of other processes, and files for which their readers report the denial."""
 

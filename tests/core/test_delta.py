@@ -147,7 +147,7 @@ def by_all(before: MountStats, now: MountStats, span: Span) -> Growth:
 
     def op(old: OpCounters | None, new: OpCounters) -> OpDelta:
         # Sums are without their sign, as the kernel prints them.
-        pairs: list[tuple[Any, Any]] = [*zip(old or UNUSED, new, strict=True)]
+        pairs: list[tuple[Any, Any]] = list(zip(old or UNUSED, new, strict=True))
         counters = (delta.grown(*pair, span.most_ops) for pair in pairs[:3])
         sums = (delta.sum_grown(*pair) for pair in pairs[3:8])
         errors = None if None in pairs[8] else delta.grown(*pairs[8], span.most_ops)

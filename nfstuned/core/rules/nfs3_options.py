@@ -262,21 +262,24 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
                 "server the client reconnects from the same port, which can keep the share away for minutes, "
                 "or until a reboot"
             )
-        elif kernel is None:
-            yield from facts.lacks(KERNEL)
-        if before and target.version == "4.0" and target.version in provider.versions:
-            why = (
-                ", and NFS 4.0 reconnects from the same port after the network failed, which can keep the "
-                "share away"
-            )
-        elif before and (
-            kernel.version < tuple(map(int, before.split("."))) if kernel else provider.noresvport_by_client
-        ):
-            this = f" (this is {kernel.text})" if kernel else ""
-            why = (
-                f", and kernels before {before}{this} reconnect from the same port after the network failed, "
-                "which can keep the share away"
-            )
+        else:
+            if kernel is None:
+                yield from facts.lacks(KERNEL)
+            if target.version == "4.0" and target.version in provider.versions:
+                why = (
+                    ", and NFS 4.0 reconnects from the same port after the network failed, which can keep "
+                    "the share away"
+                )
+            elif (
+                kernel.version < tuple(map(int, before.split(".")))
+                if kernel
+                else provider.noresvport_by_client
+            ):
+                this = f" (this is {kernel.text})" if kernel else ""
+                why = (
+                    f", and kernels before {before}{this} reconnect from the same port after the network "
+                    "failed, which can keep the share away"
+                )
         if why:
             yield Fault(
                 target.subject,

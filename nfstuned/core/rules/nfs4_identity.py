@@ -75,7 +75,8 @@ def one_identifier(facts: Facts) -> tuple[str, str] | None:
 
 def _set_identifier(facts: Facts) -> tuple[str, str] | None:
     value, place = parameter(facts, _PARAMETER) or ("", "")
-    return (value.strip('"'), place) if value.strip('"') else None
+    value = value.strip('"')
+    return (value, place) if value else None
 
 
 def without_identifier(facts: Facts) -> str:
@@ -102,7 +103,7 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         return
     # A system with a machine id is in use, and may never be cloned.
     used = MACHINE_ID in client.machine_ids
-    severity, where = ADVICE if used else None, "where it is cloned, "
+    severity = ADVICE if used else None
     # Where the id is empty and not absent, systemd applies no presets at the next boot (machine-id(5)).
     commands = [
         sudo("truncate --size=0" if file == MACHINE_ID else "rm", file, folder=facts.folder)
@@ -118,7 +119,8 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
             f"takes the others' sessions, opens and locks away; {mount} is of NFSv4",
             observed=f"{client.name}, with {value}",
             expected="an identifier for each clone",
-            remedy=f"{where}{'; '.join((without_identifier(facts), *commands))}; then {bake(facts)}",
+            remedy=f"where it is cloned, {'; '.join((without_identifier(facts), *commands))}; then "
+            f"{bake(facts)}",
             severity=severity,
         )
         return
@@ -142,9 +144,9 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         f"locks away; {mount} is of NFSv4",
         observed=client.name or "",
         expected="a name or an identifier for each clone",
-        remedy=f"{where}{'; '.join((*commands, bake(facts)))}: each clone then gives itself an identifier at "
-        "boot, which is made of its machine id; or take /etc/hostname out where something such as cloud-init "
-        "names each clone",
+        remedy=f"where it is cloned, {'; '.join((*commands, bake(facts)))}: each clone then gives itself an "
+        "identifier at boot, which is made of its machine id; or take /etc/hostname out where something such "
+        "as cloud-init names each clone",
         severity=severity,
     )
 

@@ -182,9 +182,7 @@ def _override(facts: Facts, request: Request) -> Override | None:
     """Return the override that counts for a mount: its own before those for all mounts."""
     name, overrides = unit_name(request.point), facts.system.tls.overrides
     special = {*_own(request), *(() if request.maker is Maker.AUTOFS else drop_in_folders(name))}
-    noauto = parse_options(request.options).last_of("auto", "noauto") == "noauto"
-    if noauto and request.maker is Maker.MOUNT and not request.at_first_use:
-        # A line of fstab that waits for somebody to mount it.
+    if request.by_hand:
         special.add(LOGINS)
     mine = (override for override in overrides if override.scope in special)
     # Of drop-ins with one name systemd reads the strongest alone, also where the variable is not in it.

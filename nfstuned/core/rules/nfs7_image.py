@@ -97,8 +97,8 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 and _OF_NFS.issuperset(missing)
             ):
                 package = _UBUNTU_NFS
-            charset = missing[0].removeprefix(CHARSET)
-            if charset != missing[0]:
+            if missing[0].startswith(CHARSET):
+                charset = missing[0].removeprefix(CHARSET)
                 package = f"take iocharset={charset} out of the options, or {package}"
             yield Fault(
                 f"kernel {kernel.release}",

@@ -47,7 +47,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import option_text
-from nfstuned.model.mounts import SMB_TYPES, Maker
+from nfstuned.model.mounts import SMB_TYPES
 from nfstuned.parse.fields import count, holds_secret, some, sudo
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
@@ -337,10 +337,7 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
     """
     for target in _mountable(facts):
         request = target.request
-        if target.live or request is None or has_login(target.wanted):
-            continue
-        by_hand = target.wanted.last_of("auto", "noauto") == "noauto" and not request.at_first_use
-        if by_hand and request.maker is Maker.MOUNT:
+        if target.live or request is None or request.by_hand or has_login(target.wanted):
             continue
         file = _login_file(target.endpoint.host)
         yield Fault(

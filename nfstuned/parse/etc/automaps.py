@@ -22,7 +22,7 @@ from nfstuned.parse.etc.autofs import (
 )
 from nfstuned.parse.etc.requests import Intent
 from nfstuned.parse.fields import below, clean_path, quoted
-from nfstuned.parse.tree import FileTree
+from nfstuned.parse.tree import ELF, FileTree
 
 _DEEPEST = 16
 """How deep maps may include each other (MAX_INCLUDE_DEPTH of autofs)."""
@@ -32,7 +32,7 @@ MOST_FILES = 1000
 """How many files are read, an included file each time that another map includes it."""
 _FOLDERS = ("/etc", "/etc/autofs")
 """Where maps without a path are (AUTOFS_MAP_DIR): mostly in the first, with Arch and Gentoo in the other."""
-_PROGRAM = ("#!", "\x7fELF")
+_PROGRAM = ("#!", ELF)
 """The first characters of a file that execve(2) runs."""
 _FOUND, _NOT_FOUND, _UNAVAILABLE, _AGAIN = "SUCCESS", "NOTFOUND", "UNAVAIL", "TRYAGAIN"
 _OLD_MASTER = "auto_master"

@@ -28,7 +28,7 @@ from nfstuned.model.mounts import (
 from nfstuned.model.system import Unit
 from nfstuned.parse.etc.requests import TYPES, Intent, local_lines, mounted_type, parse_fstab
 from nfstuned.parse.fields import clean_path, nearest_point, quoted, unit_name, unmangle, without_remark
-from nfstuned.parse.tree import FSTAB, FileTree
+from nfstuned.parse.tree import ELF, FSTAB, FileTree
 
 SUFFIX = ".mount"
 _SPACE = " \t\n\r"
@@ -226,7 +226,6 @@ _SCRIPTS = (
     *("etc/network/if-up.d", "etc/network/interfaces.d", "etc/cron.d", "etc/cloud/cloud.cfg.d"),
     *("usr/lib/udev/rules.d", "var/spool/cron", "var/spool/cron/crontabs", *_GENERATORS),
 )
-_PROGRAM = b"\x7fELF"
 _SCRIPT_FILES = (
     "etc/network/interfaces",
     "etc/rc.local",
@@ -765,8 +764,8 @@ class MountUnits:
     def _start(self, file: str) -> str:
         """Return a script's or a unit's text; "" for a program, such as systemd's own generators."""
         try:
-            text = self.root.read_start(file, _MOST_OF_SCRIPT)
-            return "" if text.startswith(_PROGRAM) else text.decode("utf-8", "surrogateescape")
+            text = self.root.read_start(file, _MOST_OF_SCRIPT).decode("utf-8", "surrogateescape")
+            return "" if text.startswith(ELF) else text
         except OSError:
             self.root.faults.forget(file)
             return ""
