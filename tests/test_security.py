@@ -202,6 +202,7 @@ def reached(name: str, folder: Path) -> str:
     return outcome(PARSED[name] if name in PARSED else lambda: REACHED[name](folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_bound_is_the_codes_and_is_reported_where_it_is_reached(row: Row, tmp_path: Path) -> None:
     module, _, name = row.constant.rpartition(".")

@@ -42,6 +42,7 @@ def captured(tree: Path) -> bytes:
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_screen_of_top_is_drawn_as_it_was(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "OPENED", re.compile(b"no operation ended"))
     seen = captured(tree)

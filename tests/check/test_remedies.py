@@ -311,6 +311,7 @@ def own_options() -> frozenset[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", hosts.names())
 def test_a_remedy_can_be_followed_where_it_is_printed(name: str, tmp_path: Path) -> None:
     case = hosts.load(name)

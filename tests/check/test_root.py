@@ -109,6 +109,7 @@ def test_nothing_outside_the_image_is_looked_at(image: Path, tmp_path: Path) -> 
     assert strangers(paths, image) == []
 
 
+@pytest.mark.slow
 def test_nothing_outside_the_image_is_baked_nor_looked_at_for_that(image: Path, tmp_path: Path) -> None:
     # nfs.conf is a link to itself, after which nothing would be written.
     replaced = ("etc/nfstuned/nfstuned.toml", "etc/fstab", "etc/nfsmount.conf.d", "etc/modprobe.d")

@@ -97,6 +97,7 @@ READ_ONLY = "mount -o remount,ro ."
 DENIED, NO_SPACE = "Operation not permitted", "No space left on device"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "prepare", "inodes", "words"),
     [

@@ -41,8 +41,6 @@ TREES = (
 IMAGE = "image-debian-13"
 FAULTS = {
     "EIO": Fault(errno.EIO),
-    "EMFILE": Fault(errno.EMFILE),
-    "ENOMEM": Fault(errno.ENOMEM),
     "ELOOP": Fault(errno.ELOOP),
     "EIO-of-read": Fault(errno.EIO, late=True),
 }

@@ -118,6 +118,7 @@ def test_no_output_shows_a_secret(planted: tuple[Host, Secrets], config: str) ->
     assert {command.split()[0] for command, text in outputs.items() if MASK in text} >= SHOWING[config]
 
 
+@pytest.mark.slow
 def test_only_what_is_shown_is_masked(planted: tuple[Host, Secrets]) -> None:
     made, secrets = planted
     made.configure(CONFIG)

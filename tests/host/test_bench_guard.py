@@ -188,6 +188,7 @@ def test_a_program_ends_in_its_time_and_with_the_guard(tmp_path: Path) -> None:
         assert guard.run(["true"], 30) == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["bench", "guard"])
 def test_no_program_outlives_a_killed_bench_or_guard(tmp_path: Path, victim: str) -> None:
     """To the guard, bench is the pipes that end with it."""

@@ -129,6 +129,7 @@ def test_a_child_that_is_killed_leaves_nothing_behind(root: Root) -> None:
     assert (open_descriptors(), children()) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "message"),
     [

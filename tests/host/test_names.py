@@ -65,6 +65,7 @@ NO_ADDRESS, UNKNOWN = "no A or AAAA record", "NXDOMAIN"
 PINNED = f"# pinned\n10.9.9.9 SA1.file.core.windows.net sa1\n2001:db8::9 {SHARE}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [

@@ -121,16 +121,21 @@ def _boot(item: pytest.Item) -> Boot | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let boots that must be alone go first, and begin all others with the root disks."""
+    """Put the lab's other tests and boots that must be alone first; the root disks start all other boots.
+
+    Tests in other folders that need the lab's files follow while those guests run.
+    """
+    mine = Path(__file__).parent
 
     def turn(item: pytest.Item) -> int:
         if (boot := _boot(item)) is not None:
-            return 2 if boot.alone else 4
+            return 2 if boot.alone else 5
+        if not item.path.is_relative_to(mine):
+            return 4
         return 1 if {"disk", "started_lab"}.isdisjoint(getattr(item, "fixturenames", ())) else 3
 
-    mine = Path(__file__).parent
-    places = [place for place, item in enumerate(items) if item.path.is_relative_to(mine)]
-    for place, item in zip(places, sorted((items[place] for place in places), key=turn), strict=True):
+    labs = [place for place, item in enumerate(items) if item.get_closest_marker("lab")]
+    for place, item in zip(labs, sorted((items[place] for place in labs), key=turn), strict=True):
         items[place] = item
 
 

@@ -116,6 +116,7 @@ SCRIPTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verdict", SCRIPTS, ids=lambda verdict: verdict.name.lower())
 def test_every_bad_end_is_known(verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script takes the emulator's place; its fourth argument is the disk with the payload."""

@@ -20,7 +20,7 @@ _RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 _SMALL = "32768\n"
 """A limit with which 300 events overflow the queue, as thousands do with the kernel's own: udev takes minutes
 for those. The test fails where nothing was lost, because it demands the message about it."""
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 
 @pytest.fixture(autouse=True)

@@ -45,9 +45,9 @@ HEADERS = 1000
 @pytest.mark.parametrize(
     ("version", "nconnect"),
     [
-        *(("vers=3,nolock", 1), ("vers=4.1", 4), ("vers=4.2", 16)),
+        *(("vers=3,nolock", 1), ("vers=4.2", 16)),
         *(pytest.param("vers=3,nolock", number, marks=pytest.mark.release) for number in (4, 16)),
-        *(pytest.param("vers=4.1", number, marks=pytest.mark.release) for number in (1, 16)),
+        *(pytest.param("vers=4.1", number, marks=pytest.mark.release) for number in (1, 4, 16)),
         *(pytest.param("vers=4.2", number, marks=pytest.mark.release) for number in (1, 4)),
     ],
 )

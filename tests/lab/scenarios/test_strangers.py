@@ -29,6 +29,7 @@ SERVERS = (
 # Alone on two processors it takes 80 s; next to another guest, or on one, four times as long.
 
 
+@pytest.mark.system
 def test_other_devices_keep_their_values_for_the_daemons_life(mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     with strangers():

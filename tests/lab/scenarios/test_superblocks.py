@@ -89,6 +89,7 @@ read_ahead_kb = 32768
 """
 
 
+@pytest.mark.system
 def test_a_policy_reaches_and_stays_in_a_private_namespace(mount: Mounts, running_daemon: Daemon) -> None:
     """Each of the others has the daemon look, mostly without the other namespaces."""
     drop_in = running_daemon.configure(POLICY, "by-point")
@@ -129,6 +130,7 @@ def test_a_visible_mount_over_another_network_namespace_is_tuned(elsewhere: str,
     tuned(AZURE_KB, Mounted(SOURCE, point, device))
 
 
+@pytest.mark.system
 def test_ready_means_earlier_mounts_are_right(elsewhere: str, mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     versions = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
@@ -159,6 +161,7 @@ def test_lazily_unmounted_superblocks_keep_values_while_open(mount: Mounts, runn
     assert running_daemon.failed_cycles == []
 
 
+@pytest.mark.system
 def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     mounted = mount("a")
@@ -169,7 +172,7 @@ def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, runnin
     becomes(expected=False, seen=(BDI / mounted.device).exists)
 
 
-@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
+@pytest.mark.parametrize("options", [pytest.param("vers=3,nolock", marks=pytest.mark.system), "vers=4.2"])
 @pytest.mark.usefixtures("generic_number")
 def test_a_device_number_reused_with_another_policy_is_right_20_times(mount: Mounts, options: str) -> None:
     """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""
