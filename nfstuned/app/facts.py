@@ -13,8 +13,8 @@ from nfstuned.host.network.outside import Outside, Questions
 from nfstuned.host.observe import (
     observe_entries,
     observe_host,
+    observe_logins,
     observe_major_faults,
-    observe_modes,
     observe_nfs_inodes,
     observe_stanzas,
     read_stalls,
@@ -102,7 +102,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         system=observe_system(root, image=scope.image),
         smb=() if scope.image else read_smb_sessions(root),
         proposal=scope.proposal,
-        modes=observe_modes(root, credentials(mounts), image=scope.image),
+        logins=observe_logins(root, credentials(mounts), image=scope.image),
     )
     if not scope.image:
         network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)

@@ -19,7 +19,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
-from nfstuned.model.mounts import Request, Snapshot, Superblock, Tunnel
+from nfstuned.model.mounts import Login, Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
@@ -382,22 +382,48 @@ def _view(root: Root, folder: str) -> View | None:
     return View(folder, mount_id.decode("ascii", "replace"), network) if mount_id else None
 
 
-def observe_modes(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[str, int]:
-    """Return the permissions of files by their paths, without files that may be on a server.
+def observe_logins(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[str, Login]:
+    """Return the files with a login by their paths, without files that may be on a server.
 
-    Their text is not read.
+    No word of a file is kept.
     """
-    found: dict[str, int] = {}
+    found: dict[str, Login] = {}
     for path in paths:
-        if not image:
-            try:
+        name = path.lstrip("/")
+        try:
+            if not image:
                 demand_local(root, path, root.view)
-            except OSError:
-                continue
-        mode = root.mode(path.lstrip("/"))
-        if mode is not None:
-            found[path] = mode
+            login = parse_login(root.read(name))
+        except PermissionError:
+            login = Login()
+        except OSError:
+            continue
+        if (mode := root.mode(name)) is not None:
+            found[path] = login._replace(mode=mode)
     return MappingProxyType(found)
+
+
+def parse_login(text: str) -> Login:
+    """Return the mistakes in a file with a login, without any of its words.
+
+    mount.cifs takes all between the first = and the end of a line that begins with user, pass or dom
+    (open_cred_file in mount.cifs.c).
+    """
+    mistakes: list[str] = []
+    names: set[str] = set()
+    for number, line in enumerate(text.split("\n"), 1):
+        key, equals, value = line.lstrip(" \t").partition("=")
+        name = next((name for name in ("username", "password", "domain") if key[:3].lower() == name[:3]), "")
+        if not equals or not name:
+            continue
+        names.add(name)
+        if value.endswith("\r"):
+            mistakes.append(f"the carriage return at the end of line {number} is a part of the {name}")
+        elif value[:1] in (" ", "\t"):
+            mistakes.append(f"the blank behind = in line {number} is a part of the {name}")
+        elif len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+            mistakes.append(f"the quotes in line {number} are a part of the {name}")
+    return Login(0, tuple(mistakes), "password" in names)
 
 
 def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:

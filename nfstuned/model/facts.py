@@ -19,6 +19,7 @@ from nfstuned.model.mounts import (
     Asked,
     Decision,
     Endpoint,
+    Login,
     Maker,
     Request,
     Setting,
@@ -122,7 +123,7 @@ class Finding:
 
 
 NO_NEEDS: Mapping[str, frozenset[Need]] = MappingProxyType({})
-NO_MODES: Mapping[str, int] = MappingProxyType({})
+NO_LOGINS: Mapping[str, Login] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +326,8 @@ class Facts:
     network: Network = field(default_factory=Network)
     system: System = field(default_factory=System)
     smb: tuple[SmbSession, ...] = ()
-    modes: Mapping[str, int] = field(default_factory=lambda: NO_MODES)
-    """The known permissions of the files with credentials that lines name."""
+    logins: Mapping[str, Login] = field(default_factory=lambda: NO_LOGINS)
+    """The files with credentials that lines name, by their paths: those that could be looked at."""
     measured: Measured | None = None
     stalled: Stalled | None = None
     """The service's last state; None where it does not run or does not sample."""

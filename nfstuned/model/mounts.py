@@ -251,6 +251,17 @@ class Superblock(NamedTuple):
         return self.device, self.bdi
 
 
+class Login(NamedTuple):
+    """A file with a login for SMB (mount.cifs(8), "credentials")."""
+
+    mode: int = 0
+    """Its permissions."""
+    mistakes: tuple[str, ...] = ()
+    """Why mount.cifs takes another login from it than it seems to have; none where its text is unknown."""
+    has_password: bool = True
+    """False where its text is known and has none."""
+
+
 class Tunnel(NamedTuple):
     """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`.
 

@@ -216,10 +216,15 @@ def credentials_file(target: Target) -> str:
 
 
 def has_login(options: Options) -> bool:
-    """Whether mount.cifs takes a login from options (parse_options in mount.cifs.c)."""
+    """Whether mount.cifs takes a login from options or the file that they name."""
+    return "cred" in options or "credentials" in options or has_password(options)
+
+
+def has_password(options: Options) -> bool:
+    """Whether mount.cifs asks nobody for a password, whatever a file has (parse_options in mount.cifs.c)."""
     return any(
         name == "guest"
-        or name.startswith(("pass", "cred"))
+        or name.startswith("pass")
         or (name == "sec" and (value or "").startswith(("krb5", "none")))
         or (name in ("user", "username") and "%" in (value or ""))
         for name, value in options.pairs

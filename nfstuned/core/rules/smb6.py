@@ -19,6 +19,7 @@ from nfstuned.core.mounts.smb import (
     channels,
     credentials_file,
     has_login,
+    has_password,
     multichannel_support,
     ntlm,
     old_dialect,
@@ -47,7 +48,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import option_text
-from nfstuned.model.mounts import SMB_TYPES
+from nfstuned.model.mounts import SMB_TYPES, Login
 from nfstuned.parse.fields import count, holds_secret, some, sudo
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
@@ -309,23 +310,49 @@ def _login_file(host: str) -> str:
 @rule("SMB613", "credentials-readable", ERROR, needs=(HOST,), source=Manual.SMB_MOUNTING)
 def readable_credentials(facts: Facts) -> Iterator[Fault]:
     """Yield files with a login that others than their owner may read, once a file."""
-    lines: defaultdict[str, list[str]] = defaultdict(list)
-    for target in facts.smb_mounts:
-        lines[credentials_file(target)].append(target.origin)
-    for path, places in lines.items():
-        mode = facts.modes.get(path)
-        if mode is None or not mode & _READ_BY_OTHERS:
+    for path, login, _, lines in _logins(facts):
+        if not login.mode & _READ_BY_OTHERS:
             continue
-        who = "every user" if mode & stat.S_IROTH else "its group"
+        who = "every user" if login.mode & stat.S_IROTH else "its group"
         yield Fault(
             path,
-            f"{who} may read the password or account key in it, with which "
-            f"{some(list(dict.fromkeys(places)))} logs in",
-            observed=f"mode {mode:04o}",
+            f"{who} may read the password or account key in it, with which {lines} logs in",
+            observed=f"mode {login.mode:04o}",
             expected="mode 0600",
             remedy=f"{sudo('chmod 600', path, folder=facts.folder)}, and change the password or rotate the "
             "key",
         )
+
+
+def _logins(facts: Facts) -> Iterator[tuple[str, Login, list[Target], str]]:
+    """Yield the files with a login that could be looked at, each with its mounts and their places."""
+    targets: defaultdict[str, list[Target]] = defaultdict(list)
+    for target in facts.smb_mounts:
+        targets[credentials_file(target)].append(target)
+    for path, mine in targets.items():
+        if path in facts.logins:
+            yield path, facts.logins[path], mine, some(list(dict.fromkeys(target.origin for target in mine)))
+
+
+@rule("SMB615", "login-unusable", ERROR, needs=(HOST,), source="mount.cifs(8)")
+def unusable_login(facts: Facts) -> Iterator[Fault]:
+    """Yield files with a login that mount.cifs reads in another way than their writers.
+
+    The server has accepted the login of a mount that exists.
+    """
+    for path, login, targets, lines in _logins(facts):
+        mistakes = list(login.mistakes)
+        if not login.has_password and not all(has_password(target.wanted) for target in targets):
+            mistakes.append("no line has password=, so that mount.cifs asks for it")
+        if mistakes and not any(target.live for target in targets):
+            yield Fault(
+                path,
+                f"{'; '.join(mistakes)}: {lines} does not log in with the account that is meant",
+                observed=mistakes[0],
+                expected="lines as username=NAME and password=PASSWORD",
+                remedy=f"write username= and password= into {path}, each directly followed by its value up "
+                "to the end of the line, without blanks, quotes or carriage returns",
+            )
 
 
 @rule("SMB614", "login-missing", WARNING, source="mount.cifs(8)")
