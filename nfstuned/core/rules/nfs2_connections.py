@@ -25,7 +25,7 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import decimal, parse_options
-from nfstuned.model.mounts import NFS_TYPES, UTAB, Setting
+from nfstuned.model.mounts import NFS_TYPES, NFSRAHEAD, UTAB, Setting
 from nfstuned.parse.etc.settings import FILE, OUTSIDE, VENDOR_FILE
 from nfstuned.parse.fields import clean_path, count, quote
 
@@ -309,6 +309,8 @@ def ineffective(facts: Facts) -> Iterator[Fault]:
             yield _fault(problem.file, problem.line, problem.message, remedy)
     for problem in facts.snapshot.misplaced:
         remedy = "put it below the section of its program, such as [nfsrahead] or [lockd]"
+        if problem.message.startswith(NFSRAHEAD):
+            remedy = "write nfs4 for NFSv4, nfs for NFSv3, or default for both"
         yield _fault(problem.file, problem.line, problem.message, remedy)._replace(severity=WARNING)
     settings = facts.snapshot.settings
     sloppy = any(as_option(setting.name, setting.value) == "sloppy" for setting in settings)

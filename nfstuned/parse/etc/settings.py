@@ -252,8 +252,13 @@ def misplaced_lines(root: FileTree, mounted: Sequence[str]) -> Iterator[ParseErr
         if "ahead" in setting.section and setting.section != NFSRAHEAD:
             message = f"{setting.name} stands in [{setting.section}], which no program reads"
             yield ParseError(setting.file, setting.line, message)
+        elif setting.section == NFSRAHEAD and setting.name.lower() not in _OF_NFSRAHEAD:
+            message = f"nfsrahead has no setting {setting.name}: it has default, nfs and nfs4"
+            yield ParseError(setting.file, setting.line, message)
 
 
+_OF_NFSRAHEAD = ("default", "nfs", "nfs4", "debug")
+"""Its settings (nfs-utils, tools/nfsrahead/main.c): two types, all others, and its log."""
 _MOUNT_NFS = ("sbin/mount.nfs", "usr/sbin/mount.nfs")
 """mount(8) looks in /sbin (FS_SEARCH_PATH of util-linux), which is /usr/sbin nearly everywhere."""
 
