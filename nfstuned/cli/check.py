@@ -46,6 +46,7 @@ class CheckOrder(NamedTuple):
     sample_s: int = 0
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    verbose: bool = False
     fail_on: str = Severity.WARNING.value
     form: str = "text"
 
@@ -141,9 +142,10 @@ def _demand_fit(root: Root, order: CheckOrder) -> None:
 
 
 def _select(order: CheckOrder) -> tuple[Rule, ...]:
-    """Return the rules by the words of --select and --ignore; raises click.BadParameter."""
+    """Return the rules by -v and the words of --select and --ignore; raises click.BadParameter."""
+    rules = RULES if order.select or order.verbose else tuple(rule for rule in RULES if rule.default)
     if not (order.select or order.ignore):
-        return RULES
+        return rules
     from nfstuned.core.rules import catalogue  # noqa: PLC0415 - most checks take every rule
 
     chosen, ignored = catalogue.split_words(order.select), catalogue.split_words(order.ignore)
@@ -153,7 +155,7 @@ def _select(order: CheckOrder) -> tuple[Rule, ...]:
         word = catalogue.first_unknown(wanted)
         if word:
             raise click.BadParameter(catalogue.correction(word), param_hint=option)
-    return select_rules(RULES, chosen, ignored)
+    return select_rules(rules, chosen, ignored)
 
 
 def _print(report: Report, form: str) -> None:
@@ -254,6 +256,9 @@ def version_numbers(ctx: click.Context, param: click.Parameter, value: str | Non
     help="Only these rules: ids, names, or the start of ids such as NFS1.",
 )
 @click.option("--ignore", multiple=True, type=RuleName(), metavar="IDS", help="Not these rules.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also report the newest kernel's defaults of an image (NFS703)."
+)
 @click.option(
     "--fail-on",
     type=click.Choice([severity.value for severity in Severity]),

@@ -96,6 +96,8 @@ class Rule:
     source: str
     """The page, kernel file or manual on which it is based."""
     needs: frozenset[Need] = frozenset()
+    default: bool = True
+    """False where it describes and finds no fault: it is judged for those who ask for it."""
 
     def judge(self, facts: Facts) -> Iterator[Fault]:
         """Yield the faults of a host, an image or a file."""

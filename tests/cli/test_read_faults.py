@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,6 @@ BROKEN = 2
 TIME = re.compile(r'"time": "[^"]*"', re.ASCII)
 """When a document was made, which no fault decides."""
 COMMANDS = (
-    ("status",),
     ("status", "--format", "json"),
     ("apply", "--dry-run"),
     ("check", "--offline", "--format", "json"),
@@ -30,14 +30,9 @@ COMMANDS = (
 )
 OF_AN_IMAGE = ("check", "--format", "json", "--root")
 OF_A_BAKE = ("bake", "--dry-run", "--format", "json", "--root")
-TREES = (
-    "azure-scenario-2",
-    "autofs-direct",
-    "aznfs-raises",
-    "nconnect-first-mount-v3",
-    "netapp-slots-set",
-    "tls",
-)
+TREES = ("azure-scenario-2", "autofs-direct", "tls")
+"""Each kind of fault in them, and the first in others: kinds differ by the reader, and trees by the files."""
+OTHERS = ("aznfs-raises", "nconnect-first-mount-v3", "netapp-slots-set")
 IMAGE = "image-debian-13"
 FAULTS = {
     "EIO": Fault(errno.EIO),
@@ -103,12 +98,13 @@ def judge(stage: Stage, kind: Fault, every: int = 1) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-@of_each_kind
-@pytest.mark.parametrize("name", TREES)
+@pytest.mark.parametrize(
+    ("name", "kind"), [*product(TREES, FAULTS), *((name, "EIO") for name in OTHERS)], ids=str
+)
 def test_no_read_fails_in_silence(
-    name: str, fault: Fault, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, kind: str, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge(Stage(str(hosts.load(name).build(tmp_path / name)), words, monkeypatch), fault)
+    judge(Stage(str(hosts.load(name).build(tmp_path / name)), words, monkeypatch), FAULTS[kind])
 
 
 @pytest.mark.slow
@@ -136,7 +132,7 @@ def test_no_read_of_an_image_fails_in_silence(
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("azure-scenario-2", COMMANDS[3]), (IMAGE, OF_AN_IMAGE), (IMAGE, OF_A_BAKE)],
+    [("azure-scenario-2", COMMANDS[2]), (IMAGE, OF_AN_IMAGE), (IMAGE, OF_A_BAKE)],
     ids=["host", "image", "bake"],
 )
 def test_no_tenth_read_fails_in_silence(

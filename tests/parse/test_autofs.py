@@ -159,6 +159,7 @@ def test_a_master_entry_needs_a_path_and_a_map(line: str) -> None:
     assert [type(row) for row in parse_master(line + "\n\n", FILE)] == [MapError]
 
 
+WRITTEN = "(if that is meant as the location, write '://nas/b')"
 DASH = "(options begin with a dash, and stand before the location: '-fstype=nfs,ro')"
 HOME = AutoMap("/home", "", "", "/etc/auto.home", "", "/etc/auto.master", 1)
 DIRECT = AutoMap("/-", "", "", "/etc/auto.direct", "hard", "/etc/auto.master", 2, {"SITE": "east"})
@@ -259,7 +260,11 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
             f"a location without a server: 'fstype=nfs,ro' {DASH}, in the entry of 'k'",
         ),
         ("k", "-ro", "no location, in the entry of 'k'"),
-        ("k", "/a /b nas:/b", "no location, in the entry of 'k'"),
+        (
+            "k",
+            "-fstype=cifs //nas/b",
+            f"no location behind the folder '//nas/b' {WRITTEN}, in the entry of 'k'",
+        ),
     ],
 )
 def test_an_entry_that_automount_would_not_take_is_located(key: str, text: str, message: str) -> None:

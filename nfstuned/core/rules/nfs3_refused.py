@@ -71,7 +71,7 @@ _BG_IN_UNIT = (
 _AUTOMOUNT = "x-systemd.automount"
 _BY_OTHERS = ("x-systemd.wanted-by", "x-systemd.required-by")
 _FSTAB_MAKERS = (Maker.MOUNT, Maker.AUTOMOUNT)
-_NO_DEVICE = "systemd passes over {} of a source that is no device"
+_NO_DEVICE = "systemd passes over {} of a source that is no device, and has no such limit then"
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
 
@@ -218,7 +218,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
         strange = tuple(name for name in strange if not re.match(_DROPPED, name))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
-        wanted_flavour = "ntlmssp (the default) or krb5 from Linux 5.15 on"
+        wanted_flavour = "ntlmssp (the default) or krb5"
         misused += [
             _Misused(name, value, wanted_flavour)
             for name, value in options.pairs
@@ -463,7 +463,8 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
             smb = request.fstype in SMB_TYPES
             near = [close for name in dropped if (close := _near(name, known.meant(smb=smb)))]
             near = [known.smb_modes.get(close, close).replace(" ", " and ") for close in near]
-            near += ["x-systemd.mount-timeout"] if others[_NO_DEVICE] else []
+            limit = parse_options(request.options).get("x-systemd.device-timeout")
+            near += [option_text("x-systemd.mount-timeout", limit)] if others[_NO_DEVICE] else []
             instead = f", or write {', '.join(near)}" if near else ""
             unit = ", and write an .automount unit" if _AUTOMOUNT in of_unit else ""
             yield Fault(

@@ -128,7 +128,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
                 f"there is no {helper}, and {effect} without it",
                 observed="missing",
                 expected=f"{'' if helper.startswith('mount.') else '/usr'}/sbin/{helper}",
-                remedy=f"install the package {packages[helper]}",
+                remedy=f"install the package {packages[helper]}{' in the image' if facts.image else ''}",
                 severity=WARNING if caches else None,
             )
     if facts.system.rpcbind_masked:

@@ -122,7 +122,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS703", "kernel-config", INFO, needs=(IMAGE,), source="fs/nfs/client.c")
+@rule("NFS703", "kernel-config", INFO, needs=(IMAGE,), source="fs/nfs/client.c", default=False)
 def kernel_defaults(facts: Facts) -> Iterator[Fault]:
     """Yield the newest kernel's defaults, in an image that can mount NFS."""
     kernels = facts.system.kernels

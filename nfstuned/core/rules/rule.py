@@ -20,15 +20,21 @@ ERROR, WARNING, ADVICE, INFO = Severity
 HOST, LIVE, NETWORK, SAMPLE, IMAGE, KERNEL, NFS_UTILS = Need
 
 
-def rule(
-    id_: str, name: str, severity: Severity, *, source: str, needs: tuple[Need, ...] = ()
+def rule(  # noqa: PLR0913 - a rule carries itself
+    id_: str,
+    name: str,
+    severity: Severity,
+    *,
+    source: str,
+    needs: tuple[Need, ...] = (),
+    default: bool = True,
 ) -> Callable[[Callable[[Facts], Iterator[Fault | Need]]], Rule]:
     """Make a Rule of the function that yields its faults.
 
     An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel
     file or the manual on which the rule is based. Without its `needs` a rule is skipped.
     """
-    return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs))
+    return lambda judge: Rule(id_, name, severity, judge, source, frozenset(needs), default)
 
 
 class Manual:

@@ -237,7 +237,9 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 "holds it, asks for it once more, and does not recognise hard links",
                 observed="noserverino",
                 expected="serverino",
-                remedy=f"take noserverino out of {place_to_change(target)}{kernel if target.live else ''}",
+                remedy=f"take noserverino out of {place_to_change(target)}, unless the server gives several "
+                f"files the same number{kernel if target.live else ''}",
+                severity=None if target.profile.base in (AZURE, NETAPP) else ADVICE,
             )
 
 

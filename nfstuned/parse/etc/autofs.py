@@ -222,7 +222,13 @@ class _Part(NamedTuple):
                 right = quoted(f"-{location}", text)
                 why += f" (options begin with a dash, and stand before the location: {right})"
             return why
-        return "" if self.locations else "no location"
+        if self.locations:
+            return ""
+        if not self.offset:
+            return "no location"
+        # automount takes a word that begins with a slash for a folder of an entry with several mounts.
+        folder, location = quoted(self.offset, text), quoted(f":{self.offset}", text)
+        return f"no location behind the folder {folder} (if that is meant as the location, write {location})"
 
     def type_and_options(self, options: str) -> tuple[str, str]:
         """Return the type, and the options that reach mount(8) or the map that is mounted."""

@@ -172,9 +172,8 @@ def nfs_clients() -> int:
     return len(Path("/proc/fs/nfsfs/servers").read_text().splitlines()) - 1
 
 
-@pytest.mark.parametrize(
-    ("ending", "version"), [pytest.param("INT", "4.1", marks=pytest.mark.release), ("KILL", "3")]
-)
+@pytest.mark.release
+@pytest.mark.parametrize(("ending", "version"), [("INT", "4.1"), ("KILL", "3")])
 def test_no_end_leaves_a_temporary_mount(mount: Mounts, server: Server, ending: str, version: str) -> None:
     mounted = mount("a", f"vers={version},nconnect=2")
     assert nfs_clients() == 1

@@ -100,7 +100,7 @@ POINT = Path("/mnt/unit")
 @pytest.mark.parametrize(
     "case",
     [
-        ("vers=4.2", 0, 20),
+        ("vers=4.2", 0, 10),
         *(pytest.param((options, 2, MANY), marks=pytest.mark.release) for options in VERSIONS),
     ],
     ids=str,

@@ -55,7 +55,8 @@ def _begun(client: Clone, operation: str) -> int:
     return counters.ops - (counters.errors or 0)
 
 
-@pytest.mark.parametrize("version", ["4.1", pytest.param("4.0", marks=pytest.mark.release)])
+@pytest.mark.release
+@pytest.mark.parametrize("version", ["4.1", "4.0"])
 def test_sessions_are_lost_before_and_stay_with_the_unit(clones: tuple[Clone, Clone], version: str) -> None:
     assert min(work(clones, version)) >= 3
     for client in clones:
