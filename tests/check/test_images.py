@@ -60,7 +60,7 @@ def systemctl(image: Path, *words: str) -> None:
 
 
 def check(image: Path) -> dict[str, Any]:
-    command = (sys.executable, "-m", "nfstuned", "check", "--root", str(image), "--format", "json")
+    command = (sys.executable, "-m", "nfstuned", "check", "-v", "--root", str(image), "--format", "json")
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=PROJECT)
     assert done.returncode in (0, 1), done.stderr
     assert done.stderr == ""

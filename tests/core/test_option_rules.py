@@ -347,11 +347,11 @@ def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
         ("dirMode=0777", "error", "spell 'dirMode' as dir_mode in"),
         ("nolock,rdma6", "error", "take 'rdma6' out of the options in /etc/fstab:1, and write nobrl instead"),
         ("FMASK=0133", "error", "write the mode file_mode=0644 instead of the mask 'FMASK=0133' in"),
-        ("dirmask=027", "error", "write the mode dir_mode=0750 instead of"),
         ("fmask=0022,uid=1", "warning", "write the mode file_mode=0755 instead of the mask 'fmask=0022' in"),
         ("dir_mode=077", "warning", "write the mode dir_mode=0700 instead of the mask 'dir_mode=077' in"),
         ("fmask=0022,noperm", "", ""),
-        ("fmask=0644,dmask=0755,dirmode=0750,file_mode=0400", "", ""),
+        ("fmask=0644,dmask=0755,dirmode=0750,file_mode=0400,dir_mode=511", "", ""),
+        ("file_mode=664,dir_mode=0775", "warning", "write file_mode=0664 instead of file_mode=664 in"),
     ],
 )
 def test_a_mask_for_smb_leads_to_the_mode_that_it_means(options: str, severity: str, remedy: str) -> None:

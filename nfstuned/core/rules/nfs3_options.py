@@ -47,10 +47,11 @@ _AZURE_TRANSFER = 1 << 20
 """Bytes of rsize and wsize, by the page on mounting (read 2026-06-17)."""
 _LEAST_TRANSFER, _ORACLES_TRANSFER = 1 << 16, 1 << 15
 """Bytes for every other server, and Oracle's own number for its databases' files (note 359515.1)."""
+_UNLESS_ORACLE = ", unless Oracle's note 359515.1 asks for it"
 _SIZES = ("rsize", "wsize")
 _LEAST_TIMEO, _RETRANS = 50, 2
 """In tenths of a second; the kernel's own timeo is 600 over TCP, and its retrans 2 (NFS_DEF_TCP_RETRANS)."""
-_RELIED_ON = "keep it where programs of several hosts must see each other's changes at once"
+_RELIED_ON = "keep it where several hosts must see each other's changes at once, as in Oracle's clusters"
 ATTRIBUTES_PERCENT, ATTRIBUTES_PER_S = 75, 50
 """The share and the rate from which attributes dominate a mount's requests, as for SMB (SMB611)."""
 _LONGEST_ASKED_S = 600
@@ -206,15 +207,16 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
                 else f"the same data need up to {_AZURE_TRANSFER // min(low.values())} times as many "
                 "requests as without, where client and server agree on the largest size that both have"
             )
+            oracles = not azure and min(low.values()) >= _ORACLES_TRANSFER
             full = f"write rsize={least},wsize={least} into the options in {place_to_change(target)}"
             yield Fault(
                 target.subject,
                 f"{_listed(low)}: {why}",
                 observed=_listed(low),
                 expected=f"{least}" if azure else f"{least} or more",
-                remedy=full if azure else _without(target, *low),
+                remedy=full if azure else f"{_without(target, *low)}{_UNLESS_ORACLE if oracles else ''}",
                 source="" if azure else Manual.NFS,
-                severity=ADVICE if not azure and min(low.values()) >= _ORACLES_TRANSFER else None,
+                severity=ADVICE if oracles else None,
             )
 
 

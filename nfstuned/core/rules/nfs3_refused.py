@@ -44,6 +44,9 @@ from nfstuned.parse.fields import MASK, RELOAD_UNITS, has_placeholder, holds_sec
 _OTHER_MODES = ("noperm", "multiuser", "cifsacl", "modefromsid", "unix", "posix", "linux", "vers=1.0")
 """Options with which the server's own modes count, or none."""
 _MODE = re.compile(r"[0-7]{1,4}", re.ASCII)
+_NO_OCTAL = r"(?!384|4[23][0-9]|448|504|511)[1-9][0-7]{2,3}"
+"""A mode without the 0 of an octal number, which fs_param_is_u32 of fs/fs_parser.c wants; but for the usual
+modes as decimal numbers."""
 _VERSION = re.compile("v[234]|vers|nfsvers")
 """nfs_version_opttbl: an option counts where it begins with one of its names."""
 _QUOTES = ('"', "'")
@@ -115,7 +118,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
         if any((refused.strange, refused.misused, refused.versions, refused.misplaced, refused.newer)):
             yield _refusal(request, refused)
         elif request.fstype in SMB_TYPES:
-            yield from _masks_for_modes(request)
+            yield from _strange_modes(request)
         elif not facts.snapshot.vast and not _is_sloppy(request, parse_options(request.options)):
             yield from _for_vendors_client(request, shown)
 
@@ -165,18 +168,33 @@ def _for_vendors_client(request: Request, shown: frozenset[str]) -> Iterator[Fau
         )
 
 
-def _masks_for_modes(request: Request) -> Iterator[Fault]:
-    """Yield lines of SMB with a mode that keeps the owner from reading, where no other modes count."""
+def _strange_modes(request: Request) -> Iterator[Fault]:
+    """Yield lines of SMB with decimal modes, or masks for modes, where no other modes count."""
     options, known = parse_options(request.options), option_names()
     names = {*known.smb_modes, *known.smb_modes.values()}
-    masks = [
-        pair
-        for pair in options.pairs
-        if pair[0] in names and _MODE.fullmatch(pair[1] or "") and not int(pair[1] or "", 8) & stat.S_IRUSR
-    ]
-    if not masks or any(option_text(*pair) in _OTHER_MODES for pair in options.pairs):
+    if any(option_text(*pair) in _OTHER_MODES for pair in options.pairs):
         return
-    place, texts = f"{request.file}:{request.line}", [option_text(*pair) for pair in masks]
+    modes = [pair for pair in options.pairs if pair[0] in names and _MODE.fullmatch(pair[1] or "")]
+    place = f"{request.file}:{request.line}"
+    decimal = [(name, text) for name, text in modes if text and re.fullmatch(_NO_OCTAL, text)]
+    if decimal:
+        read = _listed(f"{name}={int(text):04o}" for name, text in decimal)
+        texts = [option_text(*pair) for pair in decimal]
+        yield Fault(
+            place,
+            f"the kernel reads {_listed(texts)} as decimal, which is {read}: an octal number begins with 0",
+            observed=",".join(texts),
+            expected="octal numbers",
+            remedy=", and ".join(f"write {name}=0{text} instead of {name}={text}" for name, text in decimal)
+            + f" in {place}",
+            source="mount.cifs(8)",
+            severity=WARNING,
+        )
+        return
+    masks = [pair for pair in modes if not int(pair[1] or "", 8) & stat.S_IRUSR]
+    texts = [option_text(*pair) for pair in masks]
+    if not masks:
+        return
     yield Fault(
         place,
         f"mount.cifs takes {_listed(texts)} for a mode, not for a mask: the owner of the files may not read "
