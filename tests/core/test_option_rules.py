@@ -635,7 +635,7 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
     ("line", "wrong"),
     [
         ("//nas/a /a nfs nofail", True),
-        ("nas/a /a nfs nofail", True),
+        *[(f"{source} /a nfs nofail", True) for source in ("nas/a", '"nas:/a"')],
         ("nas:/a /a nfs nofail", False),
         ("nfs://nas/a /a nfs nofail", False),
         *[(f"[fd00::10]:/a /a nfs nofail{more}", False) for more in ("", ",proto=tcp6", ",tcp,proto=tcp6")],
@@ -646,8 +646,7 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
         ("10.0.0.4:/a /a nfs vers=4.1,nofail,proto=tcp6", True),
         ("nas:/a /a nfs vers=4.1,nofail,proto=tcp6", False),
         ("nas:/a /a cifs nofail", True),
-        ("//nas /a cifs nofail", True),
-        ("//nas/ /a cifs nofail", True),
+        *[(f"//nas{end} /a cifs nofail", True) for end in ("", "/", "/my%20share")],
         ("//nas/a /a cifs nofail", False),
         ("\\\\\\\\nas\\\\a /a cifs nofail", False),
         (f"{AZURE.replace('/sa1/s', '/s')} nfs {GOOD}", True),

@@ -78,9 +78,10 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
     assert found == made._replace(named="")
 
 
-def test_a_specifier_that_is_not_known_costs_its_assignment() -> None:
-    error, *found = requests(REAL + "Options=addr=%H\n")
+def test_a_specifier_or_a_name_that_is_not_known_costs_its_assignment() -> None:
+    error, unknown, *found = requests(REAL + "Options=addr=%H\nOption=ro\n")
     assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
+    assert str(unknown) == f"{FILE}:8: systemd passes over Option= in [Mount]: write Options="
     assert tuple(found) == asked("rw,nconnect=4", 6)
 
 

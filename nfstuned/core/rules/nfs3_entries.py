@@ -342,6 +342,12 @@ def _misspelt(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     if request.maker in {Maker.UNIT, Maker.AUTOMOUNT} and bare != source:
         why = "has a remark at its end: systemd knows none, and takes it for a part of the source"
         return why, bare, f"put the remark into a line of its own, and write What={bare}"
+    if len(source) > 1 and source[0] == source[-1] and source[0] in "\"'":
+        right = source[1:-1]
+        return "stands in quotes, which belong to the name", right, f"write {right} without quotes"
+    if request.maker is Maker.MOUNT and "%20" in source and "://" not in source:
+        right = source.replace("%20", r"\040")
+        return "has %20, which is a blank in URLs alone", right, f"write {right} as the source"
     if request.is_mistyped:
         named = (request.named or "").strip("\"',")
         right, why = right_spelling("types", named) or (fstype, "is unknown to mount(8)")

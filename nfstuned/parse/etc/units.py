@@ -103,7 +103,21 @@ def mount_request(
         else:
             message = f"a specifier that is not known here: {quoted('%' + unknown)}"
             errors.append(ParseError(setting.file, setting.line, message))
-    return (*errors, *_request(name, values))
+    requests = _request(name, values)
+    for setting in values.values() if requests else ():
+        if right := _MEANT.get(setting.name.lower(), ""):
+            message = f"systemd passes over {setting.name}= in [Mount]: write {right}="
+            errors += [ParseError(setting.file, setting.line, message)] if right != setting.name else []
+    return (*errors, *requests)
+
+
+_MEANT = {
+    **dict.fromkeys(("option", "options", "opts", "mountoptions"), "Options"),
+    **dict.fromkeys(("type", "fstype"), "Type"),
+    "what": "What",
+    "where": "Where",
+}
+"""Names that people write in [Mount], in lower case, and systemd's own (systemd.mount(5))."""
 
 
 def unit_path(name: str) -> str:
