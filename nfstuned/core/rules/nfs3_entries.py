@@ -131,7 +131,7 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
             observed="no _netdev",
             expected="_netdev",
             remedy=f"add _netdev to the options in {place}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
-            severity=None if network else ADVICE,
+            severity=ADVICE if HOST in facts.has and not network else None,
         )
 
 
