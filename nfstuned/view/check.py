@@ -149,7 +149,7 @@ def verdict_lines(report: Report) -> Iterator[str]:
     )
     doubts = f"; {count(len(report.doubts), 'thing')} not found out, named on stderr" if report.doubts else ""
     broken = report.exit_code == BROKEN
-    rest = "nothing to report of the rest" if report.facts.targets else "nothing is left"
+    rest = "nothing to report of the rest" if report.facts.targets else "no mount was understood"
     nothing = f"Not everything was judged; {rest}" if broken else "Nothing to report"
     result = f"{counts} ({scope})" if counts else f"{nothing}: {scope}"
     yield f"{result}{doubts}{_skipped(report)}"

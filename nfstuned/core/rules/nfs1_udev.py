@@ -167,8 +167,8 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
             in_conf = _in_configuration(facts, late, ", or ")
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
         repair = (
-            "write it in one line with a condition that only NFS meets (nfstuned explain NFS105), and "
-            "with its own number"
+            "write it in one line with a condition that only NFS meets (nfstuned explain NFS105) and the "
+            "number for NFS"
         )
         if defective.repair:
             repair = f"write {defective.repair} in {path}:{defective.line}"

@@ -277,8 +277,13 @@ def ratio(value: float) -> str:
     return figure(value) if value < _ROUNDS_TO_100000 else f"{value:.0e}"
 
 
+_LEAST_SHOWN = 0.001
+
+
 def figure(value: float) -> str:
-    """Round to a tenth below 100, to a whole number above; a small number keeps one digit."""
+    """Round to a tenth below 100, to a whole number above; a small number keeps one digit, down to 0.001."""
+    if 0 < value < _LEAST_SHOWN:
+        return f"<{_LEAST_SHOWN}"
     if value >= _ROUNDS_TO_100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= _ROUNDS_TO_TENTH else f"{value:.1g}"

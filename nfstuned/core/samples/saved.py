@@ -35,7 +35,7 @@ _LAST_OPERATIONS = frozenset({
 NFSPROC4_CLNT_NULL (include/linux/nfs4.h), which ends with OFFLOAD_STATUS since Linux 6.15."""
 _LEAST_OPERATIONS = 22
 """The lines of NFSv3."""
-_CUT_HEADER = "the header of a mount is cut off, and the mount left out"
+_CUT_HEADER = "the header of a mount is cut off or wrapped, and the mount left out"
 _HEADER = re.compile(rb" with fstype (?!nf?$)[^ ]")
 _NFS = re.compile(rb" with fstype nfs4?(?:\s|$)")
 _MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")

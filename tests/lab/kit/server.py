@@ -26,8 +26,8 @@ SHARES = ("a", "b", "c", "d")
 _EXPORTS = Path("/etc/exports.d/lab.exports")
 _HOSTS = Path("/etc/hosts")
 _GRACE = Path("/proc/fs/nfsd/nfsv4gracetime")
-GRACE_S = 90
-"""The kernel's own."""
+GRACE_S, SHORT_GRACE_S = 90, 10
+"""The kernel's own, and its least: a test that writes waits for the grace that an earlier test left."""
 _OPTIONS = "rw,no_root_squash,no_subtree_check,crossmnt"
 
 
@@ -55,7 +55,7 @@ class Server:
         threads = Path("/proc/fs/nfsd/threads")
         return threads.exists() and int(threads.read_text()) > 0
 
-    def stop(self, grace_s: int = GRACE_S) -> None:
+    def stop(self, grace_s: int = SHORT_GRACE_S) -> None:
         """Stop the server; its clients wait for it, and for so long after its start only reclaim."""
         run("systemctl", "stop", "nfs-server")
         _GRACE.write_text(f"{grace_s}\n")

@@ -123,7 +123,7 @@ def test_without_a_server_read_ahead_is_back_at_once_and_files_later(mount: Moun
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 4096)
     with begun(mounted, server) as process:
-        server.stop(grace_s=10)
+        server.stop()
         time.sleep(5)
         run("kill", "-INT", str(process.pid))
         process.wait(180)

@@ -26,7 +26,6 @@ INTERVAL_S = 20
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
 END_S = 300.0
 """TCP sends again after twice as long each time, and NFSv4 reclaims its state within the grace."""
-_SHORT_GRACE_S = 10
 DEBUGFS = Path("/sys/kernel/debug")
 
 
@@ -82,7 +81,7 @@ def under_way() -> str:
 
 @contextlib.contextmanager
 def stopped(server: Server) -> Iterator[None]:
-    server.stop(grace_s=_SHORT_GRACE_S)
+    server.stop()
     try:
         yield
     finally:
@@ -180,7 +179,7 @@ FIVE_SECONDS = ("netem", "delay", "2500ms")
 @contextlib.contextmanager
 def rebooted(server: Server) -> Iterator[None]:
     """Let the server lose its state: for 90 s after that it only lets clients reclaim their state."""
-    server.stop()
+    server.stop(grace_s=GRACE_S)
     server.start()
     yield
 
