@@ -403,6 +403,9 @@ def observe_logins(root: Root, paths: Iterable[str], *, image: bool) -> Mapping[
     return MappingProxyType(found)
 
 
+_LOGIN = {"user": "username", "pass": "password", "dom": "domain"}
+
+
 def parse_login(text: str) -> Login:
     """Return the mistakes in a file with a login, without any of its words.
 
@@ -413,7 +416,7 @@ def parse_login(text: str) -> Login:
     names: set[str] = set()
     for number, line in enumerate(text.split("\n"), 1):
         key, equals, value = line.lstrip(" \t").partition("=")
-        name = next((name for name in ("username", "password", "domain") if key[:3].lower() == name[:3]), "")
+        name = next((name for start, name in _LOGIN.items() if key.lower().startswith(start)), "")
         if not equals or not name:
             continue
         names.add(name)
