@@ -20,7 +20,7 @@ from tests.lab.kit.unit import let_tick, override, process_status
 
 WAIT_S = 5.0
 """So long a command may wait for anything but a processor, or as long as it has one."""
-ROUNDS = 5
+ROUNDS = 3
 START_S = 30.0
 WATCHDOG_S = 20
 WATCHED = f"[Service]\nWatchdogSec={WATCHDOG_S}\n"

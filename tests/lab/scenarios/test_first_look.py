@@ -19,7 +19,7 @@ from tests.lab.kit.server import AZURE, SHARES, Server
 from tests.lab.kit.shell import Say, run
 from tests.lab.kit.watch import Race, busy, mount_and_watch, race
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 AZURE_KB = 15360

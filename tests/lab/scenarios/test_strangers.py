@@ -14,7 +14,7 @@ from tests.lab.kit.server import AZURE, GENERIC, GENERIC_KB, SHARES, Server
 from tests.lab.kit.shell import Say, run, tuned
 from tests.lab.kit.strangers import strangers
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
 MOUNTS, WORKERS, STORM_SHARES = 300, 16, 50
 AZURE_KB = 15360
@@ -29,7 +29,6 @@ SERVERS = (
 # Alone on two processors it takes 80 s; next to another guest, or on one, four times as long.
 
 
-@pytest.mark.system
 def test_other_devices_keep_their_values_for_the_daemons_life(mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     with strangers():

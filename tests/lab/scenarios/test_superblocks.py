@@ -172,7 +172,8 @@ def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, runnin
     becomes(expected=False, seen=(BDI / mounted.device).exists)
 
 
-@pytest.mark.parametrize("options", [pytest.param("vers=3,nolock", marks=pytest.mark.system), "vers=4.2"])
+@pytest.mark.system
+@pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
 @pytest.mark.usefixtures("generic_number")
 def test_a_device_number_reused_with_another_policy_is_right_20_times(mount: Mounts, options: str) -> None:
     """A mistake would stay: nfstuned never lowers a value that it does not know as its own."""

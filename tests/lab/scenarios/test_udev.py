@@ -48,6 +48,7 @@ def test_the_rule_tunes_a_mount_where_nfs_utils_own_is_masked(mount: Mounts) -> 
     assert mounted.read_ahead_kb == RULE_KB
 
 
+@pytest.mark.system
 def test_the_rule_touches_nothing_else(mount: Mounts, request: pytest.FixtureRequest) -> None:
     before = all_read_ahead_kb()
     with strangers() as without:
