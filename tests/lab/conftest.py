@@ -121,10 +121,7 @@ def _boot(item: pytest.Item) -> Boot | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the lab's other tests and boots that must be alone first; the root disks start all other boots.
-
-    Tests in other folders that need the lab's files follow while those guests run.
-    """
+    """Let boots that must be alone go first; tests in other folders follow while guests run."""
     mine = Path(__file__).parent
 
     def turn(item: pytest.Item) -> int:

@@ -261,9 +261,7 @@ def during(work: Callable[[], None], say: Say) -> Reads:
     return reads
 
 
-def test_verdicts_fit_the_reads_or_counters_give_none(
-    mount: Mounts, say: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verdicts_fit_the_reads(mount: Mounts, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     """All on one mount, so that nothing differs but how the file is read and the read-ahead."""
     monkeypatch.setattr(evidence, "ENOUGH_BYTES", LARGE)  # a guest takes long to read 256 MiB
     Path("/srv/a/file").write_bytes(os.urandom(LARGE))
