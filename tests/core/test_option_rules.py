@@ -346,6 +346,7 @@ def test_a_misspelt_option_is_corrected(options: str, remedy: str) -> None:
         ("umask", "error", "write the mode file_mode=0755,dir_mode=0755 instead of the mask 'umask' in"),
         ("dirMode=0777", "error", "spell 'dirMode' as dir_mode in"),
         ("nolock,rdma6", "error", "take 'rdma6' out of the options in /etc/fstab:1, and write nobrl instead"),
+        ("dirmask=027", "error", "write the mode dir_mode=0750 instead of"),
         ("FMASK=0133", "error", "write the mode file_mode=0644 instead of the mask 'FMASK=0133' in"),
         ("fmask=0022,uid=1", "warning", "write the mode file_mode=0755 instead of the mask 'fmask=0022' in"),
         ("dir_mode=077", "warning", "write the mode dir_mode=0700 instead of the mask 'dir_mode=077' in"),

@@ -159,7 +159,7 @@ def test_a_master_entry_needs_a_path_and_a_map(line: str) -> None:
     assert [type(row) for row in parse_master(line + "\n\n", FILE)] == [MapError]
 
 
-WRITTEN = "(if that is meant as the location, write '://nas/b')"
+WRITTEN = "(if that is meant as the location, write ':{}')"
 DASH = "(options begin with a dash, and stand before the location: '-fstype=nfs,ro')"
 HOME = AutoMap("/home", "", "", "/etc/auto.home", "", "/etc/auto.master", 1)
 DIRECT = AutoMap("/-", "", "", "/etc/auto.direct", "hard", "/etc/auto.master", 2, {"SITE": "east"})
@@ -260,10 +260,9 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
             f"a location without a server: 'fstype=nfs,ro' {DASH}, in the entry of 'k'",
         ),
         ("k", "-ro", "no location, in the entry of 'k'"),
-        (
-            "k",
-            "-fstype=cifs //nas/b",
-            f"no location behind the folder '//nas/b' {WRITTEN}, in the entry of 'k'",
+        *(
+            ("k", text, f"no location behind the folder '{name}' {WRITTEN.format(name)}, in the entry of 'k'")
+            for name, text in {"//nas/b": "-fstype=cifs //nas/b", "/a": "/a /b nas:/b"}.items()
         ),
     ],
 )

@@ -188,7 +188,6 @@ MOST_CHARACTERS = 16_384
 MOST_REPLICAS = 32
 """The most servers of a location: each becomes a request with the whole path."""
 _KEY_MARK = "&"
-_A_NAME = "a name below its mount point"
 _PIECE = r'(?s)(?P<plain>\\.|"[^"]*"?)|(?P<key>&)|\$(?P<variable>\{[^}]*\}?|\w+)|(?P<colon>:)|(?P<space>\s)'
 _WORD = r'(?s)(?:\\.|"[^"]*"?|[^\s"\\]|\\)+'
 _WEIGHT = r"\([0-9]+\)$"
@@ -260,7 +259,9 @@ def mount_requests(
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
-        kind = "a direct map, which is the whole path" if direct else f"an indirect map, which is {_A_NAME}"
+        kind = "an indirect map, which is a name below its mount point"
+        if direct:
+            kind = "a direct map, which is the whole path"
         hint = ": of fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
         return (MapError(entry.file, entry.line, f"not a key of {kind}: {quoted(entry.key)}{hint}"),)
     wildcard = not direct and entry.key == WILDCARD

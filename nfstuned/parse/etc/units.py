@@ -105,9 +105,10 @@ def mount_request(
             errors.append(ParseError(setting.file, setting.line, message))
     requests = _request(name, values)
     for setting in values.values() if requests else ():
-        if right := _MEANT.get(setting.name.lower(), ""):
+        right = _MEANT.get(setting.name.lower(), setting.name)
+        if right != setting.name:
             message = f"systemd passes over {setting.name}= in [Mount]: write {right}="
-            errors += [ParseError(setting.file, setting.line, message)] if right != setting.name else []
+            errors.append(ParseError(setting.file, setting.line, message))
     return (*errors, *requests)
 
 
