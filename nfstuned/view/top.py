@@ -344,7 +344,7 @@ def _saved_operations(entry: TopEntry, columns: int) -> Iterator[str]:
     if texts:
         yield from _indented(f"replies with an error: {', '.join(texts)}", columns)
     if not entry.all_operations:
-        yield from _indented("a copy lacks lines of operations: their sums are not known", columns)
+        yield from _indented("their sums are not known: a copy lacks lines; save the whole file", columns)
 
 
 def screen(frame: Frame, state: TopState, size: Size, zone: tzinfo | None = None) -> Screen:

@@ -250,7 +250,7 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
 @pytest.mark.parametrize(
     ("key", "text", "message"),
     [
-        ("/k", "nas:/a", "not a key of an indirect map, which is a name below its mount point: '/k'"),
+        ("/k", "nas:/a", "'/k' is no key: the key of this map is a name"),
         ("k", "nas", "a location without a server: 'nas', in the entry of 'k'"),
         ("k", "nas:app", "a location without a slash after its colon: 'nas:app', in the entry of 'k'"),
         ("k", "a,,b:/x", "a location without a server: 'a,,b:/x', in the entry of 'k'"),
@@ -269,4 +269,4 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
 def test_an_entry_that_automount_would_not_take_is_located(key: str, text: str, message: str) -> None:
     assert shown(mount_requests(MapEntry(key, text, "f", 3), HOME, {})) == [f"f:3: {message}"]
     direct = shown(mount_requests(MapEntry("k", "nas:/a", "f", 3), DIRECT, {}))
-    assert direct == ["f:3: not a key of a direct map, which is the whole path: 'k'"]
+    assert direct == ["f:3: 'k' is no key: the key of a direct map (/-) is the whole path"]

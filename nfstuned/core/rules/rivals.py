@@ -25,6 +25,8 @@ _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/lib/common.sh"
 _EFS = "https://github.com/aws/efs-utils/blob/master/src/mount_efs/__init__.py"
 _TUNED = "https://github.com/redhat-performance/tuned/blob/master/tuned/plugins/plugin_sysfs.py"
 _NUMBER = re.compile(r"\s*([-+]?[0-9]{1,12})")
+_VERSIONS = {"nfs": "NFS 3", "nfs4": "NFS 4"}
+"""By the name of nfsrahead's setting: the version that it is for."""
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _EFS_TIMES = 15
 _PROBE = "0:43"
@@ -130,12 +132,18 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     target_groups: dict[tuple[int, Setting | None], list[Target]] = {}
     for target in facts.nfs:
         target_groups.setdefault(nfsrahead_kb(facts, fstype_of(target)), []).append(target)
+    others = [setting for setting in _settings(facts, NFSRAHEAD) if setting.name.lower() in _VERSIONS]
+    idle = "".join(
+        f" ({one.name}={one.value} in {one.file}:{one.line} is for {_VERSIONS[one.name.lower()]} alone)"
+        for one in others[-1:]
+    )
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
         line = _configure(setting, targets, facts.folder)
         mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", folder=facts.folder)
         remedy = line or f"{mask}, and let nfstuned.service set each mount's own value"
-        yield Rival(place, "nfs-utils' nfsrahead", kb, tuple(targets), remedy, configuration=line)
+        program = f"nfs-utils' nfsrahead{'' if setting else idle}"
+        yield Rival(place, program, kb, tuple(targets), remedy, configuration=line)
 
 
 def _configure(setting: Setting | None, targets: Sequence[Target], folder: str) -> str:

@@ -259,11 +259,9 @@ def mount_requests(
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
-        kind = "an indirect map, which is a name below its mount point"
-        if direct:
-            kind = "a direct map, which is the whole path"
-        hint = ": of fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
-        return (MapError(entry.file, entry.line, f"not a key of {kind}: {quoted(entry.key)}{hint}"),)
+        kind = "key of a direct map (/-) is the whole path" if direct else "key of this map is a name"
+        hint = "; is the line of fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
+        return (MapError(entry.file, entry.line, f"{quoted(entry.key)} is no key: the {kind}{hint}"),)
     wildcard = not direct and entry.key == WILDCARD
     # The key of a wildcard is not known: & stays.
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)

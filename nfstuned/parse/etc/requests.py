@@ -51,7 +51,7 @@ _FIELD = rf"(?:{PLACEHOLDER}|[^ \t])+"
 _LOOKED_AT = 500
 """Characters of a line that show the kind of its text."""
 _RENDER = "render the template, and check the result"
-_BLANK = "fstab knows no quotes, and a blank in a name is \\040"
+_BLANK = "write a blank in a name as \\040 (fstab knows no quotes)"
 _POINTS = ("none", "swap", "-")
 _LIVE = "nfstuned check judges the live mounts of a host itself"
 _AS_LINE = "write SOURCE POINT TYPE OPTIONS 0 0 as a line of fstab"
