@@ -27,6 +27,7 @@ BROKEN = 2
 PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "status": ("status", "status_command"),
+        "wait": ("status", "wait_command"),
         "undo": ("apply", "undo_command"),
         "daemon": ("service", "daemon"),
         "udev": ("service", "udev"),
@@ -89,6 +90,7 @@ def app() -> None:
     \b
     Start here:
       nfstuned status            show the settings of every NFS mount, and its targets
+      nfstuned wait MOUNT        wait until a mount has its read-ahead, before a program starts
       nfstuned check             find faults of this host, each with its reason and remedy
       nfstuned top               show the rates of the mounts now
       nfstuned bench MOUNT       measure a mount with fio, also with other read-aheads

@@ -1,8 +1,10 @@
-"""`nfstuned status`."""
+"""`nfstuned status`, and `nfstuned wait` for one of its rows."""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
 import click
 
@@ -24,9 +26,11 @@ from nfstuned.view.status import (
     stalled_cell,
     status_cells,
     status_document,
+    wait_reason,
 )
 
-SHOWN, INVALID = 0, 2
+SHOWN, NOT_YET, INVALID = 0, 1, 2
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 OBSERVES = 'mode = "observe": the service reports the values that it would write, and writes none'
 
 
@@ -109,3 +113,55 @@ def status_command(root: Root, form: str) -> int:
         observes = (OBSERVES,) if policy is not None and policy.observes else ()
         _print(rows, (*observes, *lines, *(rule_lines(writers) if rows else ())))
     return SHOWN if policy is not None else INVALID
+
+
+@click.command("wait")
+@click.argument("mount_point", metavar="MOUNT")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="Give up after so long; 0 looks once.",
+)
+@click.pass_obj
+def wait_command(root: Root, mount_point: str, timeout: float) -> int:
+    """Wait until MOUNT has the read-ahead of its profile.
+
+    It need not be mounted yet. For programs that shall not start before: the service sets the read-ahead a
+    moment after a mount. Files that are open by then keep the old one until they are opened again. Where the
+    profile asks for nothing, a mount is ready at once. Nothing is changed, and the mount is not touched, so
+    that a dead server cannot hang this.
+
+    \b
+    Examples:
+      nfstuned wait /mnt/share
+      ExecStartPre=/usr/bin/nfstuned wait /mnt/share --timeout 60    in a unit
+
+    \b
+    Exit status:
+      0  the mount has its read-ahead
+      1  not within the time; or never, as after `nfstuned undo`: stderr has the reason at once
+      2  the configuration is invalid, a file could not be read, or wrong usage
+    """
+    policy = usable_policy(root)
+    if policy is None:
+        return INVALID
+    wanted, end, pause = os.path.abspath(mount_point), time.monotonic() + timeout, _FIRST_PAUSE_S
+    while True:
+        root.faults.clear()  # a fault that has passed does not count
+        snapshot = observe_host(root)
+        row = next((row for row in status(snapshot, policy) if row.mount_point == wanted), None)
+        reason = wait_reason(wanted, row)
+        if reason is None:
+            return SHOWN
+        left = end - time.monotonic()
+        if left <= 0 or policy.observes or (row is not None and row.hold):
+            unreadable_lines(snapshot.problems)
+            note(reason)
+            if policy.observes:
+                note(OBSERVES)
+            return NOT_YET
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, _LONGEST_PAUSE_S)

@@ -82,6 +82,18 @@ def read_ahead_mark(row: StatusRow) -> str:
     return "low" if now < target else "high"
 
 
+def wait_reason(mount_point: str, row: StatusRow | None) -> str | None:
+    """Return why `nfstuned wait` waits for a mount, None where it has its read-ahead; no `row`: no mount."""
+    if row is None:
+        return f"{mount_point}: no NFS mount is there"
+    if read_ahead_mark(row) in {"ok", DASH}:
+        return None
+    if row.hold in _HELD:
+        return f"{mount_point}: the service leaves it alone: {_HELD[row.hold]}: sudo nfstuned apply"
+    now = "an unknown read-ahead" if row.read_ahead_kb is None else f"a read-ahead of {row.read_ahead_kb} KiB"
+    return f"{mount_point}: it has {now} instead of {row.read_ahead_target_kb}: systemctl status nfstuned"
+
+
 def nconnect_mark(row: StatusRow) -> str:
     """Return in a word how nconnect is: low, high, ignored, ok, or "-" where the profile names no number.
 

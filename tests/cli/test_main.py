@@ -16,7 +16,7 @@ from tests.cli.conftest import REPOSITORY, MakeHost
 from tests.tree import put
 
 COMMANDS = (
-    *("status", "apply", "undo", "check", "explain", "rules", "samples", "top", "report", "bake"),
+    *("status", "wait", "apply", "undo", "check", "explain", "rules", "samples", "top", "report", "bake"),
     *("install-files", "daemon", "config show", "config check", "config schema", "completion"),
 )
 

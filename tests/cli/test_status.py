@@ -29,12 +29,6 @@ def mounts(run: Run) -> dict[str, dict[str, Any]]:
     return {row["mount_point"]: row for row in run.document["mounts"]}
 
 
-def test_a_service_that_only_observes_is_named(here: Host) -> None:
-    here.configure('[daemon]\nmode = "observe"\n')
-    assert here.run("status", "--format", "json").document["mode"] == "observe"
-    assert 'mode = "observe": the service reports the values' in here.run("status").out
-
-
 UNMOUNTS = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
 HINTS = {
     "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
@@ -85,11 +79,6 @@ def test_another_writer_is_no_reason_for_a_command(host: MakeHost) -> None:
     assert out.endswith("udev: /etc/udev/rules.d/99-nfs.rules writes read-aheads of NFS mounts, too\n")
 
 
-def test_a_read_ahead_that_cannot_be_read_is_not_taken_for_right(host: MakeHost) -> None:
-    run = host("mount-stalled").run("apply")
-    assert run.out == "Nothing was done: the read-ahead of 1 superblock could not be read.\n"
-
-
 def test_names_keep_their_bytes_and_cannot_play_with_the_terminal(here: Host) -> None:
     here.edit("proc/1/mountinfo", " /mnt/1 ", " /mnt/\\033[31m\\012x\udcff[bold] ")
     run = here.run("status")
@@ -131,3 +120,10 @@ def test_a_terminal_gets_colour_or_the_same_words_without_and_eighty_columns_are
     table = plain.split("\r\n")[:10]
     assert max(map(len, table)) <= 80
     assert "sa1.fil....net:/a" in "".join(table)
+
+
+def test_wait_ends_with_the_read_ahead(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter((128, 128, 15360))
+    monkeypatch.setattr("time.sleep", lambda _: here.set_read_ahead("0:46", next(values)))
+    assert here.run("wait", "/mnt/2").status == 0
+    assert list(values) == []
