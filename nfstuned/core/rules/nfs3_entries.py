@@ -183,9 +183,10 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
         remedy = (
             f"write Where={refused.partner} in {request.file}:{request.line}"
             if refused.partner
-            else sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
-            + ", then change other files that name the unit, such as an .automount unit of a .mount unit, "
-            "and the links to it in folders such as multi-user.target.wants"
+            else f"{systemctl(facts)} disable {quote(own)}, where it is enabled; "
+            + sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
+            + f"; {systemctl(facts)} enable {quote(refused.name)}, where it was; change other files that "
+            "name the unit, such as an .automount unit of a .mount unit"
         )
         yield Fault(
             request.file,
