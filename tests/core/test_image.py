@@ -187,7 +187,8 @@ def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -
     refused = Misnamed(ask("vers=4")._replace(file="/etc/systemd/system/a.mount"), "mnt-a.mount")
     (fault,) = misnamed_unit.judge(facts(misnamed=(refused,)))
     move = "sudo mv /image/etc/systemd/system/a.mount /image/etc/systemd/system/mnt-a.mount"
-    assert fault.remedy.startswith(f"{move}, then change other files that name the unit")
+    assert fault.remedy.startswith("sudo systemctl --root=/image disable a.mount, where it is enabled; ")
+    assert f"; {move}; sudo systemctl --root=/image enable mnt-a.mount, where it was; " in fault.remedy
     (fault,) = misnamed_unit.judge(facts(misnamed=(refused._replace(partner="/mnt/b"),)))
     assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
 
