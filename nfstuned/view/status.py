@@ -88,7 +88,7 @@ def wait_reason(mount_point: str, row: StatusRow | None) -> str | None:
         return f"{mount_point}: no NFS mount is there"
     if read_ahead_mark(row) in {"ok", DASH}:
         return None
-    if row.hold in _HELD:
+    if row.hold:
         return f"{mount_point}: the service leaves it alone: {_HELD[row.hold]}: sudo nfstuned apply"
     now = "an unknown read-ahead" if row.read_ahead_kb is None else f"a read-ahead of {row.read_ahead_kb} KiB"
     return f"{mount_point}: it has {now} instead of {row.read_ahead_target_kb}: systemctl status nfstuned"

@@ -132,17 +132,17 @@ def _nfsrahead(facts: Facts, rule: str) -> Iterator[Rival]:
     target_groups: dict[tuple[int, Setting | None], list[Target]] = {}
     for target in facts.nfs:
         target_groups.setdefault(nfsrahead_kb(facts, fstype_of(target)), []).append(target)
-    others = [setting for setting in _settings(facts, NFSRAHEAD) if setting.name.lower() in _VERSIONS]
-    idle = "".join(
-        f" ({one.name}={one.value} in {one.file}:{one.line} is for {_VERSIONS[one.name.lower()]} alone)"
-        for one in others[-1:]
-    )
+    settings = reversed(_settings(facts, NFSRAHEAD))
+    other = next((one for one in settings if one.name.lower() in _VERSIONS), None)
     for (kb, setting), targets in target_groups.items():
         place = f"{setting.file}:{setting.line}" if setting else rule
         line = _configure(setting, targets, facts.folder)
         mask = sudo("ln -s /dev/null", "/etc/udev/rules.d/99-nfs.rules", folder=facts.folder)
         remedy = line or f"{mask}, and let nfstuned.service set each mount's own value"
-        program = f"nfs-utils' nfsrahead{'' if setting else idle}"
+        program = "nfs-utils' nfsrahead"
+        if setting is None and other is not None:
+            version = _VERSIONS[other.name.lower()]
+            program += f" ({other.name}={other.value} in {other.file}:{other.line} is for {version} alone)"
         yield Rival(place, program, kb, tuple(targets), remedy, configuration=line)
 
 
