@@ -419,7 +419,7 @@ def _sums(frame: Frame) -> str:
     unknown = sum(1 for entry in frame.entries if entry.note or entry.sample) - len(known)
     if unknown:
         silent = f"; {unknown} of unknown throughput{silent}"
-    if unknown and not known:
+    if not known and (frame.entries or silent):
         return f"read {DASH}, write {DASH}{silent}"
     return f"read {throughput(read, server_read)}, write {throughput(written, server_written)}{silent}"
 

@@ -133,19 +133,27 @@ def ages(frame: Frame) -> list[tuple[float | None, str]]:
     return [(entry.sample.interval_s if entry.sample else None, entry.note) for entry in frame.entries]
 
 
+AGAIN = "mounted again after copy"
+
+
 @pytest.mark.parametrize(
     ("before", "now", "shown"),
     [
         ({"/a": 100, "/b": 90}, {"/a": 160, "/b": 150}, [(60.0, ""), (60.0, "")]),
-        ({"/a": 100, "/b": 90}, {"/a": 160, "/b": 3}, [(60.0, ""), (3.0, "mounted again after copy")]),
+        ({"/a": 100, "/b": 90}, {"/a": 160, "/b": 3}, [(60.0, ""), (3.0, AGAIN)]),
         # As autofs does with what nobody uses for a while.
-        ({"/a": 100, "/b": 5}, {"/a": 160, "/b": 25}, [(60.0, ""), (25.0, "mounted again after copy")]),
+        ({"/a": 100, "/b": 5}, {"/a": 160, "/b": 25}, [(60.0, ""), (25.0, AGAIN)]),
         ({"/a": 100}, {"/a": 160, "/b": 25}, [(60.0, ""), (25.0, "mounted after copy")]),
+        (
+            {"/a": 9, "/b": 99, "/c": 98},
+            {"/a": 69, "/b": 9, "/c": 8},
+            [(60.0, ""), (9.0, AGAIN), (8.0, AGAIN)],
+        ),
         ({"/a": 100}, {"/a": 160, "/b": 5000}, [(60.0, ""), (5000.0, "not in copy")]),
         (
             {"/a": 100, "/b": 90, "/c": 5},
             {"/a": 160, "/b": 150, "/c": 500},
-            [(60.0, ""), (60.0, ""), (None, "no rates: it is older by 495 s, and most mounts by 60 s")],
+            [(60.0, ""), (60.0, ""), (None, "no rates: its age changed by 495 s, of most mounts by 60 s")],
         ),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,13 +21,11 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample, fields_of
 from nfstuned.parse.fields import mask_secrets, octal_escapes, some
-from nfstuned.parse.proc.mountstats import kernel_text, parse_mountstats, parse_stanzas
+from nfstuned.parse.proc.mountstats import DAMAGED, kernel_text, parse_mountstats, parse_stanzas, total_row
 
 Place = tuple[str, str]
 """Source and mount point."""
-_DAMAGED = b"\t?"
-"""A line that no parser knows, in place of a damaged one."""
-_CUT = b"\n" + _DAMAGED
+_CUT = b"\n" + DAMAGED
 _LAST_OPERATIONS = frozenset({
     b"COMMIT", b"GETDEVICELIST", b"DESTROY_CLIENTID", b"SEEK", b"DEALLOCATE", b"LAYOUTSTATS", b"CLONE",
     b"COPY", b"LOOKUPP", b"LAYOUTERROR", b"COPY_NOTIFY", b"REMOVEXATTR", b"READ_PLUS", b"OFFLOAD_STATUS",
@@ -36,6 +35,12 @@ NFSPROC4_CLNT_NULL (include/linux/nfs4.h), which ends with OFFLOAD_STATUS since 
 _LEAST_OPERATIONS = 22
 """The lines of NFSv3."""
 _CUT_HEADER = "the header of a mount is cut off or wrapped, and the mount left out"
+_ASTRAY = (
+    "{} belongs to no mount: lines before it are missing, or it is there twice; the lines up to the next mount "
+    "are left out"
+)
+_MOST_TIMES = 16
+"""Times between two copies that are tried."""
 _HEADER = re.compile(rb" with fstype (?!nf?$)[^ ]")
 _NFS = re.compile(rb" with fstype nfs4?(?:\s|$)")
 _MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")
@@ -71,8 +76,8 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
         data += b"\n"
     elif _is_doubtful(last, text):
         problems.append(ParseError(name, data.count(b"\n") + 1, "the last line is cut off and left out"))
-        data = text + b"\n" + _DAMAGED + b"\n"
-    parsed, stanzas, numbers = parse_mountstats(data, name), parse_stanzas([data]), None
+        data = text + b"\n" + DAMAGED + b"\n"
+    parsed, stanzas = parse_mountstats(data, name), parse_stanzas([data])
     rows = enumerate(data.split(b"\n"), 1)
     headers = [(number, row) for number, row in rows if row.lstrip().startswith(b"device ")]
     cut = [
@@ -81,8 +86,11 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
     # A mount with few lines may have taken the next one's header for a part of its server's name.
     hidden = sum(1 for _, row in headers if _NFS.search(row)) > len(stanzas)
     damage = any(isinstance(item, ParseError) for item in parsed)
-    if damage or cut or hidden or not all(each.whole and each.operations for each in stanzas):
-        data, numbers = kernel_text(data)
+    repaired = kernel_text(data)
+    complete = all(each.whole and each.operations for each in stanzas)
+    if damage or cut or hidden or repaired.astray or not complete:
+        data, numbers = repaired.data, repaired.numbers
+        cut += [ParseError(name, number, _ASTRAY.format(first)) for number, first in repaired.astray]
         parsed = parse_mountstats(data, name)
         damaged = [item for item in parsed if isinstance(item, ParseError)]
         marked = _marked(data, numbers, {error.line for error in damaged})
@@ -120,7 +128,7 @@ def _is_doubtful(last: bytes, before: bytes) -> bool:
 
 
 def _marked(data: bytes, numbers: list[int], damaged: set[int]) -> bytes:
-    """Return the text of `kernel_text` with _DAMAGED for damaged lines, and behind mounts without an end.
+    """Return the text of `kernel_text` with DAMAGED for damaged lines, and behind mounts without an end.
 
     A header stays, and begins what is damaged.
     """
@@ -128,7 +136,7 @@ def _marked(data: bytes, numbers: list[int], damaged: set[int]) -> bytes:
     for number in damaged:
         line = lines[number - 1].lstrip()
         if not line.startswith(b"device "):
-            lines[number - 1] = b"\txprt:\t?" if line.startswith(b"xprt") else _DAMAGED
+            lines[number - 1] = b"\txprt:\t?" if line.startswith(b"xprt") else DAMAGED
     for index, (number, following) in enumerate(pairwise([*numbers, numbers[-1]])):
         if number == following and lines[index] == b"" and index:
             lines[index - 1] += _CUT
@@ -159,10 +167,12 @@ def _split(saved: Saved) -> tuple[Saved, ...]:
             copies.append({})
         copies[-1][place] = stanza
     for before, now in pairwise(copies):
-        older_s = _seconds_between(
-            (before[place].age_s, now[place].age_s) for place in now if place in before
-        )
-        if before.keys() != now.keys() or not older_s or older_s < 0:
+        pairs = [(before[place], now[place]) for place in now if place in before]
+        try:
+            _seconds_between(pairs, saved.name, saved.name)
+        except ValueError:
+            return (saved,)
+        if before.keys() != now.keys():
             return (saved,)
     if len(copies) == 1:
         return (saved,)
@@ -196,13 +206,56 @@ def _told_apart(
     )
 
 
-def _seconds_between(ages: Iterable[tuple[int | None, int | None]]) -> int | None:
-    """Return by how many seconds most mounts are older; None where no age is known.
+def _seconds_between(pairs: Sequence[tuple[Stanza, Stanza]], earlier: str, later: str) -> int:
+    """Return the time between two copies of these names: most mounts are older by it.
 
-    A mount that was made in between is older by any number, as a rule by less than the time that passed.
+    A mount that was made in between is older by any number, and younger than that time. Raises ValueError
+    where no time fits.
     """
+    ages = ((before.age_s, now.age_s) for before, now in pairs)
     older_s = Counter(now - before for before, now in ages if before is not None and now is not None)
-    return max(older_s.items(), key=lambda item: (item[1], item[0]))[0] if older_s else None
+    if not older_s:
+        raise ValueError(
+            f"{earlier} and {later} have no mount with an age in common: the time between them is not known"
+        )
+    likely = sorted(older_s, key=lambda seconds: (older_s[seconds], seconds))[-_MOST_TIMES:]
+    seconds = max(likely, key=lambda seconds: (_mounts_for(seconds, pairs), older_s[seconds], seconds))
+    if _mounts_for(seconds, pairs) <= 0:
+        raise ValueError(
+            f"no time from {earlier} to {later} fits the ages and counters of their mounts: either the later "
+            "copy was named first, or all was mounted again in between (a restart, a remount); then name the "
+            "later alone"
+        )
+    if seconds == 0:
+        raise ValueError(f"no second passed between {earlier} and {later}: name two copies")
+    return seconds
+
+
+def _mounts_for(seconds: int, pairs: Iterable[tuple[Stanza, Stanza]]) -> int:
+    """Return how many mounts lasted for so long, less those that are too old to have been made in between.
+
+    -1 where a mount's age fell and it is too old: the later copy was named first. Ages are rounded to seconds.
+    """
+    mounts = 0
+    for before, now in pairs:
+        if before.age_s is None or now.age_s is None:
+            continue
+        if abs(now.age_s - before.age_s - seconds) <= 1 and not _fell(before.totals, now.totals):
+            mounts += 1
+        elif now.age_s > seconds + 1:
+            if now.age_s < before.age_s:
+                return -1
+            mounts -= 1
+    return mounts if seconds >= 0 else -1
+
+
+def _fell(before: bytes | None, now: bytes | None) -> bool:
+    """Return whether a counter of bytes fell; lines that are missing or damaged do not show it."""
+    with suppress(ParseError):
+        return any(
+            new < old for old, new in zip(total_row(before or b""), total_row(now or b""), strict=False)
+        )
+    return False
 
 
 def frame_since_mounted(saved: Saved) -> Frame:
@@ -244,18 +297,8 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
         raise ValueError(f"{later.name} has no counters of a mount")
     if not before:
         raise ValueError(f"{both} have no mount in common: name copies of one host")
-    seconds = _seconds_between(
-        (before[now.device].age_s, now.stats.age_s) for now in counted if now.device in before
-    )
-    if seconds is None:
-        raise ValueError(f"{both} have no mount with an age in common: the time between them is not known")
-    if seconds == 0:
-        raise ValueError(f"no second passed between {both}: name two copies")
-    if seconds < 0:
-        raise ValueError(
-            f"mounts of {later.name} are younger than in {earlier.name}: either the later copy was named "
-            "first, or all was mounted again in between (a restart, a remount); then name the later alone"
-        )
+    pairs = [(before[now.device], now.stats) for now in counted if now.device in before]
+    seconds = _seconds_between(pairs, earlier.name, later.name)
     shared = {now.device: _comparable(before[now.device], now) for now in counted if now.device in before}
     first = Look(0.0, 0.0, tuple(old for old, _, _ in shared.values()))
     last = Look(0.0, float(seconds), tuple(new for _, new, _ in shared.values()))
@@ -296,7 +339,7 @@ def _operations(stanza: Stanza) -> dict[bytes, bytes]:
 
 
 def _has_all(stanza: Stanza) -> bool:
-    return _DAMAGED not in (stanza.operations or _DAMAGED) and bool(_operations(stanza))
+    return DAMAGED not in (stanza.operations or DAMAGED) and bool(_operations(stanza))
 
 
 def _entry_without(before: Stanza | None, now: Counted, seconds: int, earlier: str) -> TopEntry:
@@ -305,11 +348,12 @@ def _entry_without(before: Stanza | None, now: Counted, seconds: int, earlier: s
     if before is None:
         made = age_s is not None and age_s < seconds
         return _entry_since(now, f"mounted after {earlier}" if made else f"not in {earlier}")
-    fits = continues(before, now.stats, float(seconds))
-    if not fits and age_s is not None and age_s >= max(before.age_s or 0, seconds):
-        older_s = age_s - (before.age_s or 0)
-        return _entry(now, None, f"no rates: it is older by {older_s} s, and most mounts by {seconds} s")
-    return _entry_since(now, f"mounted again after {earlier}")
+    if age_s is None or before.age_s is None or age_s <= seconds + 1:
+        return _entry_since(now, f"mounted again after {earlier}")
+    if continues(before, now.stats, float(seconds)):
+        return _entry(now, None, "no rates: its counters fell, or too many lines are damaged")
+    older_s = age_s - before.age_s
+    return _entry(now, None, f"no rates: its age changed by {older_s} s, of most mounts by {seconds} s")
 
 
 def _entry(

@@ -61,6 +61,19 @@ _USUAL_NAMES = 5
 _LINES = re.compile(rb"\n[ \t]*(opts|age|events|bytes|nfsv4|xprt)[ \t]*:[ \t]*([^\n]*)")
 _REST = re.compile(rb"(?![A-Za-z_ ]+:|nfsv4[ \t]*:|per-op statistics)[A-Za-z0-9_.,:=/%@-]*[A-Za-z0-9]")
 """The rest of the options, where a terminal broke their line."""
+_ORDER = {
+    name: place
+    for place, name in enumerate((
+        b"opts", b"age", b"impl_id", b"caps", b"nfsv4", b"sec", b"events", b"bytes", b"fsc",
+        b"RPC iostats version", b"xprt", b"per-op statistics",
+    ))
+}  # fmt: skip
+"""The places of the lines in front of the operations."""
+_OPERATION = re.compile(rb"[A-Z0-9_]+:[ \t]")
+_SKIPPED = re.compile(rb"[^0-9A-Za-z]*(?:\.\.|\xe2\x80\xa6|snip)[^0-9A-Za-z]*(?:[ 0-9A-Za-z]*[^0-9A-Za-z]+)?")
+"""A line in place of lines that somebody left out: `...`, `[...]`, `-- snip --`, `... 40 lines ...`."""
+DAMAGED = b"\t?"
+"""A line that no parser knows, in place of a damaged one."""
 _CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
 _INDENT = " \t"
 
@@ -101,30 +114,80 @@ def is_mountstats(start: bytes) -> bool:
     return _BEGIN.search(start) is not None
 
 
-def kernel_text(saved: bytes) -> tuple[bytes, list[int]]:
-    """Return a saved copy as the kernel writes it, and the number that each of its lines had before.
+class KernelText(NamedTuple):
+    """A saved copy as the kernel writes it."""
+
+    data: bytes
+    numbers: list[int]
+    """The number that each of the lines had before."""
+    astray: list[tuple[int, str]]
+    """Number and name of the first line that belongs to no header, of each run of them."""
+
+
+def kernel_text(saved: bytes) -> KernelText:
+    """Return a saved copy as the kernel writes it.
 
     People cut, convert and append such files. Carriage returns and blanks at ends of lines go, options in
     several lines become one line, and an empty line ends each stanza; a new one has the number of the next
     line. A server's names go where their line is complete: only in the kernel's own text they may go on
-    behind it.
+    behind it. A line that cannot follow the lines before it belongs to a mount without a header: it goes,
+    with all lines up to the next header.
     """
     lines: list[tuple[bytes, int]] = []
+    astray: list[tuple[int, str]] = []
+    mount = _LinesOfMount()
     for number, raw in enumerate(saved.split(b"\n"), 1):
         line = raw.rstrip()
         bare = line.lstrip()
         if bare.startswith(_DEVICE[1:]):
+            mount = _LinesOfMount()
             ended = bool(lines) and lines[-1][0] == b""
             if ended or (lines and lines[-1][0] == b"--"):  # as grep separates groups of lines
                 lines.pop()
             lines += [(b"", number - ended), (bare, number)]
+        elif mount.ended:
+            continue
         elif bare.startswith(b"impl_id:") and _END_OF_NAMES.match(bare, max(0, bare.rfind(_DATE))):
             lines.append((b"\timpl_id:", number))
         elif lines and lines[-1][0].lstrip().startswith(b"opts:") and _REST.match(bare):
             lines[-1] = (lines[-1][0] + bare, lines[-1][1])
+        elif (name := mount.follow(bare)) is not None:
+            astray.append((number, name))
         else:
-            lines.append((line, number))
-    return b"\n".join([line for line, _ in lines]) + b"\n\n", [number for _, number in lines]
+            lines.append((DAMAGED if _is_skipped(bare) else line, number))
+    return KernelText(
+        b"\n".join([line for line, _ in lines]) + b"\n\n", [number for _, number in lines], astray
+    )
+
+
+def _is_skipped(line: bytes) -> bool:
+    """Return whether a line stands for lines that somebody left out."""
+    return _SKIPPED.fullmatch(line) is not None
+
+
+class _LinesOfMount:
+    """The lines behind a header so far: the kernel prints each once, in the order of _ORDER."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        """A line of another mount came."""
+        self._place = -1
+        self._seen: set[bytes] = set()
+        self._gap = False
+
+    def follow(self, bare: bytes) -> str | None:
+        """Take the next line; return its name where it belongs to another mount."""
+        self._gap = self._gap or _is_skipped(bare)
+        name = bare.partition(b":")[0].rstrip()
+        place = _ORDER.get(name, len(_ORDER) if _OPERATION.match(bare) else None)
+        if place is None:
+            return None
+        if self._gap or place < self._place or (name in self._seen and name != b"xprt"):
+            self.ended = True
+            return name.decode("ascii")
+        self._place = place
+        self._seen.add(name)
+        return None
 
 
 class _Piece(NamedTuple):
@@ -395,15 +458,19 @@ def _read_head(text: str, place: tuple[str, int]) -> tuple[dict[str, Any], list[
 
 
 def _read_operations(text: str, place: tuple[str, int]) -> tuple[Mapping[str, OpCounters], list[ParseError]]:
-    """Return the operations that were ever used, and the damaged lines; `place` as of `_read_head`."""
+    """Return the operations that were ever used, and the damaged lines; `place` as of `_read_head`.
+
+    A kernel prints each with as many columns as the others: a line with fewer was cut.
+    """
     file, first = place
     ops: dict[str, OpCounters] = {}
     damaged: list[ParseError] = []
+    most = min(max(map(_columns, text.split("\n"))), _OP_COLUMNS + 1)
     for position, line in enumerate(text.split("\n"), first):
         if line.endswith(_IDLE_OP):
             continue
         try:
-            name, values = _operation(line) or ("", [])
+            name, values = _operation(line, most) or ("", [])
         except ValueError as error:
             damaged.append(ParseError(file, position, str(error)))
             continue
@@ -411,6 +478,11 @@ def _read_operations(text: str, place: tuple[str, int]) -> tuple[Mapping[str, Op
             times = (value - _WRAP if value >= _SIGN else value for value in values[_QUEUE : _EXECUTE + 1])
             ops[name] = OpCounters(*values[:_QUEUE], *times, *values[_EXECUTE + 1 :])
     return MappingProxyType(ops), damaged
+
+
+def _columns(line: str) -> int:
+    """Return how many numbers an operation has."""
+    return len(line.partition(":")[2].split())
 
 
 def _numbers(line: str, least: int, unsigned: Iterable[int], text: str) -> list[int]:
@@ -457,13 +529,13 @@ def _transport(text: str) -> list[Transport]:
     ]
 
 
-def _operation(line: str) -> tuple[str, list[int]] | None:
+def _operation(line: str, least: int = _OP_COLUMNS) -> tuple[str, list[int]] | None:
     """Return the name and the known columns of an operation's line; ValueError for any damage."""
     name, separator, columns = line.partition(":")
     if not separator:
         return None
     name = name.strip(_INDENT)
-    return name, _numbers(name, _OP_COLUMNS, _OP, columns.lstrip(_INDENT))[: _OP_COLUMNS + 1]
+    return name, _numbers(name, max(least, _OP_COLUMNS), _OP, columns.lstrip(_INDENT))[: _OP_COLUMNS + 1]
 
 
 def _read(text: bytes, read: Callable[[str], _Value]) -> _Value:
