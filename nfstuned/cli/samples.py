@@ -195,6 +195,9 @@ def samples_command(
       over-fetch           bytes read from the server for each byte that programs read
       read RTT, write RTT  the mean time from sending a request to its reply
 
+    Below them each operation has its own mean times: RTT, in the client's queue before it was sent, and
+    from beginning to end (execute).
+
     \b
     Examples:
       nfstuned samples

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 NO_COUNTERS: Mapping[str, OpCounters] = MappingProxyType({})
+NFS_PORT = 2049
+"""Kernels show a port only where it is another (fs/nfs/super.c, nfs_show_mount_options)."""
 _MOST_DIGITS = 20
 """As many as 64 bits need; int() refuses thousands."""
 

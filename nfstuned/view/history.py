@@ -17,8 +17,8 @@ ASCII = "_.-:=+*#"
 """The bars where the output cannot have those; both from nothing to the most."""
 WIDTH = 79
 _CELL = 11
-_MOST_MS = 1e7 - 0.5
-"""Greater times are written in fewer digits, as a cell has room for no more."""
+_MOST = 1e7 - 0.5
+"""Greater numbers are written in fewer digits, as a cell has room for no more."""
 _COMPUTED = ("=", "+", "-", "@", "'")
 """How a cell begins that a spreadsheet takes for a formula; a tab and a line break are not printable."""
 
@@ -87,6 +87,14 @@ def history_lines(
         used = f"  {count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
         yield f"{used:<{WIDTH - 3 * _CELL}}{'min':>{_CELL}}{'median':>{_CELL}}{'max':>{_CELL}}"
         yield from (_row(row, bars) for row in mount.rows)
+        if mount.ops:
+            heads = "".join(f"{head:>{_CELL}}" for head in ("/s", "RTT", "queue", "execute"))
+            yield f"  {'operation':<{WIDTH - 2 - 4 * _CELL}}{heads}"
+        for name, per_s, *times_ms in mount.ops:
+            shown = shorten(printable(name), WIDTH - 3 - 4 * _CELL)
+            texts = (_number(per_s), *(f"{_number(time)} ms" for time in times_ms))
+            cells = "".join(f"{text:>{_CELL}}" for text in texts)
+            yield f"  {shown:<{WIDTH - 2 - 4 * _CELL}}{cells}"
         for verdict in mount.read_ahead:
             yield from wrap(str(verdict), WIDTH, initial_indent="  ", subsequent_indent="    ")
 
@@ -101,9 +109,13 @@ def _row(row: Row, bars: str) -> str:
     elif row.name == "stalled":
         texts = [f"{figure(value)} %" for value in values]
     else:
-        texts = [f"{figure(value) if value < _MOST_MS else f'{value:.0e}'} ms" for value in values]
+        texts = [f"{_number(value)} ms" for value in values]
     cells = "".join(f"{text:>{_CELL}}" for text in texts)
     return f"  {row.name:<11} {sparkline(row.means, bars):<{COLUMNS + 2}}{cells}"
+
+
+def _number(value: float) -> str:
+    return figure(value) if value < _MOST else f"{value:.0e}"
 
 
 def sparkline(values: Sequence[float | None], bars: str) -> str:

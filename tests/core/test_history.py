@@ -65,6 +65,8 @@ def test_the_text_says_what_it_shows() -> None:
         "  write       ▁▁▁▁▁▁▁▁                                  0          0          0",
         "  over-fetch  ████████                               1.25       1.25       1.25",
         "  read RTT    ████████                             1.5 ms     1.5 ms     1.5 ms",
+        "  operation                                 /s        RTT      queue    execute",
+        "  READ                                     8.0     1.5 ms     0.1 ms     1.7 ms",
     ]
 
 

@@ -11,10 +11,10 @@ from nfstuned.core.mounts.targets import made_by
 from nfstuned.core.nconnect.first_mount import unseen_superblocks
 from nfstuned.core.nconnect.server import hard_objection
 from nfstuned.core.nconnect.transport import is_tunnel, was_recorded
-from nfstuned.core.policy.endpoint import NFS_PORT, as_address, is_loopback
+from nfstuned.core.policy.endpoint import as_address, is_loopback
 from nfstuned.model.change import Sight
 from nfstuned.model.facts import Facts, Target
-from nfstuned.model.kernel import MountNode
+from nfstuned.model.kernel import NFS_PORT, MountNode
 from nfstuned.model.mounts import Maker
 from nfstuned.model.system import Network, Reachable
 from nfstuned.parse.fields import some, unit_name

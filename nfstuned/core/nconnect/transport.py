@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nfstuned.core.mounts import options as nfsoptions
-from nfstuned.core.policy.endpoint import NFS_PORT, AddressKind, as_address, is_loopback, split_source
+from nfstuned.core.policy.endpoint import AddressKind, as_address, is_loopback, split_source
 from nfstuned.model.facts import Facts, Identity, Target
-from nfstuned.model.kernel import NfsClient, Options
+from nfstuned.model.kernel import NFS_PORT, NfsClient, Options
 from nfstuned.model.mounts import AZURE_FILES, UTAB
 
 MOST = 16

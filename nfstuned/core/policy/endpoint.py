@@ -13,7 +13,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from nfstuned.model.facts import Target
-from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
+from nfstuned.model.kernel import NFS_PORT, Mount, NfsClient, Options, Volume
 from nfstuned.model.mounts import GENERIC, Endpoint, Superblock, Tunnel
 from nfstuned.model.policy import Provider
 from nfstuned.parse.fields import PLACEHOLDER, has_placeholder
@@ -91,7 +91,7 @@ def has_stand_in(target: Target) -> bool:
     return not same_address(host, address)
 
 
-NFS_PORT, SMB_PORT = 2049, 445
+SMB_PORT = 445
 _HIGHEST_PORT = 65535
 _SAMPLES = ("fs-0", "x00")
 """Samples for the placeholders in a server's name, so that its provider can be recognised."""

@@ -67,6 +67,14 @@ def continues(before: Stanza, now: Stanza, seconds: float) -> bool:
     return older >= 0 and 0.9 * seconds - 2 <= older <= 1.1 * seconds + 2
 
 
+def began_again(before: Stanza, now: Stanza) -> bool:
+    """Return whether a counter of bytes fell; a line that is missing or damaged does not show it."""
+    with suppress(ParseError):
+        totals = zip(total_row(before.totals or b""), total_row(now.totals or b""), strict=False)
+        return any(new < old for old, new in totals)
+    return False
+
+
 def grown(before: int, now: int, most: float, widths: tuple[int, ...] = (32, 64)) -> int:
     """Return the growth of a counter; a fall may be a wrap at one of the `widths`, in bits.
 

@@ -76,6 +76,16 @@ class Row:
     most: float
 
 
+class OpMeans(NamedTuple):
+    """An operation while the mount was in use: how often it ended, and its mean times in milliseconds."""
+
+    name: str
+    per_s: float
+    rtt_ms: float
+    queue_ms: float
+    exe_ms: float
+
+
 @dataclass(frozen=True, slots=True)
 class MountHistory:
     """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
@@ -87,6 +97,8 @@ class MountHistory:
     rows: tuple[Row, ...]
     read_ahead: tuple[ReadAheadVerdict, ...] = ()
     """The verdict of its reads on each read-ahead that it had."""
+    ops: tuple[OpMeans, ...] = ()
+    """Its operations, the most frequent first; without those of unknown times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +126,18 @@ class _MountSamples:
     metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(array("d") for _ in METRICS))
     """Of METRICS; an unknown value is NaN."""
     tally: Tally = field(default_factory=Tally)
+    ops: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 4))
+    """How often each operation ended, and its times in all."""
 
     def add(self, sample: Sample) -> None:
         self.label = label(sample)
+        for name, op in sample.ops.items():
+            if op.rtt_ms is not None and op.queue_ms is not None and op.exe_ms is not None:
+                number, sums = op.per_s * sample.interval_s, self.ops[name]
+                sums[0] += number
+                sums[1] += number * op.rtt_ms
+                sums[2] += number * op.queue_ms
+                sums[3] += number * op.exe_ms
         self.tally.add(sample)
         self.time.append(sample.time)
         self.interval_s.append(sample.interval_s)
@@ -131,9 +152,18 @@ class _MountSamples:
         for metric, value in zip(self.metrics, values, strict=True):
             metric.append(math.nan if value is None else value)
 
+    def operations(self, used_s: float) -> tuple[OpMeans, ...]:
+        """Return the means of each operation over `used_s` seconds."""
+        often = sorted(self.ops.items(), key=lambda item: (-item[1][0], item[0]))
+        return tuple(
+            OpMeans(name, number / used_s, rtt_ms / number, queue_ms / number, exe_ms / number)
+            for name, (number, rtt_ms, queue_ms, exe_ms) in often
+            if number
+        )
+
 
 class History:
-    """Takes samples one by one, in any order, and keeps of each only the figures of METRICS."""
+    """Takes samples one by one, in any order; keeps the figures of METRICS of each, and operations in all."""
 
     def __init__(self) -> None:
         self._mounts: defaultdict[tuple[str, str], _MountSamples] = defaultdict(_MountSamples)
@@ -159,7 +189,8 @@ class History:
             used_s = math.fsum(mount.interval_s)
             rows = tuple(_rows(mount, axis))
             verdicts = mount.tally.verdicts()
-            yield MountHistory(mount.label, source, len(mount.time), used_s, rows, verdicts)
+            ops = mount.operations(used_s)
+            yield MountHistory(mount.label, source, len(mount.time), used_s, rows, verdicts, ops)
 
 
 def series_key(sample: Sample) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nfstuned.core.policy.endpoint import NFS_PORT
 from nfstuned.core.samples.delta import (
     NO_BYTES,
     NO_EVENTS,
@@ -27,7 +26,7 @@ from nfstuned.core.samples.delta import (
     sum_grown,
 )
 from nfstuned.errors import ParseError
-from nfstuned.model.kernel import Mount, Options, Stanza, Transport, bracketed
+from nfstuned.model.kernel import NFS_PORT, Mount, Options, Stanza, Transport, bracketed
 from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.samples import Counted, Look, OpRate, Sample, TransportRate
 from nfstuned.parse.proc.mountstats import parse_transports

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nfstuned.core.policy.endpoint import split_source
-from nfstuned.core.samples.delta import continues, zeroed
+from nfstuned.core.samples.delta import began_again, continues, zeroed
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
@@ -21,7 +20,7 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
 from nfstuned.model.samples import Counted, Look, Sample, fields_of
 from nfstuned.parse.fields import mask_secrets, octal_escapes, some
-from nfstuned.parse.proc.mountstats import DAMAGED, kernel_text, parse_mountstats, parse_stanzas, total_row
+from nfstuned.parse.proc.mountstats import DAMAGED, kernel_text, parse_mountstats, parse_stanzas
 
 Place = tuple[str, str]
 """Source and mount point."""
@@ -36,8 +35,8 @@ _LEAST_OPERATIONS = 22
 """The lines of NFSv3."""
 _CUT_HEADER = "the header of a mount is cut off or wrapped, and the mount left out"
 _ASTRAY = (
-    "{} belongs to no mount: lines before it are missing, or it is there twice; the lines up to the next mount "
-    "are left out"
+    "{} belongs to no mount: lines before it are missing, or it is there twice; "
+    "the lines up to the next mount are left out"
 )
 _MOST_TIMES = 16
 """Times between two copies that are tried."""
@@ -234,28 +233,19 @@ def _seconds_between(pairs: Sequence[tuple[Stanza, Stanza]], earlier: str, later
 def _mounts_for(seconds: int, pairs: Iterable[tuple[Stanza, Stanza]]) -> int:
     """Return how many mounts lasted for so long, less those that are too old to have been made in between.
 
-    -1 where a mount's age fell and it is too old: the later copy was named first. Ages are rounded to seconds.
+    -1 where a mount's age fell and it is too old: the later copy was named first. Ages are whole seconds.
     """
     mounts = 0
     for before, now in pairs:
         if before.age_s is None or now.age_s is None:
             continue
-        if abs(now.age_s - before.age_s - seconds) <= 1 and not _fell(before.totals, now.totals):
+        if abs(now.age_s - before.age_s - seconds) <= 1 and not began_again(before, now):
             mounts += 1
         elif now.age_s > seconds + 1:
             if now.age_s < before.age_s:
                 return -1
             mounts -= 1
     return mounts if seconds >= 0 else -1
-
-
-def _fell(before: bytes | None, now: bytes | None) -> bool:
-    """Return whether a counter of bytes fell; lines that are missing or damaged do not show it."""
-    with suppress(ParseError):
-        return any(
-            new < old for old, new in zip(total_row(before or b""), total_row(now or b""), strict=False)
-        )
-    return False
 
 
 def frame_since_mounted(saved: Saved) -> Frame:

@@ -465,8 +465,9 @@ def _read_operations(text: str, place: tuple[str, int]) -> tuple[Mapping[str, Op
     file, first = place
     ops: dict[str, OpCounters] = {}
     damaged: list[ParseError] = []
-    most = min(max(map(_columns, text.split("\n"))), _OP_COLUMNS + 1)
-    for position, line in enumerate(text.split("\n"), first):
+    lines = text.split("\n")
+    most = min(max(len(line.partition(":")[2].split()) for line in lines), _OP_COLUMNS + 1)
+    for position, line in enumerate(lines, first):
         if line.endswith(_IDLE_OP):
             continue
         try:
@@ -478,11 +479,6 @@ def _read_operations(text: str, place: tuple[str, int]) -> tuple[Mapping[str, Op
             times = (value - _WRAP if value >= _SIGN else value for value in values[_QUEUE : _EXECUTE + 1])
             ops[name] = OpCounters(*values[:_QUEUE], *times, *values[_EXECUTE + 1 :])
     return MappingProxyType(ops), damaged
-
-
-def _columns(line: str) -> int:
-    """Return how many numbers an operation has."""
-    return len(line.partition(":")[2].split())
 
 
 def _numbers(line: str, least: int, unsigned: Iterable[int], text: str) -> list[int]:
