@@ -136,14 +136,16 @@ def _syntax_problem(document: Document, line: int, fault: str, allowed: Callable
 
     `line` is 0 for the end of the text: then its last statement has no end.
     """
-    rows = document.text.split("\n")
-    statements = list(_statements(rows[: line or len(rows)]))
+    rows = document.text.rstrip().split("\n")
+    line = min(line or len(rows), len(rows))
+    statements = list(_statements(rows[:line]))
+    goes_on = bool(re.match(_CONTINUATION, rows[line - 1]))
     if re.search("Unterminated string|'''", fault):
         opened = [each for each in statements if re.search("\"\"\"|'''", rows[each[0] - 1])]
-        statements = opened or statements
+        statements, goes_on = opened or statements, goes_on or bool(opened)
     number, path = max(statements, default=(0, ()))
-    if number != line and not (number and (line == 0 or re.match(_CONTINUATION, rows[line - 1]))):
-        number, path = line or len(rows), ()
+    if number != line and not (number and goes_on):
+        number, path = line, ()
     row = rows[number - 1]
     pair = re.match(_PAIR, row) if path else None
     value = row.strip() if pair is None else re.sub(r"\s#.*", "", pair["value"]).strip()
