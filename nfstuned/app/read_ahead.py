@@ -59,7 +59,7 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
 
 
 class UndoWay(Way[Snapshot]):
-    """Put back every value that nfstuned changed."""
+    """Put back each read-ahead that nfstuned set."""
 
     def __init__(self, root: Root, dialog: Dialog) -> None:
         self._root = root

@@ -36,7 +36,7 @@ def run_change(
 
 
 def normalised_point(point: str) -> str | None:
-    """Return the mount point without slashes too many; None for ALL."""
+    """Return the mount point without excess slashes; None for ALL."""
     # POSIX keeps two slashes at the beginning; the kernel has one.
     return None if point == ALL else posixpath.normpath(f"/{point.lstrip('/')}")
 
@@ -70,8 +70,8 @@ def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str
 
     Each mount gets its profile's value, see `nfstuned config show`. Nothing is unmounted or
     interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
-    says `lower = true`, or a policy gives a workload with a lower value. Values that `nfstuned undo` put back
-    are set again. The values before are remembered until the next boot.
+    says `lower = true`, or the workload of a policy has a lower value. Values that `nfstuned undo` put back
+    are set again. The old values are remembered until the next boot.
 
     With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries
     get the nconnect of their profile among their options, or its limit where they ask for more, all shares
@@ -79,9 +79,9 @@ def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str
     unless --yes is given. The old file stays next to the new one as /etc/fstab.nfstuned-backup.
 
     With --persist it writes /etc/nfsmount.conf.d/50-nfstuned.conf instead, a file of its own: mount.nfs then
-    asks for the nconnect of the profile with every mount of a server that asks for none itself, also with
+    asks for the nconnect of the profile with each mount of a server that names no nconnect itself, also with
     those of units, of the automounter and by hand. A server that is mounted, that a file asks for, or that a
-    policy names has a section there. A number of a mount or of your own nfsmount.conf always counts first.
+    policy names has a section there. A number of a mount or of your own nfsmount.conf takes precedence.
 
     With --remount it gives mounts that exist the nconnect of their profiles. The first mount of a server
     decides for all of them, so all are unmounted and mounted again in the right order; not lazily, not by
@@ -148,7 +148,7 @@ def _chosen(given: set[str]) -> str:
 @format_option()
 @click.pass_obj
 def undo_command(root: Root, /, *, dry_run: bool, form: str) -> int:
-    """Put back every value that nfstuned changed.
+    """Put back each read-ahead that nfstuned set.
 
     The changes of the service are put back, too; it then leaves these mounts alone, and `nfstuned apply`
     takes them up again. A value that somebody else has changed since is left as it is: skipped.

@@ -318,7 +318,7 @@ def _read_ahead(root: Root, known: _Known, device: str) -> int | None:
 
 def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, ...]:
     """Return the local TLS proxies; their files are only read where a mount goes to this machine itself."""
-    local = any(m.source.startswith(("127.", "localhost:", "[::1]:")) for s in superblocks for m in s.mounts)
+    local = any(m.source.startswith(LOOPBACKS) for s in superblocks for m in s.mounts)
     if not local:
         return ()
     return tuple(

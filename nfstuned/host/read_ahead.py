@@ -191,7 +191,7 @@ def write(bdi: Bdi, state: State, action: Action) -> Outcome:
 
 
 def undo(root: Root, state: State) -> tuple[Outcome, ...]:
-    """Put back every value that nfstuned changed, unless somebody has changed it since."""
+    """Put back each read-ahead that nfstuned set, unless somebody has changed it since."""
     records = sorted(state.all().values(), key=lambda record: int(record.device.partition(":")[2] or 0))
     return tuple(_undo(root, state, record) for record in records if record.hold is None)
 

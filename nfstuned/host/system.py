@@ -81,7 +81,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         ),
         refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
         helpers=frozenset(helpers),
-        daemon=read_unit(root, "nfstuned.service", image=image),
+        daemon=read_unit(root, SERVICE, image=image),
         tls=read_tls(root, image=image),
         rpcbind_masked=all(
             read_unit(root, f"rpcbind.{kind}", image=True).masked for kind in ("service", "socket")
@@ -116,9 +116,10 @@ def _parameters(root: Root) -> dict[str, str]:
 
 
 def _sysctls_in_time(root: Root, system: System) -> bool | None:
-    """Return whether a file loads a module of NFS before systemd-sysctl runs, or runs sysctl later.
+    """Return whether sysctls of NFS have an effect.
 
-    The kernel may have sunrpc built in. None without settings of NFS, or where files are unread.
+    A file loads a module of NFS before systemd-sysctl runs, or runs sysctl later, or sunrpc is built in.
+    None without settings of NFS, or where files are unread.
     """
     if not any(each.name.startswith(_SYSCTLS_OF_NFS) for each in system.settings):
         return None
@@ -156,7 +157,7 @@ _NAMERS = ("etc/waagent.conf", "usr/bin/ignition", "usr/lib/dracut/modules.d/30i
 def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> ClientIdentity:
     """Return who the host is to servers of NFSv4; of an image, who each of its clones will be.
 
-    `cmdline` is its kernel's.
+    `cmdline` is the kernel's.
     """
     name = root.read_or_empty(_NAME_OF_IMAGE if image else _NAME)
     renamed, machine_ids = False, list[str]()
@@ -166,7 +167,7 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
             from nfstuned.parse.etc.cloud import names_clones  # noqa: PLC0415 - the YAML loader is slow to load
 
             renamed = names_clones(root, cmdline)
-        # D-Bus's file counts where the other has no id; no link to it is followed (systemd,
+        # D-Bus's file would count once the other is empty; no link to it is followed (systemd,
         # src/shared/machine-id-setup.c).
         if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:
             machine_ids.append(f"/{_MACHINE_ID}")
@@ -248,7 +249,7 @@ def _scripts(root: Root, pattern: str, folders: Iterable[str]) -> tuple[str, ...
 
 
 def _script(root: Root, file: str) -> str:
-    """Return the text of a file; "" for a folder, a device, or a file that is too large for a script."""
+    """Return a file's text; "" where it is absent, unreadable, no regular file, or too large."""
     try:
         return root.read(file)
     except UnusableError:

@@ -121,7 +121,7 @@ class BenchSetting:
     name: str
     read_ahead_kb: Whole | None = None
     connections: Whole | None = None
-    """Measured on a temporary mount with this number of its own."""
+    """Measured on a temporary mount with this many of its own."""
 
     @classmethod
     def tried(cls, kb: int | None) -> BenchSetting:
@@ -198,9 +198,9 @@ class Difference:
     after: BenchSetting
     outcome: Relation
     ratio: float | None
-    """The medians' throughput, after by before; None where either is missing or 0."""
+    """Median throughput, after over before; None where either is missing or 0."""
     old: Spread | None
-    """Of the throughput before, in bytes a second; None where no run counts."""
+    """With `before`: throughput in bytes a second; None where no run counts."""
     new: Spread | None
 
 
@@ -225,7 +225,7 @@ class Bench:
     """A complete measurement."""
 
     time: AwareDatetime
-    """Its begin, with the offset from UTC."""
+    """Its start, with the offset from UTC."""
     mount: MeasuredMount
     suite: Suite
     settings: tuple[BenchSetting, ...]

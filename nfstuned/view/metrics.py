@@ -48,7 +48,7 @@ def _each_kind(value: Callable[[OpTotals], float | None]) -> Callable[[Superbloc
     return lambda totals: {kind: value(totals.kinds.get(kind, _UNUSED)) for kind in ALL_KINDS}
 
 
-def _all_kinds(value: Callable[[OpTotals], float]) -> Callable[[SuperblockTotals], Value]:
+def _sum_kinds(value: Callable[[OpTotals], float]) -> Callable[[SuperblockTotals], Value]:
     return lambda totals: sum(value(kind) for kind in totals.kinds.values())
 
 
@@ -98,7 +98,7 @@ SERVICE = (
 SUPERBLOCK = (
     Metric(
         "nfstuned_mount_first_seen_timestamp_seconds",
-        "When this superblock was first seen, in Unix seconds; its counters may hold an earlier one's.",
+        "When this superblock was first seen, in Unix seconds; its counters may go on from one before.",
         lambda totals: totals.since,
     ),
     Metric(
@@ -147,17 +147,17 @@ SUPERBLOCK = (
     Metric(
         "nfstuned_mount_operation_queue_seconds_total",
         "Time from the beginning to the last transmission, of all operations together.",
-        _all_kinds(lambda kind: kind.queue_ms / _MS_PER_S),
+        _sum_kinds(lambda kind: kind.queue_ms / _MS_PER_S),
     ),
     Metric(
         "nfstuned_mount_retransmissions_total",
         "Requests that were sent again.",
-        _all_kinds(lambda kind: kind.retransmissions),
+        _sum_kinds(lambda kind: kind.retransmissions),
     ),
     Metric(
         "nfstuned_mount_timeouts_total",
         "Operations that had to begin again after all their retries.",
-        _all_kinds(lambda kind: kind.timeouts),
+        _sum_kinds(lambda kind: kind.timeouts),
     ),
     Metric(
         "nfstuned_mount_read_ahead_contested_total",
@@ -205,12 +205,12 @@ GROUP = (
     Metric("nfstuned_transport_connects_total", "Connections that were made.", lambda group: group.connects),
     Metric(
         "nfstuned_transport_in_flight_total",
-        "For each request sent, how many it found under way: rate by that of sends is their mean number.",
+        "Requests under way at each send, summed: its rate over that of sends is their mean number.",
         lambda group: group.in_flight_sum,
     ),
     Metric(
         "nfstuned_transport_backlog_total",
-        "For each request sent, how many it found waiting for a slot: a sum as in_flight.",
+        "Requests waiting for a slot at each send, summed, as in_flight.",
         lambda group: group.backlog_sum,
     ),
     Metric(
@@ -308,14 +308,14 @@ def _mounts(
     yield MetricFamily("nfstuned_mount_stalled_seconds", text, MOUNT, waits)
 
 
-def exposition(found: Iterable[MetricFamily]) -> str:
+def exposition(shown: Iterable[MetricFamily]) -> str:
     r"""Return families in the text format of Prometheus.
 
     Secrets in labels are masked, and bytes that are not UTF-8 become `\xff`.
     https://prometheus.io/docs/instrumenting/exposition_formats/
     """
     lines = []
-    for family in found:
+    for family in shown:
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
         for point in family.points:
             pairs = sorted(zip(family.labels, point.labels, strict=True))
@@ -331,7 +331,7 @@ def _escaped(label: str) -> str:
 
 FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds", "nfstuned_mounts_missing"})
 FINDINGS_MOST = 1 << 16
-"""Characters of a file of findings: a line for each rule has an eighth of it."""
+"""The most characters of a file of findings; a line for each rule needs an eighth."""
 _LABEL = r'[a-z]+="(?:[^"\\]|\\.)*"'
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,2})?"
 _LINE = re.compile(rf"# (?:HELP|TYPE) (\w+) .*|(\w+)(?:{{{_LABEL}(?:,{_LABEL})*}})? {_NUMBER}")
@@ -340,7 +340,7 @@ _LINE = re.compile(rf"# (?:HELP|TYPE) (\w+) .*|(\w+)(?:{{{_LABEL}(?:,{_LABEL})*}
 def findings_lines(text: str) -> str:
     """Return the lines about findings of `nfstuned check --format prometheus`, and no others.
 
-    Raises ValueError where the text is not in the format of `exposition`, or longer than FINDINGS_MOST.
+    Raises ValueError for a line that check does not write, and for text longer than FINDINGS_MOST.
     """
     if len(text) > FINDINGS_MOST:
         raise ValueError(f"longer than {FINDINGS_MOST} characters")

@@ -186,8 +186,11 @@ NAME, CHINA = "AZURE_ENDPOINT_OVERRIDE", "chinacloudapi.cn"
         (f"[Manager]\nDefaultEnvironment=LANG=C {NAME}=chinacloudapi.cn OTHER=1\n", CHINA),
         (f'[Mount]\nEnvironment="{NAME}=chinacloudapi.cn"\n', CHINA),
         (f"BOOT_IMAGE=/vmlinuz root=/dev/sda1 systemd.setenv={NAME}=chinacloudapi.cn quiet\n", CHINA),
-        (f"{NAME}=windows.net\n{NAME}=chinacloudapi.cn\n", CHINA),
-        *((text, None) for text in ("", f"# {NAME}=a\n", f"  ; {NAME}=a\n", f"{NAME}=\n", f"MY_{NAME}=a\n")),
+        (f"systemd.setenv={NAME}=windows.net systemd.setenv={NAME}=chinacloudapi.cn\n", CHINA),
+        *(
+            (text, None)
+            for text in ("", f"# {NAME}=a\n", f"  ; {NAME}=a\n", f"{NAME}=a\n{NAME}=\n", f"MY_{NAME}=a\n")
+        ),
         (f"{NAME}S=a\n", None),
     ],
 )

@@ -43,10 +43,10 @@ def has_kerberos(options: Options) -> bool:
 def carried(shown: Options, stats: MountStats | None) -> int:
     """Return how many connections carry a live mount's requests: its nconnect, or more that were added.
 
-    `shown` are the options that the kernel shows, `stats` is its stanza of mountstats, None for
-    nothing. A connection that was added counts once it carried requests. To a mount that was made without
-    nconnect the kernel gives it nothing to carry (rpc_clnt_add_xprt alone sets round-robin, and add_xprt of
-    sysfs does not call it). Those of max_connect lead to other addresses, and are not counted.
+    `shown` are the options that the kernel shows, `stats` is its stanza of mountstats, None where
+    it is unknown. An added connection counts once it had replies: without nconnect the kernel sends nothing
+    over it (only rpc_clnt_add_xprt sets round-robin, and add_xprt of sysfs does not call it). Connections of
+    max_connect lead to other addresses, and are not counted.
     """
     number = shown.number("nconnect") or 1
     if number == 1 or stats is None or "max_connect" in shown:
@@ -88,7 +88,7 @@ def contradictions(options: Options) -> tuple[tuple[str, str], ...]:
 FREE = ("x-", "X-", "smackfs", "verity.")
 """The starts of options that other programs than the kernel's file system take."""
 WITHOUT_OLD_SMB = (5, 11, 0)
-"""From which kernel on SMB has no other names for its options."""
+"""The first kernel without the older names of options of SMB."""
 WITHOUT_NTLM, DROPPED_FLAVOURS = (5, 15, 0), frozenset({"ntlm", "ntlmi"})
 """Linux 5.15 took these out of cifs_secflavor_tokens ("bad security option", fs/smb/client/fs_context.c)."""
 NO_VALUE = "no value"
@@ -99,7 +99,7 @@ _MANY = f"a number from 1 to {MOST_CHANNELS}"
 # kstrtouint() with any base; older kernels knew only decimal numbers.
 _NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
-"""One kernel reads it to the base of 8 and another to the base of 10: not judged."""
+"""Some kernels read it in base 8, others in base 10: not judged."""
 
 
 _FOR_SYSTEMD = re.compile(r"(?:x-|comment=(?:x-)?)(s[a-z]+)[-._:](.+)")
@@ -184,7 +184,7 @@ _WORDS = ("words", "words_though_sloppy")
 
 
 def wanted(name: str, value: str | None) -> str:
-    """Return the value that an option of NFS takes instead of its own; "" where that may be right."""
+    """Return what an option of NFS takes instead of `value`; "" where `value` may be right."""
     nfs = _nfs()
     if value is None:
         return "a value" if name in nfs["with_value"] or name in nfs["sizes"] else ""
@@ -201,7 +201,7 @@ def wanted(name: str, value: str | None) -> str:
 
 
 def wanted_though_sloppy(name: str, value: str | None) -> str:
-    """Return the value that an option takes also where `sloppy` lets the kernel pass over the unreadable."""
+    """Return the result of `wanted`, only for values that the kernel refuses even with `sloppy`."""
     nfs = _nfs()
     number = name in nfs["bounds"] and _number(value or "") is not None
     read = name == "sec" or name in nfs["words_though_sloppy"] or number
@@ -212,7 +212,7 @@ _ABSOLUTE = "an absolute path (nobody expands ~)"
 
 
 def wanted_by_smb(name: str, value: str | None) -> str:
-    """Return the value that an option of SMB takes instead of its own; "" where that may be right."""
+    """Return what an option of SMB takes instead of `value`; "" where `value` may be right."""
     if name == _CHANNELS:
         return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
     if name in {"cred", "credentials"}:
@@ -244,7 +244,7 @@ def _number(text: str) -> int | None:
 
 
 def refused_by_efs(options: Options) -> tuple[dict[str, str], list[list[str]]]:
-    """Return the options for mount.efs with the absent option that each needs, and pairs that it refuses."""
+    """Return the options for mount.efs that lack another, each with it, and pairs that it refuses."""
     efs, names = data.read_table(_FILE)["efs"], {name for name, _ in options.pairs}
     lacking = dict[str, str]()
     for name, needed in efs["needs"].items():
@@ -273,7 +273,7 @@ _EL8 = r"4\.18\.0-([0-9]{1,6})\b.*\.el8"
 _EL7 = re.compile(r"(?:2\.6\.32|3\.10\.0)-.*\.el[67]\b")
 """The releases of Enterprise Linux 6 and 7: Red Hat brought nconnect to 8.3 first."""
 _WITHOUT_BACKPORTS = rf"{_EL7.pattern}|4\.15\.0-[0-9]+-generic"
-"""Those and Ubuntu 18.04's own: of the options of NFS nconnect alone came to Ubuntu's."""
+"""Those and Ubuntu 18.04's own, to which nconnect alone of the NFS options came."""
 RHEL_8_3 = 240
 """The build of RHEL 8.3's kernel."""
 _SUSE = ("sles", "sled", "sles_sap", "opensuse-leap")
@@ -319,7 +319,7 @@ def _has_backports(release: KernelRelease) -> bool:
 
 
 def knows_nconnect(release: KernelRelease, distribution: Distribution | None, version: str | None) -> bool:
-    """Return whether a mount of that NFS version can have several connections; True where it may."""
+    """Return whether a kernel takes nconnect (with 4.0 it may ignore it); True where it may."""
     if release.version >= NCONNECT_SINCE:
         return True
     build = el8_build(release)

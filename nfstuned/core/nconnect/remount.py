@@ -1,11 +1,10 @@
 """Transport groups that are mounted again: which, in which order, and the way back when a step fails.
 
-The first mount of a group decides the number of connections for all of them, so that all must go first. A
+The first mount of a group decides the number of connections for all of them, so all are unmounted first. A
 group stays as it is, as a whole, if anything about it is not certain.
 
-All mounts go, then the connections must be gone, then all come back. When something fails before that, the
-mounts that are gone come back as they were; when something fails after that, everything else comes back all
-the same.
+All are unmounted, then the connections must be gone, then all are mounted. A failure before the mounting
+brings back as they were the mounts that are gone; after a failure later, all others come back as planned.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def _is_automatic(target: Target, group: Sequence[Target], sight: Sight) -> bool
 def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | LeftGroup:
     """Return how a group is mounted again, or why it is left alone.
 
-    `unanswered` names the server that does not answer; "" where all do.
+    `unanswered` is why no server could be reached; "" where all answer.
     """
     if why := reason_to_skip(case):
         return _left(case, why, Result.SKIPPED)
@@ -189,14 +188,14 @@ def _makes(case: Case, target: Target) -> bool:
 
 def _connections(case: Case) -> Connections:
     blocks = [target.superblock for target in case.group if target.superblock is not None]
-    inodes = sorted({(block.device, block.bdi) for block in blocks if block.bdi is not None})
+    superblocks = sorted({(block.device, block.bdi) for block in blocks if block.bdi is not None})
     for block in blocks:
         volume = block.volume
         if volume is not None:
             mine = (volume.version, volume.address, volume.port)
             clients = sum(1 for row in block.servers if (row.version, row.address, row.port) == mine)
-            return Connections(*mine, clients, tuple(inodes))
-    return Connections(0, "", 0, 0, tuple(inodes))
+            return Connections(*mine, clients, tuple(superblocks))
+    return Connections(0, "", 0, 0, tuple(superblocks))
 
 
 @dataclass(slots=True, eq=False)
@@ -211,7 +210,7 @@ class _RemountRun:
     """By mount point: the failure there."""
 
     def unmount_all(self) -> None:
-        """Unmount all, until one stays mounted."""
+        """Unmount all; a mount or connection that is left is a problem."""
         self.problem = self.hands.reload(self.plan) if self.plan.reload else ""
         for part in self.plan.going:
             if self.problem:
@@ -226,7 +225,7 @@ class _RemountRun:
         self.problem = self.problem or ("" if right else held)
 
     def mount_all(self) -> None:
-        """Mount all that is not mounted: a mount that fails is no reason to leave another away."""
+        """Mount all that is not mounted: a mount that fails is no reason to leave another out."""
         for part in self.plan.coming:
             if self.hands.mounted(part.point):
                 continue
@@ -243,7 +242,7 @@ class _RemountRun:
                 self.problem = self.problem or f"{part.point} could not be mounted: {why}"
 
     def _mount(self, part: Part, commands: Sequence[Argv]) -> str:
-        """Mount by the first command that works; return why the first of all did not, "" where one did."""
+        """Mount by the first command that works; return why the very first did not, "" where it did."""
         problem = ""
         for command in commands:
             why = self.hands.mount(command)

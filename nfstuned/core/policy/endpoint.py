@@ -34,7 +34,7 @@ class AddressKind(str, Enum):
 
     @classmethod
     def of(cls, text: str) -> AddressKind | None:
-        """Return the kind of an address, for an IPv4 address in IPv6 of the former; None for a name."""
+        """Return the kind of an address, or of the IPv4 address in a mapped or NAT64 one; None for a name."""
         address = as_address(text)
         if address is None:
             return None
@@ -99,14 +99,14 @@ TUNNEL_PORTS = range(20049, 21050)
 """The local ports that the TLS mount helpers choose from: AZNFS for Azure Files, efs-utils for Amazon EFS."""
 
 _MOST_KEPT = 2048
-"""The size of the caches by host and address: each look asks about all of them."""
+"""The size of the caches by host and address: each look asks for all."""
 
 Address = IPv4Address | IPv6Address
 
 
 @lru_cache(_MOST_KEPT)
 def as_address(text: str) -> Address | None:
-    """Return the address that `text` is: without scope (nfsfs has none), IPv4 where it is mapped."""
+    """Return `text` as an address, without scope (nfsfs has none), IPv4 if mapped; None for a name."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -135,7 +135,7 @@ def split_source(source: str) -> tuple[str, str]:
 
 
 _SECTION = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.])?")
-"""A host's name or IPv4 address beyond doubt: a section's name is taken as it stands."""
+"""A plain host name or IPv4 address: nfsmount.conf takes a section's name literally."""
 _LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 
 
@@ -197,7 +197,7 @@ class Providers:
         return self._by_name(plain(host))
 
     def by_options(self, options: Options) -> str:
-        """Return the provider with its own client for these options; "generic" for the kernel's client."""
+        """Return the provider with a client that takes one of these options; "generic" without."""
         names = {name for name, _ in options.pairs}
         known = (provider.name for provider in self._known if not names.isdisjoint(provider.client_options))
         return next(known, GENERIC)
@@ -205,7 +205,7 @@ class Providers:
     def by_implementation(self, text: str, *, azure: bool) -> str:
         """Return the provider of a server that calls itself `text` (NFSv4.1's impl_id), else "generic".
 
-        Several providers run the same software: each counts only where its `azure` is the machine's.
+        Several providers run the same software: `azure`, on an Azure VM, decides between them.
         """
         for provider in self._known:
             if (

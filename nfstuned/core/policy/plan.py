@@ -25,14 +25,14 @@ class Contest:
     times: tuple[float, ...] = ()
     left: bool = False
     count: int = 0
-    """The number of another writer's values."""
+    """How often another writer set it."""
 
     def continued(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
         A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late`
-        more changes are allowed: a delayed udev runs the rules of so many earlier superblocks with this
-        device number, which write to this superblock.
+        more changes are allowed: a delayed udev runs the rules of that many earlier superblocks with
+        this number, which write to this one.
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES + late:
@@ -43,7 +43,7 @@ class Contest:
 def plan_read_aheads(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
     """Return the planned changes, and those that are left out on purpose (skipped).
 
-    Where a file on which values depend could not be read, each change has failed.
+    Where a file on which values depend could not be read, all have failed, skipped changes too.
     """
     planned = (
         plan_superblock(superblock, decide(policy, superblock, snapshot), snapshot.page_kb)
@@ -88,7 +88,8 @@ def plan_undo(snapshot: Snapshot) -> tuple[Outcome, ...]:
         target, kbs = superblock_name(superblock), (record.written_kb, record.original_kb)
         action = Action("read-ahead", record.device, record.bdi, target, *kbs, "undo")
         if changed_by_another(superblock):
-            reason = f"changed to {current} by another writer since"
+            changed = f"changed to {current} by another writer since"
+            reason = "its value cannot be read" if current is None else changed
             outcomes.append(Outcome(action, Result.SKIPPED, reason))
         else:
             outcomes.append(Outcome(action, Result.PLANNED, "the value before nfstuned"))

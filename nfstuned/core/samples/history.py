@@ -1,4 +1,4 @@
-"""Kept samples of a mount over the time: rows of a few columns for a terminal, lines of many for a page.
+"""Kept samples of a mount over time: rows of a few columns for a terminal, lines of many for a page.
 
 The kernel sums up round trips: only the mean over an interval is known. An interval counts once, with
 one operation in it or a million. The longest means show that something was slow for a while, not how slow the
@@ -88,7 +88,7 @@ class OpMeans(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MountHistory:
-    """A mount: how many samples it has, for how long it was in use, and its figures; not those unknown."""
+    """A mount: how many samples it has, for how long it was in use, and its known figures."""
 
     label: str
     source: str
@@ -286,7 +286,7 @@ class MountSeries:
 
 def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
     """Return the known figures of a sample, by their place in NAMES; `of_kind` are its operations."""
-    # Of the kinds instead of all operations: rates are sums, and there are at most four.
+    # Summed over the kinds, at most four, and not over all operations: rates add up.
     every = combine(list(of_kind.values()))
     values = [
         *(getattr(sample, name) for name in _OF_SAMPLE.values()),
@@ -321,7 +321,7 @@ class _Sums:
     mean_times: MeanTimesCount = field(default_factory=MeanTimesCount)
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
-        """Take a sample, which has these parts in these columns."""
+        """Take a sample; `columns` are its seconds in each."""
         self.label, self.group = label(sample), sample.transport.group
         self.keys.update((*sample.mount_points, sample.device))
         self.samples += 1
@@ -388,7 +388,7 @@ def _mean(row: array[float], index: int) -> float | None:
 class Series:
     """Takes samples one by one, in any order; `most_points` is 2 or more.
 
-    The time before the first sample and the time behind it are never one point.
+    No point reaches across the start of the sample that was added first.
     """
 
     def __init__(self, most_points: int = MOST_POINTS) -> None:

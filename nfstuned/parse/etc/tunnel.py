@@ -57,7 +57,7 @@ def parse_stunnel(text: str, file: str, provider: str) -> tuple[Tunnel, ...]:
 def parse_services(text: str, file: str) -> tuple[TunnelService, ...]:
     """Return the services of parse_stunnel, with whom each one trusts, in the file's order.
 
-    The names are those of stunnel(8). `verify` is the older one for both kinds of verification: from 2 on the
+    The names are those of stunnel(8). `verify` is the older one for both kinds of verification: from 1 on the
     chain, from 3 on the server's own certificate, with 4 only that.
     """
     services: list[TunnelService] = []
@@ -123,7 +123,7 @@ class _Listener(NamedTuple):
 def unordered_mounts(units: MountUnits) -> Iterator[Unordered]:
     """Yield the mounts from a port of this host where a unit's tunnel listens, not ordered after that unit.
 
-    A mount that is ordered after any other unit is left out: that may be ordered itself.
+    A mount ordered after any other unit is left out: that unit may be ordered itself.
     """
     listeners: list[_Listener] | None = None
     for request in units.collected.requests:
@@ -186,7 +186,7 @@ def _configured(root: FileTree, file: str, unit: str, before: frozenset[str]) ->
 def parse_refusal(text: str) -> Refusal | None:
     """Return the server that was refused last, from the end of a stunnel's log (src/verify.c, src/client.c).
 
-    None where a connection was made since then, or the configuration was read again: then nobody has tried.
+    None where a connection was made since then, or the configuration was read again: nobody tried since.
     The reason stands in a line before, of the same thread.
     """
     refusal: Refusal | None = None
@@ -235,15 +235,15 @@ def parse_tunnel_list(text: str, file: str) -> tuple[TunnelEntry | ParseError, .
     """Return AZNFS's list of tunnels, MOUNTMAPv4 of its lib/common.sh: seven fields with semicolons between.
 
     These are the server's address, the files of configuration, log and process id, a checksum, the status and
-    the moment until which a mount may take. Older releases have no status: their lines are left out.
+    the latest time for its mount. Older releases have no status: their lines are left out.
     """
     rows: list[TunnelEntry | ParseError] = []
     for number, line in enumerate(text.split("\n"), 1):
         fields = line.strip().split(";")
         if len(fields) < _TUNNEL_FIELDS:
             continue
-        if len(rows) == MOST_PROXIES:
-            message = f"more than {MOST_PROXIES} tunnels: this and all later ones were not read"
+        if len(rows) == MOST_TUNNELS:
+            message = f"more than {MOST_TUNNELS} tunnels: this and all later ones were not read"
             rows.append(ParseError(file, number, message))
             break
         server, configuration, _, _, _, status, until = fields[:_TUNNEL_FIELDS]
@@ -278,7 +278,7 @@ def _services(text: str) -> list[_Options]:
 
 
 def _last(options: _Options, name: str) -> str:
-    """Return the value that counts of an option that can have a single one; "" where it is not given."""
+    """Return the last value of an option, which is the one that counts; "" where it is not given."""
     return options.get(name, _NOT_GIVEN)[-1][1]
 
 
@@ -292,14 +292,14 @@ def _address(text: str) -> tuple[str, int | None]:
 
 
 def parse_variable(text: str, name: str) -> str | None:
-    """Return the value of a variable in its last assignment that is no comment; None without an assignment.
+    """Return the value of a variable in its last assignment that is no comment; None without a value.
 
     Values with spaces are not looked for: a suffix of host names has none.
     """
     values = re.findall(
-        rf"^(?![ \t]*[#;]).*?(?<![A-Za-z0-9_]){re.escape(name)}=[\"']?([^\s\"']+)", text, re.MULTILINE
+        rf"^(?![ \t]*[#;]).*(?<![A-Za-z0-9_]){re.escape(name)}=[\"']?([^\s\"']*)", text, re.MULTILINE
     )
-    return str(values[-1]) if values else None
+    return str(values[-1]) or None if values else None
 
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -326,7 +326,7 @@ _EVERY_MOUNT = "mount.d"
 
 
 def read_tls(root: FileTree, *, image: bool) -> Tls:
-    """Return the state of the helper; of an image only the content of its files.
+    """Return the state of the helper; of an image only its units and overrides.
 
     No process is looked at: reading a command line may wait for a program that waits for a dead server. A
     stunnel that lives listens on its port, which is all that a mount needs.
@@ -390,7 +390,7 @@ def _ca_files(
 ) -> tuple[dict[str, CaFile], tuple[ParseError, ...]]:
     """Return the files with the certificates that these trust, by path, and the problems in them.
 
-    A file that cannot be read, or has a certificate that is not understood, is left out.
+    An unreadable file, or one with a certificate that is not understood, is left out.
     """
     paths = dict.fromkeys(service.ca_file for service in services if service.ca_file.startswith("/"))
     if not paths:
