@@ -35,7 +35,7 @@ RULE = f"{RULES}/99-nfstuned.rules"
 _TARGET = re.compile(r"[A-Za-z0-9:_.@-]+\.(?:target|service|slice|socket|path|timer)")
 _FOLDERS = {"WantedBy": ".wants", "RequiredBy": ".requires"}
 _ABSENT = (
-    f"the image has no {SERVICE}: install the package in it, or run nfstuned install-files --root DIR, first"
+    f"the image has no {SERVICE}: install the package in it, or run nfstuned install-files --root DIR first"
 )
 _MASKED = f"it is masked: systemctl --root=DIR unmask {SERVICE}, where it should run"
 _NO_TARGET = "the [Install] section of {} names no target that would start it"
