@@ -25,6 +25,7 @@ _OWN = ("addr", "clientaddr", "mountaddr")
 """The options that mount.nfs adds by itself."""
 _GENERIC = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
 """The options that mount(8) makes flags of, which utab does not keep."""
+_RELOAD_MAPS = "sudo systemctl reload autofs"
 _BY_HAND = "mount "
 """The beginning of a step that is no command."""
 
@@ -129,7 +130,8 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
     The innermost go first; then the first of `targets` comes first, but for the mounts that it lies in. A
     mount that a proposal has a line for comes back as that line asks. Lines that asked for another number are
     changed by then. Mounts of other mount namespaces get no command: here something else may be mounted at
-    the same place. Of mounts that programs made it returns the programs' own step.
+    the same place. Of mounts that programs made it returns the programs' own step, and of lines that nobody
+    mounted yet the automounter's.
     """
     going = _going(targets, facts, count)
     live = [mount for mount in going if not mount.foreign]
@@ -138,14 +140,18 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
     away = some(list(dict.fromkeys(mount.point for mount in going if mount.foreign)))
     if not live:
         unmount = f"unmount {away} in its own mount namespace, and mount it there again with nconnect={count}"
-        return by_programs or (unmount if away else "")
+        unread = facts.running and any(target.maker is Maker.AUTOFS for target in targets)
+        return by_programs or (unmount if away else _RELOAD_MAPS if unread else "")
     after = transport_groups(facts).after
     first = next(target for target in (*targets, *live) if not (target.foreign or target.by_program))
     chief = after.get(first.identity, first)
     others = [mount for mount in (after.get(mount.identity, mount) for mount in live) if mount is not chief]
     made = [_command(mount, count) for mount in mount_order(chief, others)]
     units = any(step.startswith("sudo systemctl start ") for step in made)
+    # Before the mount goes: the next access may be anybody's.
+    maps = any(step.startswith("ls ") for step in made)
     steps = [
+        *([_RELOAD_MAPS] if maps else []),
         "sudo umount " + " ".join(quote(mount.point) for mount in reversed(live)),
         *([f"sudo {RELOAD_UNITS}"] if units else []),
         *dict.fromkeys(made),
