@@ -49,6 +49,7 @@ _LEAST_TRANSFER, _ORACLES_TRANSFER = 1 << 16, 1 << 15
 """Bytes for every other server, and Oracle's own number for its databases' files (note 359515.1)."""
 _UNLESS_ORACLE = ", unless Oracle's note 359515.1 asks for it"
 _SIZES = ("rsize", "wsize")
+_TIMES = ("actimeo", *CACHE_DEFAULTS)
 _LEAST_TIMEO, _RETRANS = 50, 2
 """In tenths of a second; the kernel's own timeo is 600 over TCP, and its retrans 2 (NFS_DEF_TCP_RETRANS)."""
 _RELIED_ON = "keep it where several hosts must see each other's changes at once, as in Oracle's clusters"
@@ -310,8 +311,8 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
         if low and (chosen or load):
             yield Fault(
                 target.subject,
-                f"attributes are cached for less than {least} s ({_listed(low)}): the server is asked for "
-                f"them again while a directory is still being read{load}",
+                f"attributes are cached for less than {least} s ({_noac(target) or _listed(low)}): the "
+                f"server is asked for them again while a directory is still being read{load}",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
                 remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it where other clients' "
@@ -319,11 +320,8 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             )
         off = {"lookupcache": "lookupcache=none"} if target.options.get("lookupcache") == "none" else {}
         if least is None and not any(times.values()):
-            off |= (
-                {"noac": "noac"}
-                if _noac(target)
-                else dict.fromkeys(("actimeo", *CACHE_DEFAULTS), "actimeo=0")
-            )
+            zeros = {name: f"{name}=0" for name in _TIMES if target.wanted.number(name) == 0}
+            off |= {"noac": "noac"} if _noac(target) else zeros or dict.fromkeys(_TIMES, "actimeo=0")
         if off:
             shown = ",".join(dict.fromkeys(off.values()))
             writes = "noac" in off and _is_writable(target)
@@ -334,7 +332,7 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
                 f"program looks up, opens or checks a file{slow}",
                 observed=shown,
                 expected="the kernel's own caches",
-                remedy=f"{_without(target, *off)}; {_RELIED_ON}",
+                remedy=f"{_without(target, *off, *(_synchronous(target) if writes else ()))}; {_RELIED_ON}",
                 source=Manual.NFS,
             )
 
@@ -397,7 +395,8 @@ def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
     """
     noac = _noac(target)
     added = out_of_conf(target, *low, noac)
-    own = "" if out_of_conf(target, noac) else noac
+    slow = ("" if out_of_conf(target, noac) else noac, *_synchronous(target))
+    own = ",".join(filter(None, slow))
     given = _own(target).get("actimeo")
     own = own or (f"actimeo={given}" if given not in {None, f"{least}"} else "")
     change = f"write actimeo={least} instead of {own} in" if own else f"add actimeo={least} at the end of"
@@ -416,6 +415,11 @@ def _without(target: Target, *names: str) -> str:
         return f"{mount_again(target)} ({where(target)} does not ask for that)"
     change = change or f"take {' and '.join(own)} out of the options in {where(target)}"
     return change + then_remount(target)
+
+
+def _synchronous(target: Target) -> tuple[str, ...]:
+    """Return the `sync` that the line of a mount with `noac` has as well, and with which writes stay slow."""
+    return ("sync",) if _noac(target) and _own(target).last_of("sync", "async") == "sync" else ()
 
 
 def _noac(target: Target) -> str:
