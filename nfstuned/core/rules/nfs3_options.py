@@ -284,12 +284,17 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
                     "failed, which can keep the share away"
                 )
         if why:
+            own = _own(target)
+            change = "add noresvport to"
+            if "resvport" in own:
+                given = "noresvport" in own
+                change = "take resvport out of" if given else "write noresvport instead of resvport in"
             yield Fault(
                 target.subject,
                 f"noresvport is missing{why}",
                 observed="resvport",
                 expected="noresvport",
-                remedy=f"add noresvport to the options in {place_to_change(target)}",
+                remedy=f"{change} the options in {place_to_change(target)}",
                 source=provider.noresvport,
                 severity=None if kernel and before else ADVICE,
             )

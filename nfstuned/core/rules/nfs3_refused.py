@@ -26,7 +26,7 @@ from nfstuned.core.mounts.options import (
 )
 from nfstuned.core.policy.decision import matcher
 from nfstuned.core.rules.nfs3_entries import asking_lines
-from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, rule
+from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, known_provider, rule
 from nfstuned.model.facts import Facts, Fault, Need
 from nfstuned.model.kernel import (
     ONLY_V3,
@@ -447,18 +447,23 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
 
     An entry of the automounter may replace its map's options on purpose.
     """
+    names = {each.request: (each.profile.base, each.endpoint.provider) for each in facts.targets}
     for request in _requests(facts):
         undone = () if request.maker is Maker.AUTOFS else contradictions(parse_options(request.options))
         if undone:
             place = f"{request.file}:{request.line}"
             pairs = [f"{quoted(later)} undoes {quoted(earlier)}" for earlier, later in undone]
+            provider = known_provider(facts, *names.get(request, ()))
+            meant = {"noresvport"} if provider and provider.noresvport else set[str]()
+            wrong = [later if earlier in meant else earlier for earlier, later in undone]
+            certain = meant.issuperset(earlier for earlier, _ in undone)
+            rest = "" if certain else ", or the later option, where that is wrong"
             yield Fault(
                 place,
                 f"where options contradict each other, the last one counts: {', '.join(pairs)}",
                 observed=",".join(option for pair in undone for option in pair),
                 expected="one of each",
-                remedy=f"take {_listed(earlier for earlier, _ in undone)} out of the options in {place}, or "
-                "the later option, where that is wrong",
+                remedy=f"take {_listed(wrong)} out of the options in {place}{rest}",
             )
 
 
