@@ -91,7 +91,9 @@ WITHOUT_OLD_SMB = (5, 11, 0)
 """The first kernel without the older names of options of SMB."""
 WITHOUT_NTLM, DROPPED_FLAVOURS = (5, 15, 0), frozenset({"ntlm", "ntlmi"})
 """Linux 5.15 took these out of cifs_secflavor_tokens ("bad security option", fs/smb/client/fs_context.c)."""
-NO_VALUE = "no value"
+NO_VALUE, A_VALUE = "no value", "a value"
+REFUSES_EMPTY = (5, 6, 0)
+"""From "do not accept empty strings for fsparam_string()" on an option with a text takes no empty one."""
 _U32 = 2**32 - 1
 _CHANNELS, MOST_CHANNELS = "max_channels", 16
 """CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
@@ -187,7 +189,9 @@ def wanted(name: str, value: str | None) -> str:
     """Return what an option of NFS takes instead of `value`; "" where `value` may be right."""
     nfs = _nfs()
     if value is None:
-        return "a value" if name in nfs["with_value"] or name in nfs["sizes"] else ""
+        return A_VALUE if name in nfs["with_value"] or name in nfs["sizes"] else ""
+    if not value and name in nfs["with_text"]:
+        return A_VALUE
     if name in nfs["without_value"]:
         return NO_VALUE
     if name in nfs["sizes"]:
@@ -196,7 +200,8 @@ def wanted(name: str, value: str | None) -> str:
         least, most = nfs["bounds"][name]
         return "" if _within(value, least, most) else f"a number from {least} to {most}"
     if name == "sec":
-        return "flavours that nfs(5) names" if _word(value.split(":"), FLAVOURS) else ""
+        named = filter(None, value.split(":")) if value else [value]
+        return "flavours that nfs(5) names" if _word(named, FLAVOURS) else ""
     return _word([value], nfs["words"].get(name) or nfs["words_though_sloppy"].get(name))
 
 
@@ -205,6 +210,8 @@ def wanted_though_sloppy(name: str, value: str | None) -> str:
     nfs = _nfs()
     number = name in nfs["bounds"] and _number(value or "") is not None
     read = name == "sec" or name in nfs["words_though_sloppy"] or number
+    # The kernel's own parser passes over a missing text, and mount.nfs over none.
+    read = read if value else name in nfs["words_though_sloppy"] and name != "xprtsec"
     return wanted(name, value) if value is not None and read else ""
 
 
@@ -225,7 +232,7 @@ def wanted_by_smb(name: str, value: str | None) -> str:
 
 
 def _word(values: Iterable[str], known: frozenset[str] | None) -> str:
-    if known is None or known.issuperset(filter(None, values)):
+    if known is None or known.issuperset(values):
         return ""
     *others, last = sorted(known)
     return f"{', '.join(others)} or {last}"
