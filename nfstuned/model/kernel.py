@@ -24,6 +24,21 @@ def decimal(text: str | None) -> int | None:
     return int(text) if text and len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
+_BASED = re.compile(r"0(?:x([0-9a-f]{1,16})|[0-7]{0,22})", re.ASCII | re.IGNORECASE)
+
+
+def whole(text: str | None) -> int | None:
+    """Return the number that the kernel reads in an option; None for any other text.
+
+    0x begins a hexadecimal number, and 0 an octal one (kstrtouint). Kernels before 5.6 have decimal ones.
+    """
+    digits = (text or "").removeprefix("+")
+    if not digits.startswith("0"):
+        return decimal(digits)
+    match = _BASED.fullmatch(digits)
+    return int(match[1] or digits, 16 if match[1] else 8) if match else None
+
+
 def bracketed(address: str) -> str:
     """Return a host or an address as it stands before a port: an IPv6 address in brackets."""
     return f"[{address}]" if ":" in address else address
@@ -56,13 +71,13 @@ class Options:
         return None
 
     def number(self, name: str) -> int | None:
-        """Return the value of `name` as an integer; None when it is absent or no decimal number."""
-        return decimal(self.get(name))
+        """Return the value of `name` as an integer; None when it is absent or no number."""
+        return whole(self.get(name))
 
     def numbers(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the decimal numbers of these options, in the order of `names`."""
+        """Return the numbers of these options, in the order of `names`."""
         values = dict(self.pairs)  # the last of a name counts
-        numbers = ((name, decimal(values.get(name))) for name in names)
+        numbers = ((name, whole(values.get(name))) for name in names)
         return {name: number for name, number in numbers if number is not None}
 
     def last_of(self, *names: str) -> str:

@@ -274,7 +274,7 @@ def test_an_entry_for_which_the_boot_waits_is_named(fields: str, lacks: str) -> 
         ("nas:/a /a nfs nofail,vers=4,minorversion=9", "minorversion=9"),
         ("nas:/a /a nfs nofail,minorversion=9", "minorversion=9"),
         ("nas:/a /a nfs nofail,vers=4.1,minorversion=9", ""),
-        ("nas:/a /a nfs nofail,nconnect=020,port=0200001,retrans=08,rsize=0100000", ""),
+        ("nas:/a /a nfs nofail,nconnect=020,port=0200001,retrans=08,rsize=0200000", ""),
         ("nas:/a /a nfs nofail,nconnect=17,port=0,retrans=0x8,rsize=01m", "nconnect=17,rsize=01m"),
         ("nas:/a /a nfs nofail,notls", "notls"),
         (f"{AZURE} aznfs {GOOD},notls,clean", ""),

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nfstuned import data
-from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, decimal, option_text
+from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, option_text, whole
 
 FLAVOURS = frozenset(
     {
@@ -60,7 +60,7 @@ def cache_times(options: Options) -> dict[str, int]:
     for name, value in options.pairs:
         if name in {"ac", "noac"}:
             cached = name == "ac"
-        elif (seconds := decimal(value)) is not None:
+        elif (seconds := whole(value)) is not None:
             if name in times:
                 times[name] = seconds
             elif name == "actimeo":
@@ -98,8 +98,6 @@ _U32 = 2**32 - 1
 _CHANNELS, MOST_CHANNELS = "max_channels", 16
 """CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
 _MANY = f"a number from 1 to {MOST_CHANNELS}"
-# kstrtouint() with any base; older kernels knew only decimal numbers.
-_NUMBER = re.compile(r"\+?(?:0x(?P<hex>[0-9a-f]{1,16})|(?P<digits>0|[1-9][0-9]*))", re.ASCII | re.IGNORECASE)
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
 """Some kernels read it in base 8, others in base 10: not judged."""
 
@@ -208,7 +206,7 @@ def wanted(name: str, value: str | None) -> str:
 def wanted_though_sloppy(name: str, value: str | None) -> str:
     """Return the result of `wanted`, only for values that the kernel refuses even with `sloppy`."""
     nfs = _nfs()
-    number = name in nfs["bounds"] and _number(value or "") is not None
+    number = name in nfs["bounds"] and whole(value) is not None
     read = name == "sec" or name in nfs["words_though_sloppy"] or number
     # The kernel's own parser passes over a missing text, and mount.nfs over none.
     read = read if value else name in nfs["words_though_sloppy"] and name != "xprtsec"
@@ -239,15 +237,8 @@ def _word(values: Iterable[str], known: frozenset[str] | None) -> str:
 
 
 def _within(text: str, least: int, most: int) -> bool:
-    number = _number(text)
+    number = whole(text)
     return bool(_OCTAL.fullmatch(text)) or (number is not None and least <= number <= most)
-
-
-def _number(text: str) -> int | None:
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return None
-    return int(match["hex"], 16) if match["hex"] else decimal(match["digits"])
 
 
 def refused_by_efs(options: Options) -> tuple[dict[str, str], list[list[str]]]:

@@ -49,6 +49,11 @@ _LEAST_TRANSFER, _ORACLES_TRANSFER = 1 << 16, 1 << 15
 """Bytes for every other server, and Oracle's own number for its databases' files (note 359515.1)."""
 _UNLESS_ORACLE = ", unless Oracle's note 359515.1 asks for it"
 _SIZES = ("rsize", "wsize")
+_LEAST_SIZE, _DEFAULT_SIZE = 1 << 10, 1 << 12
+"""NFS_MIN_FILE_IO_SIZE, and NFS_DEF_FILE_IO_SIZE instead of less."""
+_BY_PAGES = (6, 0, 0)
+"""nfs_io_size() of fs/nfs/internal.h rounds down to pages, and below a page, as nfs_block_size() of older
+kernels does, down to a power of two."""
 _TIMES = ("actimeo", *CACHE_DEFAULTS)
 _LEAST_TIMEO, _RETRANS = 50, 2
 """In tenths of a second; the kernel's own timeo is 600 over TCP, and its retrans 2 (NFS_DEF_TCP_RETRANS)."""
@@ -186,6 +191,9 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     asked for no size, or with an unknown request, has the server's limit, which no line changes: it is
     reported where another mount of the server has more.
     """
+    kernel = facts.snapshot.kernel
+    by_pages = kernel is None or kernel.version >= _BY_PAGES
+    page = facts.snapshot.page_kb << 10 if by_pages else _AZURE_TRANSFER
     for target in facts.nfs:
         azure = target.is_azure_files
         least = _AZURE_TRANSFER if azure else _LEAST_TRANSFER
@@ -201,11 +209,13 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             name: size for name, size in low.items() if 0 < asked.get(name, 0) < least or given[name] > size
         }
         if low:
+            taken = [size if size >= _LEAST_SIZE else _DEFAULT_SIZE for size in low.values()]
+            carried = min(size & -page if size >= page else 1 << size.bit_length() - 1 for size in taken)
             why = (
                 f"a request carries less than the {least} bytes that Azure Files takes, so that the same "
                 "data need more requests"
                 if azure
-                else f"the same data need up to {_AZURE_TRANSFER // min(low.values())} times as many "
+                else f"the same data need up to {_AZURE_TRANSFER // carried} times as many "
                 "requests as without, where client and server agree on the largest size that both have"
             )
             oracles = not azure and min(low.values()) >= _ORACLES_TRANSFER
