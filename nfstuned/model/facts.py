@@ -91,8 +91,8 @@ class Rule:
     id: str
     name: str
     severity: Severity
-    results: Callable[[Facts], Iterator[Fault | Need]]
-    """It yields faults, and a need that some of them depend on and that the facts lack."""
+    results: Callable[[Facts], Iterator[Fault | Need | str]]
+    """It yields faults, a need that some of them depend on and that the facts lack, and doubts for people."""
     source: str
     """The page, kernel file or manual on which it is based."""
     needs: frozenset[Need] = frozenset()

@@ -17,6 +17,7 @@ FINDING_KEYS = ("rule", "name", "severity", "subject", "message", "observed", "e
 def check_document(report: Report) -> Document:
     """Return the report as one document."""
     snapshot = report.facts.snapshot
+    problems = list(dict.fromkeys(map(str, snapshot.problems)))
     return {
         "schema": "nfstuned.check/1",
         "version": __version__,
@@ -50,8 +51,8 @@ def check_document(report: Report) -> Document:
             {"rule": rule.id, "needs": _words(rule.needs | report.diagnosis.lacking[rule.id])}
             for rule in report.skipped
         ],
-        "unknown": list(report.facts.unknown),
-        "problems": list(dict.fromkeys(str(problem) for problem in snapshot.problems)),
+        "unknown": [doubt for doubt in report.doubts if doubt not in problems],
+        "problems": problems,
         "exit_code": report.exit_code,
     }
 

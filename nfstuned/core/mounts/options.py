@@ -291,19 +291,36 @@ def el8_build(release: KernelRelease) -> int | None:
 def newer_options(options: Options, release: KernelRelease) -> dict[str, str]:
     """Return the options of NFS that a kernel refuses, each with the first kernel that takes it.
 
-    nconnect is `knows_nconnect`'s. A kernel that may have features of later ones is not judged, unless its
-    distribution gave it nconnect at most.
+    nconnect is `knows_nconnect`'s. Of a kernel that may have features of later ones only those options are
+    certain that came after its distribution had taken the last of them over.
     """
-    if _has_backports(release) and not re.match(_WITHOUT_BACKPORTS, release.text):
-        return {}
+    if not _has_backports(release) or re.match(_WITHOUT_BACKPORTS, release.text):
+        return _newer_than(release.version, options)
+    lines = _nfs()["backports"].items()
+    last = next((version for line, version in lines if re.match(line, release.text)), None)
+    return _newer_than(_numbers(last), options) if last else {}
+
+
+def unjudged_options(options: Options, release: KernelRelease) -> dict[str, str]:
+    """Return the options of NFS that are newer than a kernel's version, and that it may have nevertheless."""
+    refused = newer_options(options, release)
+    newer = _newer_than(release.version, options)
+    return {name: since for name, since in newer.items() if name not in refused}
+
+
+def _newer_than(version: tuple[int, ...], options: Options) -> dict[str, str]:
     nfs = _nfs()
     newer = dict[str, str]()
     for name, value in options.pairs:
         key = name if value is None or name in nfs["since"] else f"{name}="
         since = nfs["since"].get(key) if name != "nconnect" else None
-        if since and release.version < tuple(map(int, nfs["perhaps_since"].get(key, since).split("."))):
+        if since and version < _numbers(nfs["perhaps_since"].get(key, since)):
             newer[name] = since
     return newer
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def is_dated(options: Options) -> bool:

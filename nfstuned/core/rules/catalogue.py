@@ -60,7 +60,7 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
     """
     findings: dict[Finding, None] = {}  # a proposed line and its live mount may cause the same finding
     lacking: dict[str, frozenset[Need]] = {}
-    crashed = False
+    doubts, crashed = [*facts.unknown], False
     mounts = _live_mounts(facts)
     for rule in rules:
         lacks = rule.needs - facts.has
@@ -73,6 +73,8 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             for result in rule.results(facts):
                 if isinstance(result, Need):
                     lacking[rule.id] = lacking.get(rule.id, frozenset()) | {result}
+                elif isinstance(result, str):
+                    doubts.append(result)
                 else:
                     faults.append(result)
         except Exception as error:  # noqa: BLE001 - one of three places: a broken rule must never look clean
@@ -91,7 +93,7 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
         skipped=tuple(lacking),
         lacking=lacking,
         crashed=crashed,
-        doubts=tuple(dict.fromkeys((*facts.unknown, *problems))),
+        doubts=tuple(dict.fromkeys((*doubts, *problems))),
     )
 
 

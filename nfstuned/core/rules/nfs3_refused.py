@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import chain
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from nfstuned.core.mounts.options import (
     newer_options,
     option_names,
     refused_by_efs,
+    unjudged_options,
     wanted,
     wanted_by_smb,
     wanted_though_sloppy,
@@ -81,13 +82,14 @@ _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/
 
 
 @rule("NFS309", "foreign-options", ERROR, source="fs/nfs/fs_context.c, nfs(5), mount.cifs(8)")
-def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
+def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
     """Yield lines with options or values that the kernel or mount(8) refuses for their type of file system.
 
     The automounter mounts sloppily (`mount -s`), as does the option `sloppy`: the kernel passes over options
     that it cannot read.
     """
     knows_mountport = (_utils_version(facts) or (0,)) >= _MOUNTPORT_SINCE
+    unjudged = dict[str, str]()
     shown = frozenset(name for target in facts.nfs if target.live for name, _ in target.live.options.pairs)
     for request in _requests(facts, efs=True):
         if request.fstype == EFS_TYPE:
@@ -114,6 +116,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             misplaced = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
             kernel = None if _is_sloppy(request, options) else facts.snapshot.kernel
             later = newer_options(options, kernel) if kernel else {}
+            unjudged |= unjudged_options(options, kernel) if kernel else {}
             # The kernel has the options of live mounts, whatever its version is.
             newer = tuple(pair for pair in later.items() if pair[0] not in shown)
             refused = refused._replace(version=version, versions=versions, misplaced=misplaced, newer=newer)
@@ -123,6 +126,16 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need]:
             yield from _strange_modes(request)
         elif not facts.snapshot.vast and not _is_sloppy(request, parse_options(request.options)):
             yield from _for_vendors_client(request, shown)
+    unjudged = {name: since for name, since in unjudged.items() if name not in shown}
+    if unjudged and facts.snapshot.kernel:
+        yield (
+            f"{_dated(unjudged)}: not judged, because {facts.snapshot.kernel.text} may have options of later "
+            "kernels"
+        )
+
+
+def _dated(options: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(name)} (Linux {since})" for name, since in options.items())
 
 
 def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
@@ -314,8 +327,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     elif versions:
         why.append("mount.nfs has no version 2 since nfs-utils 2.6.1")
     why += [f"version {refused.version} of NFS has no {_listed(misplaced)}"] if misplaced else []
-    later = [f"{quoted(name)} (Linux {since})" for name, since in newer.items()]
-    why += [f"the kernel is older than {', '.join(later)}"] if newer else []
+    why += [f"the kernel is older than {_dated(newer)}"] if newer else []
     unwanted = (*strange, *misplaced)
     near = {
         name: close

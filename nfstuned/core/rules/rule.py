@@ -28,7 +28,7 @@ def rule(  # noqa: PLR0913 - a rule carries itself
     source: str,
     needs: tuple[Need, ...] = (),
     default: bool = True,
-) -> Callable[[Callable[[Facts], Iterator[Fault | Need]]], Rule]:
+) -> Callable[[Callable[[Facts], Iterator[Fault | Need | str]]], Rule]:
     """Make a Rule of the function that yields its faults.
 
     An id and a name never change their meaning, even for a removed rule. `source` is the page, the kernel
