@@ -192,41 +192,52 @@ def parse_kernel_options(text: str) -> Options:
 
 
 MASK = "****"
-_NAME = r"(?:pass(?:wor[dt]|wd|phrase)?|secret|token|(?:account|access|shared|storage)[_-]?key)[0-9]?"
-_IS = r"[\"'}]?[ \t]{0,8}=[ \t]{0,8}|[\"'][ \t]{0,8}:[ \t]{0,8}|:[ \t]{1,8}(?=[\"'])"
+_NAME = (
+    r"(?:pass(?:wd|phrase|(?:[ \t]|\\040){1,8}word)?|[as]{1,4}wor[dt]|\b(?:pas{1,3}[dortw]{0,6}|ps?wd?)"
+    r"|secret|token|(?:account|access|shared|storage)[_-]?key)[0-9]?"
+)
+"""With misspelt names of a password, and one with a blank in it."""
+_IS = (
+    r"[\"'}]?[ \t]{0,8}=[ \t]{0,8}|\"[ \t]{0,8}:[ \t]{0,8}|'[ \t]{0,8}:(?! (?-i:[a-z]+ [a-z]))[ \t]{0,8}"
+    r"|:[ \t]{1,8}(?=[\"'])"
+)
 """As options, units and TOML write it, and as JSON does; a colon in a sentence is not meant."""
+_WORD = r"(?:,,|=\"[^\"]*(?:\"|\Z)|='[^']*(?:'|\Z)|[^,\s])+"
+"""An option of a list: a comma that is doubled (mount.cifs(8)), or in quotes, does not end it."""
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
 _FILE = r"(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?)?/|[\w.-]*cred[\w.-]*(?:[,\s]|\Z)"
 """A name of a file with a login, with or without its folder."""
-_HINTS = ("pass", "secret", "token", "key", "cred", "sig", "user", "//", "==")
+_HINTS = ("pas", "swor", "pw", "psw", "secret", "token", "key", "cred", "sig", "user", "//", "==")
 """A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
 
 
 @cache
-def _secrets() -> str:
-    """Return the pattern of secrets; it is made when a text may hold one: the service starts without.
+def _secrets() -> tuple[str, str]:
+    """Return the patterns of secrets, and of an option that may follow one.
 
-    A value is in quotes, or ends at a space, or at a comma that is not doubled (mount.cifs(8)) and that a
-    known option follows: any other word may be the end of a password with a comma in it.
+    They are made when a text may hold a secret: the service starts without.
     """
     tables = data.read_table("mount-options.toml")
     texts = [tables["common"]["names"], tables["smb"]["names"], *tables["smb"]["renamed"]]
     texts += [tables["nfs"][key] for key in ("names", "rare", "multipath", "aznfs")]
+    texts += tables["smb"]["modes"]
     known = "|".join(re.escape(name).replace(r"\[no\]", "(?:no)?") for name in " ".join(texts).split())
-    option = rf"(?-i:{known}|[xX]-[a-z.-]+)(?:=[^,\s]*)?(?=[,\s]|\Z)"
-    plain = rf"(?:,,|[^,\s])+(?:,(?!{option})[^,\s]+)*"
-    value = rf"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z)|{plain}"
-    return (
-        rf"(?P<named>(?:{_NAME})(?:{_IS}))(?!{_MASKED})(?:{value})"
-        rf"|(?P<credentials>\bcred(?:entials)?=)(?!{_FILE}|{_MASKED})(?:{value})"
+    named = rf"(?:{_NAME})(?:{_IS})|(?<![^\s,'\"])(?:{_NAME}):(?=[^\s/:])"
+    secret = (
+        rf"(?P<option>(?:{named}|\bcred(?:ential)?s?=(?!{_FILE})"
+        rf"|\buser(?:name)?=[^,\s%\"']{{0,256}}%)(?!{_MASKED}))"
+        rf"(?:(?P<quoted>(?:\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z))[^\s,'\")\]}}&;]*)"
+        rf"|(?P<value>(?:,,|[^,\s])*))"
+        # Behind quotes, another name in quotes is JSON.
+        rf"(?P<rest>(?(quoted)(?:,(?![\"'{{]|{named}){_WORD})*|(?:,(?!{named}){_WORD})*))"
         rf"|(?P<signature>\bsig(?:nature)?=)(?!{_MASKED})[^&,\s\"']+"
-        rf"|(?P<user>\buser(?:name)?=[^,\s%\"']{{0,256}}%)(?!{_MASKED})(?:{plain})"
         rf"|(?P<login>//[^\s/@:%]{{0,256}}[:%])(?!{re.escape(MASK)}@)(?:[^\s/\"']{{0,256}}|[^\s\"'@]{{0,256}})(?=@)"
         # The same in an automounter's map: behind the first colon of a location each other one is a slash.
         rf"|(?P<expanded>//[^\s/@:%]{{0,256}}/)(?!{re.escape(MASK)}@)[^\s/@\"']{{1,256}}(?=@[^\s/@]+/)"
         # A storage account's key: 64 bytes in base64.
         r"|(?<![A-Za-z0-9+])[A-Za-z0-9+/]{86}=="
     )
+    return secret, rf"(?:(?:{known}|[xX]-[a-z.-]+)(?:=.*)?|{re.escape(MASK)})[\"')\]}}]*"
 
 
 class Secretless(str):
@@ -236,14 +247,27 @@ class Secretless(str):
 
 
 def mask_secrets(text: str) -> str:
-    """Return the text with each secret in it as MASK; a text that is masked already stays as it is."""
+    """Return the text with each secret in it as MASK; a text that is masked already stays as it is.
+
+    A password may have commas: in the list of options behind it each word that is no known option is masked.
+    """
     if is_secretless(text):
         return text
+    secrets, option = _secrets()
 
     def mask(match: re.Match[str]) -> str:
-        return (match[match.lastgroup] if match.lastgroup else "") + MASK
+        value, rest, *before = match.group("value", "rest", "option", "signature", "login", "expanded")
+        words = ["" if value == "" else MASK]
+        for word in re.findall(f",({_WORD})", rest or ""):
+            if re.fullmatch(option, word, re.DOTALL):
+                words.append(mask_secrets(word))
+            elif words == [""]:
+                words = [MASK]
+            elif words[-1] != MASK:
+                words.append(MASK)
+        return next(filter(None, before), "") + ",".join(words)
 
-    return re.sub(_secrets(), mask, text, flags=re.IGNORECASE | re.DOTALL)
+    return re.sub(secrets, mask, text, flags=re.IGNORECASE | re.DOTALL)
 
 
 def is_secretless(text: str) -> bool:
@@ -256,8 +280,11 @@ def is_secretless(text: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Return whether there is a secret in the text: the text next to it may be a part of it."""
-    return mask_secrets(text) != text
+    """Return whether there is a secret in the text: the text next to it may be a part of it.
+
+    It may stand behind a colon with a blank, which is no sentence in a list of options.
+    """
+    return any(mask_secrets(each) != each for each in (text, re.sub(r"[ \t]*:[ \t]*", ":", text)))
 
 
 def quote(text: str) -> str:
