@@ -125,8 +125,12 @@ class OptionNames(NamedTuple):
     smb_modes: dict[str, str]
 
     def meant(self, *, smb: bool) -> frozenset[str]:
-        """Return the names that a misspelt name may mean: of those with an effect, on every kernel."""
-        return self.common | (self.smb | self.smb_modes.keys() if smb else self.nfs - self.dead_nfs)
+        """Return the names that a misspelt name may mean: of those with an effect, on every kernel.
+
+        No password is among them, as it should not stand in the line at all.
+        """
+        of_smb = (self.smb | self.smb_modes.keys()) - {"pass", "pass2", "password", "password2"}
+        return self.common | (of_smb if smb else self.nfs - self.dead_nfs)
 
     def meant_for_systemd(self, text: str) -> str:
         """Return systemd's name that a misspelt name, or `comment=` with its value, means.

@@ -42,7 +42,7 @@ from nfstuned.model.kernel import (
 )
 from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, Maker, Request
 from nfstuned.model.policy import Policy
-from nfstuned.parse.fields import MASK, RELOAD_UNITS, has_placeholder, holds_secret, quoted, then_sudo
+from nfstuned.parse.fields import MASK, RELOAD_UNITS, has_placeholder, mask_secrets, quoted, then_sudo
 
 _OTHER_MODES = ("noperm", "multiuser", "cifsacl", "modefromsid", "unix", "posix", "linux", "vers=1.0")
 """Options with which the server's own modes count, or none."""
@@ -61,9 +61,10 @@ _MOUNTPORT_SINCE = (2, 5, 2)
 _DROPS_DEFAULT, _DROPPED = (2, 5, 3), "default(?!s$)"
 """conf_get_mntopts() of nfs-utils takes names with this beginning out before the kernel sees them."""
 _WITH_WHOLE_NAMES = (4, 9, 0)
-_SHORT = {"creds": "credentials", "pw": "password", "usr": "username"}
+_SHORT = {"creds": "credentials", "usr": "username"}
 _PREFIXES = ("user", "pass", "cred", "dom", "workg")
 """mount.cifs before 6.7 of November 2016 takes any name with such a beginning."""
+_TORN = "mount(8) ends a password at its comma, and an unknown word behind it may be its rest"
 _MINOR_AFTER_COMMA = re.compile(r"\b((?:nfs)?vers=4),([0-2])(?![^,])")
 _EFS_INSTEAD = (
     "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
@@ -317,7 +318,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     blank = " (the blank is part of the name)" if any(name != name.strip() for name in unknown) else ""
     why += [f"neither the kernel nor mount(8) knows {_listed(unknown)}{blank}"] if unknown else []
     torn = MASK in strange
-    why += ["mount(8) ends a password at its comma and takes the rest for an unknown option"] if torn else []
+    why += [_TORN] if torn else []
     why += [
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
@@ -342,8 +343,9 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         for name, close in near.items()
         if name not in masks
     ]
+    in_file = f"move the password from {place} into a credentials file, which may have commas"
     steps += (
-        [f"move the password from {place} into a credentials file, which may have commas"] if torn else []
+        [in_file if smb else f"take the rest of the password out of the options in {place}"] if torn else []
     )
     steps += [_as_modes(*pair, near[pair[0]], place) for pair in options.pairs if pair[0] in masks]
     steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and lone_minor else []
@@ -413,13 +415,12 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
         known |= table.renamed_smb.keys()
     if fstype == "aznfs":
         known |= table.aznfs
-    in_secret = False  # mount(8) splits at a comma within a password: the rest then looks like options
-    for name, value in options.pairs:
+    # mount(8) splits at a comma within a password: the rest then looks like options.
+    clear = parse_options(mask_secrets(",".join(option_text(*pair) for pair in options.pairs)))
+    for name, _ in options.pairs:
         if not name.startswith(FREE) and name not in known and not (early and name.startswith(_PREFIXES)):
-            yield MASK if in_secret else name
-            in_secret = in_secret or holds_secret(f"{name}={value}")
-        else:
-            in_secret = holds_secret(f"{name}={value}")
+            shown = mask_secrets(name)
+            yield shown if shown in clear else MASK
 
 
 class _Misused(NamedTuple):
@@ -467,6 +468,8 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
     names = {each.request: (each.profile.base, each.endpoint.provider) for each in facts.targets}
     for request in _requests(facts):
         undone = () if request.maker is Maker.AUTOFS else contradictions(parse_options(request.options))
+        clear = parse_options(mask_secrets(request.options))
+        undone = tuple(pair for pair in undone if pair[0].partition("=")[0] in clear)
         if undone:
             place = f"{request.file}:{request.line}"
             pairs = [f"{quoted(later)} undoes {quoted(earlier)}" for earlier, later in undone]
