@@ -160,7 +160,7 @@ PARSED: dict[str, Callable[[], object]] = {
     ),
     "the quotation of a text in a message": lambda: quoted("x" * 81),
     "accounts that AZNFS lists as mounted": lambda: parse_mountmap(ACCOUNT * 1001, "f", "azure-blob")[-1],
-    "tunnels that AZNFS lists": lambda: parse_tunnel_list("10.0.0.4;/c;/l;/p;1;mounted;1\n" * 1001, "f")[-1],
+    "tunnels that AZNFS lists": lambda: parse_tunnel_list("10.0.0.4;/c;/l;/p;1;mounted;1\n" * 1002, "f")[-1],
     "a file of cloud-init's configuration, in an image": lambda: parse_cloud("#" * 131_073, "f"),
     "the aliases in such a file": lambda: parse_cloud(f"a: &x 1\nb: [{'*x, ' * 101}]\n", "f"),
     "nesting of its lists and mappings": lambda: parse_cloud("[" * 33, "f"),
