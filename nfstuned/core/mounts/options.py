@@ -279,7 +279,8 @@ _WITHOUT_BACKPORTS = rf"{_EL7.pattern}|4\.15\.0-[0-9]+-generic"
 RHEL_8_3 = 240
 """The build of RHEL 8.3's kernel."""
 _SUSE = ("sles", "sled", "sles_sap", "opensuse-leap")
-_SUSE_V3 = ("12.4", "12.5", "15.1")
+_SUSE_BACKPORTS = ("12.4", "12.5", "15", "15.0", "15.1")
+"""Those with 4.12.14, which has nconnect for all versions of NFS (https://www.suse.com/support/kb/doc?id=000019933)."""
 _UBUNTU = (18, 4)
 
 
@@ -337,7 +338,7 @@ def _has_backports(release: KernelRelease) -> bool:
     return not re.fullmatch(_MAINLINE, release.text) or bool(re.match(_PATCHED, release.text))
 
 
-def knows_nconnect(release: KernelRelease, distribution: Distribution | None, version: str | None) -> bool:
+def knows_nconnect(release: KernelRelease, distribution: Distribution | None) -> bool:
     """Return whether a kernel takes nconnect (with 4.0 it may ignore it); True where it may."""
     if release.version >= NCONNECT_SINCE:
         return True
@@ -346,8 +347,8 @@ def knows_nconnect(release: KernelRelease, distribution: Distribution | None, ve
         return build >= RHEL_8_3
     if distribution is None:
         return _has_backports(release) and not _EL7.match(release.text)
-    if distribution.id in _SUSE and distribution.version_id in _SUSE_V3:
-        return version is None or version == "3"
+    if distribution.id in _SUSE and distribution.version_id in _SUSE_BACKPORTS:
+        return True
     numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", distribution.version_id))
     return distribution.id == "ubuntu" and numbers >= _UBUNTU
 

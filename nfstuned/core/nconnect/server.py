@@ -166,7 +166,7 @@ def _old_kernel(target: Target, facts: Facts) -> str:
     release, asked = facts.snapshot.kernel, target.version
     if release is None:
         return "NFS 4.0 has nconnect only since Linux 5.8" if asked == "4.0" else ""
-    if not knows_nconnect(release, facts.snapshot.distribution, asked):
+    if not knows_nconnect(release, facts.snapshot.distribution):
         return f"Linux {release.text} does not know nconnect"
     if asked == "4.0" and release.version < NCONNECT_V4_0_SINCE:
         return f"Linux {release.text} ignores nconnect with NFS 4.0"

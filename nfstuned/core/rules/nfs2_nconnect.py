@@ -154,7 +154,7 @@ def kernel_without_nconnect(facts: Facts) -> Iterator[Fault | Need]:
         (target, asked)
         for target in facts.nfs
         if (asked := last_asked(target.asked, "nconnect")) is not None
-        and not (release and knows_nconnect(release, distribution, target.version))
+        and not (release and knows_nconnect(release, distribution))
     ]
     if asking and release is None:
         yield from facts.lacks(KERNEL)
@@ -243,7 +243,7 @@ def _agreed(server: Server[Line]) -> int:
 def _may_have_more(target: Target, facts: Facts) -> bool:
     """Whether more connections are possible for a mount, and supported where it is known."""
     release = facts.snapshot.kernel
-    possible = release is None or knows_nconnect(release, facts.snapshot.distribution, target.version)
+    possible = release is None or knows_nconnect(release, facts.snapshot.distribution)
     public = target.is_azure_files and has_private_endpoint(target, facts) is False
     return possible and target.protocol == "tcp" and not public
 

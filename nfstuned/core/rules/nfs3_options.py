@@ -256,8 +256,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
 def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
     """Yield mounts without noresvport of a provider that asks for it, for the kernels that it names.
 
-    It is advice where the provider asks for it on every kernel, and where the kernel is not known and the
-    provider's own client sets the option on each.
+    It is advice where the provider asks for it on every kernel, or its own client sets the option on each.
     """
     kernel = facts.snapshot.kernel
     for target in facts.nfs:
@@ -268,8 +267,9 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
             or target.options.last_of("resvport", "noresvport") == "noresvport"
         ):
             continue
-        before, why = provider.noresvport_before, ""
+        before, why, severity = provider.noresvport_before, "", None
         if not before:
+            severity = ADVICE
             why = (
                 f", and {provider.title} asks for it on every kernel: after a switch of the network or of a "
                 "server the client reconnects from the same port, which can keep the share away for minutes, "
@@ -283,15 +283,16 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
                     ", and NFS 4.0 reconnects from the same port after the network failed, which can keep "
                     "the share away"
                 )
-            elif (
-                kernel.version < tuple(map(int, before.split(".")))
-                if kernel
-                else provider.noresvport_by_client
-            ):
-                this = f" (this is {kernel.text})" if kernel else ""
+            elif kernel is not None and kernel.version < tuple(map(int, before.split("."))):
                 why = (
-                    f", and kernels before {before}{this} reconnect from the same port after the network "
-                    "failed, which can keep the share away"
+                    f", and kernels before {before} (this is {kernel.text}) reconnect from the same port "
+                    "after the network failed, which can keep the share away"
+                )
+            elif provider.noresvport_by_client:
+                severity = ADVICE
+                why = (
+                    f", which {provider.title} recommends for every kernel: those before {before} reconnect "
+                    "from the same port after the network failed, which can keep the share away"
                 )
         if why:
             own = _own(target)
@@ -306,7 +307,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
                 expected="noresvport",
                 remedy=f"{change} the options in {place_to_change(target)}",
                 source=provider.noresvport,
-                severity=None if kernel and before else ADVICE,
+                severity=severity,
             )
 
 
