@@ -250,7 +250,7 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
 @pytest.mark.parametrize(
     ("key", "text", "message"),
     [
-        ("/k", "nas:/a", "'/k' is no key: the key of this map is a name"),
+        ("/k", "nas:/a", "'/k' is no key: below /home it is a name: write 'k', or mount the map on /-"),
         ("k", "nas", "a location without a server: 'nas', in the entry of 'k'"),
         ("k", "nas:app", "a location without a slash after its colon: 'nas:app', in the entry of 'k'"),
         ("k", "a,,b:/x", "a location without a server: 'a,,b:/x', in the entry of 'k'"),

@@ -259,9 +259,14 @@ def mount_requests(
     """
     direct = auto.point == DIRECT
     if direct != entry.key.startswith("/"):
-        kind = "key of a direct map (/-) is the whole path" if direct else "key of this map is a name"
+        name = entry.key.rstrip("/").rpartition("/")[2]
+        kind = (
+            "the key of a direct map (/-) is the whole path"
+            if direct
+            else f"below {auto.point} it is a name: write {quoted(name)}, or mount the map on /-"
+        )
         hint = "; is the line of fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
-        return (MapError(entry.file, entry.line, f"{quoted(entry.key)} is no key: the {kind}{hint}"),)
+        return (MapError(entry.file, entry.line, f"{quoted(entry.key)} is no key: {kind}{hint}"),)
     wildcard = not direct and entry.key == WILDCARD
     # The key of a wildcard is not known: & stays.
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
