@@ -186,7 +186,7 @@ def test_the_hosts_own_fstab_is_judged_with_the_host(
             for more, kernel, ids in [
                 ("", (), ["NFS305"]),
                 (",noresvport", (), []),
-                ("", ("--kernel", "5.10"), []),
+                ("", ("--kernel", "5.10"), ["NFS305"]),
             ]
         ),
         *(
