@@ -205,7 +205,7 @@ _IS = (
 _WORD = r"(?:,,|=\"[^\"]*(?:\"|\Z)|='[^']*(?:'|\Z)|[^,\s])+"
 """An option of a list: a comma that is doubled (mount.cifs(8)), or in quotes, does not end it."""
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
-_FILE = r"(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?)?/|[\w.-]*cred[\w.-]*(?:[,\s]|\Z)"
+_FILE = r"[\"']?(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?|%\w)?/|[\w.-]*(?:cred|smb|cifs)[\w.-]*(?:[,\s]|\Z)"
 """A name of a file with a login, with or without its folder."""
 _HINTS = ("pas", "swor", "pw", "psw", "secret", "token", "key", "cred", "sig", "user", "//", "==")
 """A text with none of these has no secret. Every text passes here, also the thousands of a sample."""

@@ -10,7 +10,7 @@ from nfstuned.core.samples.history import COLUMNS, Axis, MountHistory, Row
 from nfstuned.core.samples.sample import ALL_KINDS, combine, figure, kinds, ratio, speed
 from nfstuned.model.samples import Csv, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import count
-from nfstuned.view.words import TIME_FORM, duration, printable, shorten, utc
+from nfstuned.view.words import DASH, TIME_FORM, duration, printable, shorten, utc
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII = "_.-:=+*#"
@@ -92,7 +92,8 @@ def history_lines(
             yield f"  {'operation':<{WIDTH - 2 - 4 * _CELL}}{heads}"
         for name, per_s, *times_ms in mount.ops:
             shown = shorten(printable(name), WIDTH - 3 - 4 * _CELL)
-            texts = (_number(per_s), *(f"{_number(time)} ms" for time in times_ms))
+            times = (DASH if time is None else f"{_number(time)} ms" for time in times_ms)
+            texts = (_number(per_s), *times)
             cells = "".join(f"{text:>{_CELL}}" for text in texts)
             yield f"  {shown:<{WIDTH - 2 - 4 * _CELL}}{cells}"
         for verdict in mount.read_ahead:

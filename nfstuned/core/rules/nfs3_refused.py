@@ -406,6 +406,15 @@ def _listed(options: Iterable[str]) -> str:
     return ", ".join(map(quoted, options))
 
 
+def _without_secrets(options: Options) -> Options:
+    """Return the options that hold no part of a secret, and others masked.
+
+    mount(8) splits at a comma within a password, so that its rest looks like options, but not at a blank.
+    """
+    texts = (option_text(name, value and re.sub(r"\s", "_", value)) for name, value in options.pairs)
+    return parse_options(mask_secrets(",".join(texts)))
+
+
 def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Iterator[str]:
     smb = fstype in SMB_TYPES
     table = option_names()
@@ -415,8 +424,7 @@ def _strange(options: Options, fstype: str, kernel: KernelRelease | None) -> Ite
         known |= table.renamed_smb.keys()
     if fstype == "aznfs":
         known |= table.aznfs
-    # mount(8) splits at a comma within a password: the rest then looks like options.
-    clear = parse_options(mask_secrets(",".join(option_text(*pair) for pair in options.pairs)))
+    clear = _without_secrets(options)
     for name, _ in options.pairs:
         if not name.startswith(FREE) and name not in known and not (early and name.startswith(_PREFIXES)):
             shown = mask_secrets(name)
@@ -467,8 +475,9 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
     """
     names = {each.request: (each.profile.base, each.endpoint.provider) for each in facts.targets}
     for request in _requests(facts):
-        undone = () if request.maker is Maker.AUTOFS else contradictions(parse_options(request.options))
-        clear = parse_options(mask_secrets(request.options))
+        options = parse_options(request.options)
+        undone = () if request.maker is Maker.AUTOFS else contradictions(options)
+        clear = _without_secrets(options) if undone else options
         undone = tuple(pair for pair in undone if pair[0].partition("=")[0] in clear)
         if undone:
             place = f"{request.file}:{request.line}"

@@ -81,9 +81,9 @@ class OpMeans(NamedTuple):
 
     name: str
     per_s: float
-    rtt_ms: float
-    queue_ms: float
-    exe_ms: float
+    rtt_ms: float | None
+    queue_ms: float | None
+    exe_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class MountHistory:
     read_ahead: tuple[ReadAheadVerdict, ...] = ()
     """The verdict of its reads on each read-ahead that it had."""
     ops: tuple[OpMeans, ...] = ()
-    """Its operations, the most frequent first; without those of unknown times."""
+    """Its operations, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +126,19 @@ class _MountSamples:
     metrics: tuple[array[float], ...] = field(default_factory=lambda: tuple(array("d") for _ in METRICS))
     """Of METRICS; an unknown value is NaN."""
     tally: Tally = field(default_factory=Tally)
-    ops: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 4))
-    """How often each operation ended, and its times in all."""
+    ops: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0] * 5))
+    """How often each operation ended, how often with known times, and these in all."""
 
     def add(self, sample: Sample) -> None:
         self.label = label(sample)
         for name, op in sample.ops.items():
+            number, sums = op.per_s * sample.interval_s, self.ops[name]
+            sums[0] += number
             if op.rtt_ms is not None and op.queue_ms is not None and op.exe_ms is not None:
-                number, sums = op.per_s * sample.interval_s, self.ops[name]
-                sums[0] += number
-                sums[1] += number * op.rtt_ms
-                sums[2] += number * op.queue_ms
-                sums[3] += number * op.exe_ms
+                sums[1] += number
+                sums[2] += number * op.rtt_ms
+                sums[3] += number * op.queue_ms
+                sums[4] += number * op.exe_ms
         self.tally.add(sample)
         self.time.append(sample.time)
         self.interval_s.append(sample.interval_s)
@@ -156,8 +157,8 @@ class _MountSamples:
         """Return the means of each operation over `used_s` seconds."""
         often = sorted(self.ops.items(), key=lambda item: (-item[1][0], item[0]))
         return tuple(
-            OpMeans(name, number / used_s, rtt_ms / number, queue_ms / number, exe_ms / number)
-            for name, (number, rtt_ms, queue_ms, exe_ms) in often
+            OpMeans(name, number / used_s, *(time_ms / timed if timed else None for time_ms in times_ms))
+            for name, (number, timed, *times_ms) in often
             if number
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nfstuned.core.policy.endpoint import split_source
-from nfstuned.core.samples.delta import began_again, continues, zeroed
+from nfstuned.core.samples.delta import began_again, zeroed
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
@@ -38,6 +38,8 @@ _ASTRAY = (
     "{} belongs to no mount: lines before it are missing, or it is there twice; "
     "the lines up to the next mount are left out"
 )
+_FIXED = ("vers", "proto", "rsize", "wsize", "addr", "clientaddr")
+"""Options that no remount changes."""
 _MOST_TIMES = 16
 """Times between two copies that are tried."""
 _HEADER = re.compile(rb" with fstype (?!nf?$)[^ ]")
@@ -96,7 +98,13 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
         stanzas = tuple(map(_without_mark, parse_stanzas([marked])))
         problems[:0] = cut + [ParseError(name, numbers[error.line - 1], error.message) for error in damaged]
     mounts = [item for item in parsed if isinstance(item, MountStats)]
-    copies = _split(Saved.of(name, stanzas, mounts))
+    first: dict[Place, Options] = {}
+    alike = all(
+        _may_be_one(first.setdefault((mount.source, mount.point), mount.options), mount.options)
+        for mount in mounts
+    )
+    whole = Saved.of(name, stanzas, mounts)
+    copies = _split(whole) if alike else (whole,)
     if len(copies) == 1:
         copies = (Saved.of(name, *_told_apart(stanzas, mounts)),)
     twice = [point for copy in copies for (_, point), found in _by_place(copy).items() if len(found) > 1]
@@ -136,7 +144,7 @@ def _marked(data: bytes, numbers: list[int], damaged: set[int]) -> bytes:
         line = lines[number - 1].lstrip()
         if not line.startswith(b"device "):
             lines[number - 1] = b"\txprt:\t?" if line.startswith(b"xprt") else DAMAGED
-    for index, (number, following) in enumerate(pairwise([*numbers, numbers[-1]])):
+    for index, (number, following) in enumerate(pairwise([*numbers, *numbers[-1:]])):
         if number == following and lines[index] == b"" and index:
             lines[index - 1] += _CUT
         elif index == len(numbers) - 1 and lines[index]:
@@ -218,7 +226,7 @@ def _seconds_between(pairs: Sequence[tuple[Stanza, Stanza]], earlier: str, later
             f"{earlier} and {later} have no mount with an age in common: the time between them is not known"
         )
     likely = sorted(older_s, key=lambda seconds: (older_s[seconds], seconds))[-_MOST_TIMES:]
-    seconds = max(likely, key=lambda seconds: (_mounts_for(seconds, pairs), older_s[seconds], seconds))
+    seconds = max(likely, key=lambda seconds: (_mounts_for(seconds, pairs), seconds))
     if _mounts_for(seconds, pairs) <= 0:
         raise ValueError(
             f"no time from {earlier} to {later} fits the ages and counters of their mounts: either the later "
@@ -231,20 +239,18 @@ def _seconds_between(pairs: Sequence[tuple[Stanza, Stanza]], earlier: str, later
 
 
 def _mounts_for(seconds: int, pairs: Iterable[tuple[Stanza, Stanza]]) -> int:
-    """Return how many mounts lasted for so long, less those that are too old to have been made in between.
+    """Return how many mounts lasted for so long; -1 where a mount shows that another time passed.
 
-    -1 where a mount's age fell and it is too old: the later copy was named first. Ages are whole seconds.
+    Such a mount is older by another time, and too old to have been made in between. Ages are whole seconds.
     """
     mounts = 0
     for before, now in pairs:
         if before.age_s is None or now.age_s is None:
             continue
-        if abs(now.age_s - before.age_s - seconds) <= 1 and not began_again(before, now):
-            mounts += 1
+        if abs(now.age_s - before.age_s - seconds) <= 1:
+            mounts += not began_again(before, now)
         elif now.age_s > seconds + 1:
-            if now.age_s < before.age_s:
-                return -1
-            mounts -= 1
+            return -1
     return mounts if seconds >= 0 else -1
 
 
@@ -276,7 +282,11 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
     in common, or no time passed.
     """
     counted, silent, ambiguous = _superblocks(later)
-    known = {place: stanzas[0] for place, stanzas in _by_place(earlier).items() if len(stanzas) == 1}
+    known = {
+        place: stanzas[0]
+        for place, stanzas in _by_place(earlier).items()
+        if len(stanzas) == 1 and _may_be_one(earlier.options.get(place), later.options.get(place))
+    }
     before: dict[str, Stanza] = {}
     for now in counted:
         places = [(now.source, point) for point in now.mount_points]
@@ -301,6 +311,12 @@ def frame_between(earlier: Saved, later: Saved) -> Frame:
         else:
             entries.append(_entry_without(stats, now, seconds, earlier.name))
     return Frame(0.0, float(seconds), tuple(entries), silent, ambiguous, (earlier.name, later.name))
+
+
+def _may_be_one(before: Options | None, now: Options | None) -> bool:
+    """Return whether mounts with these options may be one superblock of one host; unknown options may."""
+    pairs = [(before.get(name), now.get(name)) for name in _FIXED] if before and now else []
+    return all(old == new for old, new in pairs if None not in {old, new})
 
 
 def _comparable(before: Stanza, now: Counted) -> tuple[Counted, Counted, bool]:
@@ -340,10 +356,7 @@ def _entry_without(before: Stanza | None, now: Counted, seconds: int, earlier: s
         return _entry_since(now, f"mounted after {earlier}" if made else f"not in {earlier}")
     if age_s is None or before.age_s is None or age_s <= seconds + 1:
         return _entry_since(now, f"mounted again after {earlier}")
-    if continues(before, now.stats, float(seconds)):
-        return _entry(now, None, "no rates: its counters fell, or too many lines are damaged")
-    older_s = age_s - before.age_s
-    return _entry(now, None, f"no rates: its age changed by {older_s} s, of most mounts by {seconds} s")
+    return _entry(now, None, "no rates: its counters fell, or too many lines are damaged")
 
 
 def _entry(
@@ -388,7 +401,9 @@ def _superblocks(saved: Saved) -> tuple[list[Counted], int, int]:
             same = superblocks[number]
             superblocks[number] = replace(same, mount_points=(*same.mount_points, point))
         else:
-            rsize = options.number("rsize")
+            # A line that ends there may lack digits: the kernel prints more options behind it.
+            is_cut = [name for name, _ in options.pairs[-1:]] == ["rsize"]
+            rsize = None if is_cut else options.number("rsize")
             superblocks.append(
                 Counted(str(number), None, (point,), source, group, stanzas[0], rsize_bytes=rsize)
             )

@@ -69,9 +69,9 @@ _ORDER = {
     ))
 }  # fmt: skip
 """The places of the lines in front of the operations."""
-_OPERATION = re.compile(rb"[A-Z0-9_]+:[ \t]")
-_SKIPPED = re.compile(rb"[^0-9A-Za-z]*(?:\.\.|\xe2\x80\xa6|snip)[^0-9A-Za-z]*(?:[ 0-9A-Za-z]*[^0-9A-Za-z]+)?")
-"""A line in place of lines that somebody left out: `...`, `[...]`, `-- snip --`, `... 40 lines ...`."""
+_OPERATION = re.compile(rb"[A-Z0-9_]+:[ \t]+[0-9]+ [0-9]")
+_CONTINUED = re.compile(rb"[0-9 ]+|.*=.*")
+"""The rest of a line that a terminal broke: numbers, or values with names."""
 DAMAGED = b"\t?"
 """A line that no parser knows, in place of a damaged one."""
 _CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
@@ -135,12 +135,12 @@ def kernel_text(saved: bytes) -> KernelText:
     """
     lines: list[tuple[bytes, int]] = []
     astray: list[tuple[int, str]] = []
-    mount = _LinesOfMount()
+    mount = _LinesOfMount(b"")
     for number, raw in enumerate(saved.split(b"\n"), 1):
         line = raw.rstrip()
         bare = line.lstrip()
         if bare.startswith(_DEVICE[1:]):
-            mount = _LinesOfMount()
+            mount = _LinesOfMount(bare)
             ended = bool(lines) and lines[-1][0] == b""
             if ended or (lines and lines[-1][0] == b"--"):  # as grep separates groups of lines
                 lines.pop()
@@ -154,35 +154,34 @@ def kernel_text(saved: bytes) -> KernelText:
         elif (name := mount.follow(bare)) is not None:
             astray.append((number, name))
         else:
-            lines.append((DAMAGED if _is_skipped(bare) else line, number))
+            lines.append((DAMAGED if mount.gap and bare not in {b"", b"--"} else line, number))
     return KernelText(
         b"\n".join([line for line, _ in lines]) + b"\n\n", [number for _, number in lines], astray
     )
 
 
-def _is_skipped(line: bytes) -> bool:
-    """Return whether a line stands for lines that somebody left out."""
-    return _SKIPPED.fullmatch(line) is not None
-
-
 class _LinesOfMount:
-    """The lines behind a header so far: the kernel prints each once, in the order of _ORDER."""
+    """The lines behind a header so far: the kernel prints each once, in the order of _ORDER.
 
-    def __init__(self) -> None:
+    An empty line ends them. Behind any other line that no kernel prints somebody left out lines.
+    """
+
+    def __init__(self, header: bytes) -> None:
+        self.gap = not _NFS.search(header)
+        """Lines of another mount may follow."""
         self.ended = False
         """A line of another mount came."""
         self._place = -1
         self._seen: set[bytes] = set()
-        self._gap = False
 
     def follow(self, bare: bytes) -> str | None:
         """Take the next line; return its name where it belongs to another mount."""
-        self._gap = self._gap or _is_skipped(bare)
         name = bare.partition(b":")[0].rstrip()
         place = _ORDER.get(name, len(_ORDER) if _OPERATION.match(bare) else None)
         if place is None:
+            self.gap = self.gap or not name or (b":" not in bare and not _CONTINUED.fullmatch(bare))
             return None
-        if self._gap or place < self._place or (name in self._seen and name != b"xprt"):
+        if self.gap or place < self._place or (name in self._seen and name != b"xprt"):
             self.ended = True
             return name.decode("ascii")
         self._place = place
