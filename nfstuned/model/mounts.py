@@ -323,6 +323,13 @@ class Request(NamedTuple):
 
     systemd takes none of these for a network's. Of a type that nothing can mount `fstype` is the right one.
     """
+    inherited: str = ""
+    """`file:line` of an automounter's map with options for all of its entries."""
+
+    @property
+    def place(self) -> str:
+        """Where its options stand, for people."""
+        return f"{self.file}:{self.line}" + (f" or {self.inherited}" if self.inherited else "")
 
     @property
     def is_mistyped(self) -> bool:

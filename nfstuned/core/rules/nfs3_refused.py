@@ -303,7 +303,7 @@ class _Refused(NamedTuple):
 def _refusal(request: Request, refused: _Refused) -> Fault:
     strange, misused, versions = refused.strange, refused.misused, refused.versions
     misplaced, newer = refused.misplaced, dict(refused.newer)
-    place = f"{request.file}:{request.line}"
+    place = request.place
     smb, options = request.fstype in SMB_TYPES, parse_options(request.options)
     known = option_names()
     own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
@@ -360,7 +360,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
     steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
     return Fault(
-        place,
+        f"{request.file}:{request.line}",
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
         observed=",".join((*unwanted, *(option.text for option in misused), *versions, *newer)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else 'nfs(5)'}",

@@ -31,8 +31,17 @@ _LAST_OPERATIONS = frozenset({
 })  # fmt: skip
 """The last operation of each kernel: of nfs3_procedures (fs/nfs/nfs3xdr.c), and of the list that starts with
 NFSPROC4_CLNT_NULL (include/linux/nfs4.h), which ends with OFFLOAD_STATUS since Linux 6.15."""
-_LEAST_OPERATIONS = 22
-"""The lines of NFSv3."""
+_OF_V3 = frozenset(
+    b"NULL GETATTR SETATTR LOOKUP ACCESS READLINK READ WRITE CREATE MKDIR SYMLINK MKNOD REMOVE RMDIR RENAME "
+    b"LINK READDIR READDIRPLUS FSSTAT FSINFO PATHCONF COMMIT".split()
+)
+_OF_V4 = frozenset(
+    b"NULL READ WRITE COMMIT OPEN OPEN_DOWNGRADE CLOSE SETATTR FSINFO RENEW LOCK LOCKT LOCKU ACCESS GETATTR "
+    b"LOOKUP REMOVE RENAME LINK SYMLINK CREATE PATHCONF STATFS READLINK READDIR DELEGRETURN".split()
+)
+"""Operations that every kernel lists."""
+_LEAST_OPERATIONS = len(_OF_V3)
+_IDLE = b" 0 0 0 0 0 0 0"
 _CUT_HEADER = "the header of a mount is cut off or wrapped, and the mount left out"
 _ASTRAY = (
     "{} belongs to no mount: lines before it are missing, or it is there twice; "
@@ -345,7 +354,12 @@ def _operations(stanza: Stanza) -> dict[bytes, bytes]:
 
 
 def _has_all(stanza: Stanza) -> bool:
-    return DAMAGED not in (stanza.operations or DAMAGED) and bool(_operations(stanza))
+    """Return whether no operation is missing, but for those without use, where all such lines were cut."""
+    rows = _operations(stanza)
+    known = _OF_V4 if b"OPEN" in rows else _OF_V3
+    idle = any(row.endswith(_IDLE) for row in rows.values())
+    lacks = idle and len(rows) >= len(_OF_V3) // 2 and not known <= rows.keys()
+    return bool(rows) and not lacks and DAMAGED not in (stanza.operations or DAMAGED)
 
 
 def _entry_without(before: Stanza | None, now: Counted, seconds: int, earlier: str) -> TopEntry:

@@ -298,7 +298,8 @@ def mount_requests(
             if meant in TYPES:
                 named = None if meant == fstype else fstype
                 request = Request(source, point, options, entry.file, entry.line, wildcard, meant)
-                requests.append(request._replace(maker=Maker.AUTOFS, named=named))
+                inherited = f"{auto.file}:{auto.line}" if auto.options else ""
+                requests.append(request._replace(maker=Maker.AUTOFS, named=named, inherited=inherited))
     return tuple(requests)
 
 
