@@ -85,17 +85,14 @@ def history_lines(
         yield ""
         yield shorten(f"{mount.label}  {printable(mount.source)}", WIDTH)
         used = f"  {count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}"
-        yield f"{used:<{WIDTH - 3 * _CELL}}{'min':>{_CELL}}{'median':>{_CELL}}{'max':>{_CELL}}"
+        yield f"{used:<{WIDTH - 3 * _CELL}}{_cells('min', 'median', 'max')}"
         yield from (_row(row, bars) for row in mount.rows)
         if mount.ops:
-            heads = "".join(f"{head:>{_CELL}}" for head in ("/s", "RTT", "queue", "execute"))
-            yield f"  {'operation':<{WIDTH - 2 - 4 * _CELL}}{heads}"
+            yield f"  {'operation':<{WIDTH - 2 - 4 * _CELL}}{_cells('/s', 'RTT', 'queue', 'execute')}"
         for name, per_s, *times_ms in mount.ops:
             shown = shorten(printable(name), WIDTH - 3 - 4 * _CELL)
             times = (DASH if time is None else f"{_number(time)} ms" for time in times_ms)
-            texts = (_number(per_s), *times)
-            cells = "".join(f"{text:>{_CELL}}" for text in texts)
-            yield f"  {shown:<{WIDTH - 2 - 4 * _CELL}}{cells}"
+            yield f"  {shown:<{WIDTH - 2 - 4 * _CELL}}{_cells(_number(per_s), *times)}"
         for verdict in mount.read_ahead:
             yield from wrap(str(verdict), WIDTH, initial_indent="  ", subsequent_indent="    ")
 
@@ -111,8 +108,11 @@ def _row(row: Row, bars: str) -> str:
         texts = [f"{figure(value)} %" for value in values]
     else:
         texts = [f"{_number(value)} ms" for value in values]
-    cells = "".join(f"{text:>{_CELL}}" for text in texts)
-    return f"  {row.name:<11} {sparkline(row.means, bars):<{COLUMNS + 2}}{cells}"
+    return f"  {row.name:<11} {sparkline(row.means, bars):<{COLUMNS + 2}}{_cells(*texts)}"
+
+
+def _cells(*texts: str) -> str:
+    return "".join(f"{text:>{_CELL}}" for text in texts)
 
 
 def _number(value: float) -> str:

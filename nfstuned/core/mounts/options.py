@@ -8,7 +8,7 @@ only: a running host shows the values themselves, and distributions backport cha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
@@ -188,7 +188,7 @@ _WORDS = ("words", "words_though_sloppy")
 
 
 def wanted(name: str, value: str | None) -> str:
-    """Return what an option of NFS takes instead of `value`; "" where `value` may be right."""
+    """Return the value that an option of NFS takes instead of `value`; "" where that may be right."""
     nfs = _nfs()
     if value is None:
         return A_VALUE if name in nfs["with_value"] or name in nfs["sizes"] else ""
@@ -221,7 +221,7 @@ _ABSOLUTE = "an absolute path (nobody expands ~)"
 
 
 def wanted_by_smb(name: str, value: str | None) -> str:
-    """Return what an option of SMB takes instead of `value`; "" where `value` may be right."""
+    """Return the value that an option of SMB takes instead of `value`; "" where that may be right."""
     if name == _CHANNELS:
         return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
     if name in {"cred", "credentials"}:
@@ -306,9 +306,8 @@ def newer_options(options: Options, release: KernelRelease) -> dict[str, str]:
     return _newer_than(_numbers(last), options) if last else {}
 
 
-def unjudged_options(options: Options, release: KernelRelease) -> dict[str, str]:
-    """Return the options of NFS that are newer than a kernel's version, and that it may have nevertheless."""
-    refused = newer_options(options, release)
+def unjudged_options(options: Options, release: KernelRelease, refused: Collection[str]) -> dict[str, str]:
+    """Return the options of NFS that are newer than a kernel's version and not among `refused` ones."""
     newer = _newer_than(release.version, options)
     return {name: since for name, since in newer.items() if name not in refused}
 

@@ -117,7 +117,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
             misplaced = tuple(dict.fromkeys(name for name, _ in pairs if name in foreign))
             kernel = None if _is_sloppy(request, options) else facts.snapshot.kernel
             later = newer_options(options, kernel) if kernel else {}
-            unjudged |= unjudged_options(options, kernel) if kernel else {}
+            unjudged |= unjudged_options(options, kernel, later) if kernel else {}
             # The kernel has the options of live mounts, whatever its version is.
             newer = tuple(pair for pair in later.items() if pair[0] not in shown)
             refused = refused._replace(version=version, versions=versions, misplaced=misplaced, newer=newer)

@@ -84,8 +84,8 @@ def names_azure_files(facts: Facts, host: str) -> bool:
 
 def where(target: Target) -> str:
     """Return the place with the options of a mount, for people."""
-    origin = target.request.place if target.origin and target.request else target.origin
-    return origin or definition(target, "place") or "the mount command"
+    asked = target.request.place if target.request else ""
+    return asked or definition(target, "place") or "the mount command"
 
 
 def source_of(profile: Profile, key: str) -> str:

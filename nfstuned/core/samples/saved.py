@@ -286,9 +286,8 @@ def _entry_since(now: Counted, note: str = "") -> TopEntry:
 def frame_between(earlier: Saved, later: Saved) -> Frame:
     """Return the rates of each superblock of the later copy since the earlier was made.
 
-    The time between them is the number of seconds by which most mounts are older. A superblock that was
-    mounted in between has its means since then. Raises ValueError where the copies have no mount with an age
-    in common, or no time passed.
+    A superblock that was mounted in between has its means since then. Raises ValueError where the copies have
+    no mount in common, and for the reasons of `_seconds_between`.
     """
     counted, silent, ambiguous = _superblocks(later)
     known = {
