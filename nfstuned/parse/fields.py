@@ -193,7 +193,8 @@ def parse_kernel_options(text: str) -> Options:
 
 MASK = "****"
 _NAME = (
-    r"(?:pass(?:wd|phrase|(?:[ \t]|\\040){1,8}word)?|[as]{1,4}wor[dt]|\b(?:pas{1,3}[dortw]{0,6}|ps?wd?)"
+    r"(?:pass(?:wd|phrase|(?:[ \t]|\\040){1,8}word)?|[as]{1,4}wor[dt]"
+    r"|(?<![a-z])(?:pas{1,3}(?!no\b|ive|th)\w{0,6}|p(?=\w*[sw])[asword0]{1,10})"
     r"|secret|token|(?:account|access|shared|storage)[_-]?key)[0-9]?"
 )
 """With misspelt names of a password, and one with a blank in it."""
@@ -207,7 +208,7 @@ _WORD = r"(?:,,|=\"[^\"]*(?:\"|\Z)|='[^']*(?:'|\Z)|[^,\s])+"
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
 _FILE = r"[\"']?(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?|%\w)?/|[\w.-]*(?:cred|smb|cifs)[\w.-]*(?:[,\s]|\Z)"
 """A name of a file with a login, with or without its folder."""
-_HINTS = ("pas", "swor", "pw", "psw", "secret", "token", "key", "cred", "sig", "user", "//", "==")
+_HINTS = ("pas", "swor", "pw", "ps", "swd", "wrd", "secret", "token", "key", "cred", "sig", "user", "//", "==")
 """A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
 
 
@@ -238,6 +239,23 @@ def _secrets() -> tuple[str, str]:
         r"|(?<![A-Za-z0-9+])[A-Za-z0-9+/]{86}=="
     )
     return secret, rf"(?:(?:{known}|[xX]-[a-z.-]+)(?:=.*)?|{re.escape(MASK)})[\"')\]}}]*"
+
+
+def mask_row(row: str) -> str:
+    """Return a line of fstab without secrets.
+
+    A blank in a password makes its rest look like a field: behind the options nothing is shown but numbers.
+    Of a comment with a secret only its mark is shown.
+    """
+    text = row.lstrip("+- \t#")
+    mark = row[: len(row) - len(text)]
+    if not holds_secret(text):
+        return row
+    if "#" in mark:
+        return mark + MASK
+    masked = mask_secrets(row)
+    fields = re.match(r".?\s*(?:\S+\s+){4}", masked)
+    return fields[0] + re.sub(r"\S*[^\s\d]\S*", MASK, masked[fields.end() :]) if fields else masked
 
 
 class Secretless(str):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
 from nfstuned.model.change import IMAGE_KINDS, Argv, Change, ChangeKind, RemountPlan
 from nfstuned.model.mounts import Result
-from nfstuned.parse.fields import MASK, count, holds_secret, shell_line
+from nfstuned.parse.fields import count, mask_row, shell_line
 from nfstuned.view.words import DASH, Document, cell, printable, wrapped
 
 _LEAST_WIDTH, _RESULT_WIDTH = 30, 9
@@ -110,17 +109,13 @@ def _sudo(command: Argv) -> str:
 def diff_lines(old: str, new: str, name: str) -> Iterator[str]:
     r"""Yield the lines of a unified diff, as diff -u would; no line where both texts are the same.
 
-    Tabs stay; other control characters and stray bytes are shown as escapes, a CR as `\r`. Behind a secret in
-    the options of fstab nothing is shown but numbers: a blank in a password makes its rest look like a field.
+    The texts are of fstab. Tabs stay; other control characters and stray bytes are shown as escapes, a CR as
+    `\r`; secrets are masked.
     """
     header_lines = 2
     for number, line in enumerate(unified_diff(_lines(old), _lines(new), name, f"{name} (new)", lineterm="")):
         body = line.removesuffix("\n")
-        shown = "\t".join(printable(part) for part in body.split("\t"))
-        fields = re.match(r".\s*(?:\S+\s+){4}", shown)
-        if fields and holds_secret(body):
-            shown = fields[0] + re.sub(r"\S*[^\s\d]\S*", MASK, shown[fields.end() :])
-        yield shown
+        yield "\t".join(printable(part) for part in mask_row(body).split("\t"))
         if number >= header_lines and body == line and not line.startswith("@@"):
             yield _UNENDED
 
