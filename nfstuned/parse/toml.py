@@ -44,6 +44,11 @@ _REMEDIES = (
     (r"Invalid statement", "a line is a [table], key = value, or a comment that begins with #"),
 )
 """Faults of tomllib, or bytes of the line, and the remedy for each."""
+_OPENINGS = (
+    ("Unterminated string|'''", "\"\"\"|'''"),
+    ("Unclosed array", r"""[=:]\s*\[(?:[^]"'#]|"[^"]*"|'[^']*')*(?:#.*)?$"""),
+)
+"""Faults that are found below the line with the opening quotes or bracket, and the look of this line."""
 _LONGEST = 80
 MOST_CHARACTERS = 262_144
 """Of a file: thousands of [[policy]] entries."""
@@ -67,11 +72,12 @@ class Document:
     def lines(self) -> Mapping[Path, int]:
         """The first line of each table and key; multi-line strings may seem to hold more of them.
 
-        They are only looked for when there is a problem.
+        A key with dots makes tables. They are only looked for when there is a problem.
         """
         lines: dict[Path, int] = {}
         for number, path in _statements(self.text.split("\n")):
-            lines.setdefault(path, number)
+            for end in range(len(path), 0, -1):
+                lines.setdefault(path[:end], number)
         return lines
 
     def problem(self, path: Path, value: object, allowed: str) -> str:
@@ -140,9 +146,10 @@ def _syntax_problem(document: Document, line: int, fault: str, allowed: Callable
     line = min(line or len(rows), len(rows))
     statements = list(_statements(rows[:line]))
     goes_on = bool(re.match(_CONTINUATION, rows[line - 1]))
-    if re.search("Unterminated string|'''", fault):
-        opened = [each for each in statements if re.search("\"\"\"|'''", rows[each[0] - 1])]
-        statements, goes_on = opened or statements, goes_on or bool(opened)
+    for mark, opening in _OPENINGS:
+        if re.search(mark, fault):
+            opened = [each for each in statements if re.search(opening, rows[each[0] - 1])]
+            statements, goes_on = opened or statements, goes_on or bool(opened)
     number, path = max(statements, default=(0, ()))
     if number != line and not (number and goes_on):
         number, path = line, ()
