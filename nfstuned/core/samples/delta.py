@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import compress
-from operator import ne, sub
+from operator import le, ne, sub
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -73,6 +73,27 @@ def began_again(before: Stanza, now: Stanza) -> bool:
         totals = zip(total_row(before.totals or b""), total_row(now.totals or b""), strict=False)
         return any(new < old for old, new in totals)
     return False
+
+
+def is_moment_later(before: Stanza, now: Stanza) -> bool:
+    """Return whether the counters of operations can be those of one busy superblock, printed in two lines.
+
+    The kernel prints all mounts within milliseconds: the counters grew by at most a thousandth together, and
+    only those of operations that ended.
+    """
+    old, new = (
+        [
+            [int(word) for word in line.split() if word.isdigit()]
+            for line in (each.operations or b"").split(b"\n")
+        ]
+        for each in (before, now)
+    )
+    ended = all(
+        earlier == later or (earlier[:1] < later[:1] and all(map(le, earlier, later)))
+        for earlier, later in zip(old, new, strict=False)
+    )
+    total = sum(map(sum, old))
+    return len(old) == len(new) and ended and 1000 * (sum(map(sum, new)) - total) <= total
 
 
 def grown(before: int, now: int, most: float, widths: tuple[int, ...] = (32, 64)) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from nfstuned.core.policy.endpoint import split_source
-from nfstuned.core.samples.delta import began_again, zeroed
+from nfstuned.core.samples.delta import began_again, is_moment_later, zeroed
 from nfstuned.core.samples.rates import rates, transport_group
 from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
@@ -24,6 +24,7 @@ from nfstuned.parse.proc.mountstats import DAMAGED, kernel_text, parse_mountstat
 
 Place = tuple[str, str]
 """Source and mount point."""
+_Trait = tuple[object, ...]
 _CUT = b"\n" + DAMAGED
 _LAST_OPERATIONS = frozenset({
     b"COMMIT", b"GETDEVICELIST", b"DESTROY_CLIENTID", b"SEEK", b"DEALLOCATE", b"LAYOUTSTATS", b"CLONE",
@@ -61,8 +62,8 @@ class Saved:
     """A saved copy of mountstats; `name` is the file's, and stanzas and options are of the same text.
 
     It names neither superblocks nor a time. Mounts of the same age are one superblock if they have the same
-    source and options, or if they moved bytes and their counters are the same: the kernel prints one mount
-    after the other, and those of a busy superblock differ a little.
+    source and options, or if they moved bytes and their counters are nearly the same: the kernel prints one
+    mount after the other, and those of a busy superblock differ a little.
     """
 
     name: str
@@ -395,47 +396,49 @@ def _superblocks(saved: Saved) -> tuple[list[Counted], int, int]:
     The latter have several stanzas with their source and mount point.
     """
     superblocks: list[Counted] = []
-    known: dict[tuple[object, ...], int] = {}
+    known: defaultdict[_Trait, list[int]] = defaultdict(list)
     silent = ambiguous = 0
     for (source, point), stanzas in _by_place(saved).items():
+        stanza = stanzas[0]
         if len(stanzas) > 1:
             ambiguous += len(stanzas)
             continue
-        if stanzas[0].totals is None and not _operations(stanzas[0]):
+        if stanza.totals is None and not _operations(stanza):
             silent += 1
             continue
         options = saved.options.get((source, point), Options())
         # mountstats shows no address, and a bind of a folder has that in its source: only the host is shared.
         group = transport_group(options, split_source(source)[0])
-        traits = _traits(stanzas[0], options, group)
-        number = next((known[trait] for trait in traits if trait in known), len(superblocks))
-        known |= dict.fromkeys(traits, number)
-        if number < len(superblocks):
-            same = superblocks[number]
-            superblocks[number] = replace(same, mount_points=(*same.mount_points, point))
-        else:
-            # A line that ends there may lack digits: the kernel prints more options behind it.
-            is_cut = [name for name, _ in options.pairs[-1:]] == ["rsize"]
-            rsize = None if is_cut else options.number("rsize")
-            superblocks.append(
-                Counted(str(number), None, (point,), source, group, stanzas[0], rsize_bytes=rsize)
-            )
+        traits, shared = _traits(stanza, options, group)
+        same = [number for trait in traits for number in known[trait]]
+        peers = [number for trait in shared for number in known[trait]]
+        same += [number for number in peers if is_moment_later(superblocks[number].stats, stanza)]
+        if same:
+            first = superblocks[same[0]]
+            superblocks[same[0]] = replace(first, mount_points=(*first.mount_points, point))
+            continue
+        for trait in (*traits, *shared):
+            known[trait].append(len(superblocks))
+        # A line that ends there may lack digits: the kernel prints more options behind it.
+        is_cut = [name for name, _ in options.pairs[-1:]] == ["rsize"]
+        rsize = None if is_cut else options.number("rsize")
+        superblocks.append(
+            Counted(str(len(superblocks)), None, (point,), source, group, stanza, rsize_bytes=rsize)
+        )
     return superblocks, silent, ambiguous
 
 
-def _traits(stanza: Stanza, options: Options, group: str) -> list[tuple[object, ...]]:
-    """Return the properties that no mount of another superblock has.
+def _traits(stanza: Stanza, options: Options, group: str) -> tuple[list[_Trait], list[_Trait]]:
+    """Return the properties that no mount of another superblock has, and those that few others have.
 
     The bytes of a superblock differ from line to line while somebody saves the file onto it.
     """
-    traits: list[tuple[object, ...]] = []
-    if options.pairs and options.get("nosharecache") is None:
-        traits.append((stanza.source, stanza.age_s, options))
-        if _MOVED_BYTES.search(stanza.operations or b""):
-            traits.append((group, stanza.age_s, options, stanza.operations))
+    shares = bool(options.pairs) and options.get("nosharecache") is None
+    traits: list[_Trait] = [(stanza.source, stanza.age_s, options)] if shares else []
     if stanza.totals is not None and stanza.totals.strip(b" 0"):
         traits.append((group, stanza.age_s, stanza.totals, stanza.operations))
-    return traits
+    moved = shares and _MOVED_BYTES.search(stanza.operations or b"")
+    return traits, [(group, stanza.age_s, options)] if moved else []
 
 
 def saved_to_json(frames: Iterable[Frame], problems: Sequence[str]) -> dict[str, object]:
