@@ -148,7 +148,7 @@ def verdict_lines(report: Report) -> Iterator[str]:
         for severity in Severity
         if (number := report.number(severity))
     )
-    doubts = f"; {count(len(report.doubts), 'thing')} not found out, named on stderr" if report.doubts else ""
+    doubts = f"; {count(len(report.doubts), 'fact')} not known, named on stderr" if report.doubts else ""
     broken = report.exit_code == BROKEN
     rest = "nothing to report of the rest" if report.facts.targets else "no mount was understood"
     nothing = f"Not everything was judged; {rest}" if broken else "Nothing to report"
@@ -157,7 +157,7 @@ def verdict_lines(report: Report) -> Iterator[str]:
     if findings and report.facts.image:
         yield f"The files of the image are below {printable(report.root)}"
     worst = min(findings, key=lambda finding: finding.severity.rank, default=None)
-    # Where something was not found out, that is the news.
+    # Where a fact is not known, that is the news.
     if worst is not None and not (report.doubts and worst.severity is Severity.INFO):
         yield f"Learn more: nfstuned explain {worst.rule}"
 

@@ -114,7 +114,7 @@ def test_unanswered_questions_are_printed(low: Host) -> None:
 
     text = run("text")
     assert (text.status, text.err) == (1, f"{problem}\n")
-    assert "; 1 thing not found out, named on stderr" in text.out
+    assert "; 1 fact not known, named on stderr" in text.out
     assert run("json").document["unknown"] == [problem]
 
 
