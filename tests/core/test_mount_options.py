@@ -101,7 +101,7 @@ def test_a_kernel_knows_nconnect_by_its_number_or_its_distribution(host: str) ->
         ("5.4.0-1103-azure", "write=eager,softreval", "write softreval"),
         ("5.15.0-100-generic", "trunkdiscovery,write=eager,softreval,nconnect=4", ""),
         ("5.2.0", "nconnect=16", ""),
-        ("6.1.0-40-amd64", "rdirplus=force,rdirplus", "rdirplus"),
+        ("6.1.0-40-amd64", "rdirplus=force,rdirplus", "rdirplus=force"),
         ("6.12.48+deb13-amd64", "rdirplus,nordirplus,alignwrite,xprtsec=mtls", ""),
         ("6.12.48+deb13-amd64", "cert_serial=1,fatal_neterrors=none", "cert_serial fatal_neterrors"),
         ("6.17.0", "cert_serial=1,fatal_neterrors=none,rdirplus=none", ""),

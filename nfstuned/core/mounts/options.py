@@ -296,8 +296,9 @@ def el8_build(release: KernelRelease) -> int | None:
 def newer_options(options: Options, release: KernelRelease) -> dict[str, str]:
     """Return the options of NFS that a kernel refuses, each with the first kernel that takes it.
 
-    nconnect is `knows_nconnect`'s. Of a kernel that may have features of later ones only those options are
-    certain that came after its distribution had taken the last of them over.
+    One that is older without a value has its value. nconnect is `knows_nconnect`'s. Of a kernel that may have
+    features of later ones only those options are certain that came after its distribution had taken the last
+    of them over.
     """
     if not _has_backports(release) or re.match(_WITHOUT_BACKPORTS, release.text):
         return _newer_than(release.version, options)
@@ -319,7 +320,7 @@ def _newer_than(version: tuple[int, ...], options: Options) -> dict[str, str]:
         key = name if value is None or name in nfs["since"] else f"{name}="
         since = nfs["since"].get(key) if name != "nconnect" else None
         if since and version < _numbers(nfs["perhaps_since"].get(key, since)):
-            newer[name] = since
+            newer[name if key == name else option_text(name, value)] = since
     return newer
 
 

@@ -119,15 +119,16 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
             later = newer_options(options, kernel) if kernel else {}
             unjudged |= unjudged_options(options, kernel, later) if kernel else {}
             # The kernel has the options of live mounts, whatever its version is.
-            newer = tuple(pair for pair in later.items() if pair[0] not in shown)
-            refused = refused._replace(version=version, versions=versions, misplaced=misplaced, newer=newer)
+            newer = tuple(pair for pair in later.items() if pair[0].partition("=")[0] not in shown)
+            misused = tuple(each for each in refused.misused if each.name not in dict(newer))
+            refused = _Refused(refused.strange, misused, versions, version, misplaced, newer)
         if any((refused.strange, refused.misused, refused.versions, refused.misplaced, refused.newer)):
             yield _refusal(request, refused)
         elif request.fstype in SMB_TYPES:
             yield from _strange_modes(request)
         elif not facts.snapshot.vast and not _is_sloppy(request, parse_options(request.options)):
             yield from _for_vendors_client(request, shown)
-    unjudged = {name: since for name, since in unjudged.items() if name not in shown}
+    unjudged = {name: since for name, since in unjudged.items() if name.partition("=")[0] not in shown}
     if unjudged and facts.snapshot.kernel:
         yield (
             f"{_dated(unjudged)}: not judged, because {facts.snapshot.kernel.text} may have options of later "
@@ -262,7 +263,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
             if name == "sec" and value in DROPPED_FLAVOURS
         ]
     if request.fstype in SMB_TYPES and "seal" in options and options.get("vers") in _CLEAR_SMB:
-        misused.append(_Misused("seal", None, "vers=3.0 or later"))
+        misused.append(_Misused("vers", options.get("vers"), "3.0 or later (with seal)"))
     return strange, tuple(dict.fromkeys(misused))
 
 
@@ -298,6 +299,29 @@ class _Refused(NamedTuple):
     """Options that `version` does not have."""
     newer: tuple[tuple[str, str], ...] = ()
     """Options that came with a later kernel, and that kernel."""
+
+    def steps_for_values(self, options: Options, place: str) -> list[str]:
+        """Return the remedies for refused values, and for options that name a version.
+
+        An option that is there once more with a right value is not needed.
+        """
+        wrong = [option.text for option in self.misused]
+        right = [pair for pair in options.pairs if option_text(*pair) not in wrong]
+        steps, misused, versions = [], self.misused, self.versions
+        if len(versions) > 1:
+            rest = [text for text in versions if text not in wrong] or versions
+            steps.append(f"keep {'one of ' if len(rest) > 1 else 'only '}{_listed(rest)} in {place}")
+            misused = tuple(each for each in misused if rest is versions or each.text not in versions)
+        elif versions:
+            steps.append(f"write vers=3 instead of {versions[0]} in {place}")
+        # nfsvers is another name of vers.
+        names = {name.removeprefix("nfs") for name, _ in right}
+        spare = [each for each in misused if each.name.removeprefix("nfs") in names]
+        steps += (
+            [f"take {_listed(each.text for each in spare)} out of the options in {place}"] if spare else []
+        )
+        steps += [f"write {each.name} with {each.wanted} in {place}" for each in misused if each not in spare]
+        return steps
 
 
 def _refusal(request: Request, refused: _Refused) -> Fault:
@@ -353,11 +377,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     steps += [_EFS_INSTEAD.format(place=place, names=_listed(of_efs)) + tls] if of_efs else []
     steps += [_removal(to_remove, request.options, place)] if to_remove else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
-    if len(versions) > 1:
-        steps.append(f"keep one of {_listed(versions)} in {place}")
-    elif versions:
-        steps.append(f"write vers=3 instead of {versions[0]} in {place}")
-    steps += [f"write {option.name} with {option.wanted} in {place}" for option in misused]
+    steps += refused.steps_for_values(options, place)
     steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
     return Fault(
         f"{request.file}:{request.line}",

@@ -81,19 +81,16 @@ def is_moment_later(before: Stanza, now: Stanza) -> bool:
     The kernel prints all mounts within milliseconds: the counters grew by at most a thousandth together, and
     only those of operations that ended.
     """
-    old, new = (
-        [
-            [int(word) for word in line.split() if word.isdigit()]
-            for line in (each.operations or b"").split(b"\n")
-        ]
-        for each in (before, now)
-    )
-    ended = all(
-        earlier == later or (earlier[:1] < later[:1] and all(map(le, earlier, later)))
-        for earlier, later in zip(old, new, strict=False)
-    )
-    total = sum(map(sum, old))
-    return len(old) == len(new) and ended and 1000 * (sum(map(sum, new)) - total) <= total
+    if before.operations == now.operations:
+        return True
+    with suppress(ParseError):
+        old, new = (_used((each.operations or b"").split(b"\n")) for each in (before, now))
+        pairs = [(old.get(name, ()), row) for name, row in new.items()]
+        ended = all(row == was or (was[:1] < row[:1] and all(map(le, was, row))) for was, row in pairs)
+        total = sum(map(sum, old.values()))
+        growth = sum(map(sum, new.values())) - total
+        return old.keys() <= new.keys() and ended and 1000 * growth <= total
+    return False
 
 
 def grown(before: int, now: int, most: float, widths: tuple[int, ...] = (32, 64)) -> int:
