@@ -92,8 +92,8 @@ WITHOUT_OLD_SMB = (5, 11, 0)
 WITHOUT_NTLM, DROPPED_FLAVOURS = (5, 15, 0), frozenset({"ntlm", "ntlmi"})
 """Linux 5.15 took these out of cifs_secflavor_tokens ("bad security option", fs/smb/client/fs_context.c)."""
 NO_VALUE, A_VALUE = "no value", "a value"
-REFUSES_EMPTY = (5, 6, 0)
-"""From "do not accept empty strings for fsparam_string()" on an option with a text takes no empty one."""
+HAS_CONTEXT = (5, 6, 0)
+"""NFS has fs_context since this kernel: numbers may be octal or hexadecimal, and no text may be empty."""
 _U32 = 2**32 - 1
 _CHANNELS, MOST_CHANNELS = "max_channels", 16
 """CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from nfstuned.core.mounts.options import CACHE_DEFAULTS, FLAVOURS, cache_times, refuses_udp, security
+from nfstuned.core.mounts.options import (
+    CACHE_DEFAULTS,
+    FLAVOURS,
+    HAS_CONTEXT,
+    cache_times,
+    refuses_udp,
+    security,
+)
 from nfstuned.core.mounts.requests import Intents
 from nfstuned.core.nconnect.transport import members
 from nfstuned.core.rules.rule import (
@@ -28,6 +35,7 @@ from nfstuned.model.facts import Facts, Fault, Need, Target
 from nfstuned.model.kernel import (
     LEASE_OPS,
     ONLY_V3,
+    KernelRelease,
     Options,
     Version,
     aznfs_version,
@@ -54,6 +62,8 @@ _LEAST_SIZE, _DEFAULT_SIZE = 1 << 10, 1 << 12
 _BY_PAGES = (6, 0, 0)
 """nfs_io_size() of fs/nfs/internal.h rounds down to pages, and below a page, as nfs_block_size() of older
 kernels does, down to a power of two."""
+_LARGE_PAGES = re.compile(r"[-+]64kb?$|ppc64le")
+"""The releases of kernels with pages of 64 KiB."""
 _TIMES = ("actimeo", *CACHE_DEFAULTS)
 _LEAST_TIMEO, _RETRANS = 50, 2
 """In tenths of a second; the kernel's own timeo is 600 over TCP, and its retrans 2 (NFS_DEF_TCP_RETRANS)."""
@@ -193,13 +203,20 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     """
     kernel = facts.snapshot.kernel
     by_pages = kernel is None or kernel.version >= _BY_PAGES
-    page = facts.snapshot.page_kb << 10 if by_pages else _AZURE_TRANSFER
+    has_large_pages = kernel is not None and _LARGE_PAGES.search(kernel.text)
+    page = (
+        _AZURE_TRANSFER
+        if not by_pages
+        else _LEAST_TRANSFER
+        if has_large_pages
+        else facts.snapshot.page_kb << 10
+    )
     for target in facts.nfs:
         azure = target.is_azure_files
         least = _AZURE_TRANSFER if azure else _LEAST_TRANSFER
         if not azure and (target.protocol == "udp" or target.version == "2"):
             continue
-        asked, sizes = target.wanted.numbers(_SIZES), target.options.numbers(_SIZES)
+        asked, sizes = target.wanted.numbers(_SIZES), _sizes(target.options, kernel)
         low = {name: size for name, size in sizes.items() if 0 < size < least}
         given = dict.fromkeys(low, 0)
         if low and (azure or not target.wanted.pairs):
@@ -215,7 +232,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
                 f"a request carries less than the {least} bytes that Azure Files takes, so that the same "
                 "data need more requests"
                 if azure
-                else f"the same data need up to {_AZURE_TRANSFER // carried} times as many "
+                else f"the same data need up to {-(-_AZURE_TRANSFER // carried)} times as many "
                 "requests as without, where client and server agree on the largest size that both have"
             )
             oracles = not azure and min(low.values()) >= _ORACLES_TRANSFER
@@ -231,6 +248,13 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             )
 
 
+def _sizes(options: Options, kernel: KernelRelease | None) -> dict[str, int]:
+    """Return rsize and wsize; those with a 0 in front mean something else to a kernel without fs_context."""
+    old = kernel is not None and kernel.version < HAS_CONTEXT
+    zeros = [name for name in _SIZES if old and (options.get(name) or "").startswith("0")]
+    return options.numbers([name for name in _SIZES if name not in zeros])
+
+
 @rule("NFS304", "transfer-size-high", WARNING, source=Manual.NETAPP)
 def large_transfers(facts: Facts) -> Iterator[Fault]:
     """Yield mounts with an rsize or wsize above their profile's limit (Azure NetApp Files: 262144)."""
@@ -238,7 +262,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
         most = target.profile.rsize_max
         high = {
             name: size
-            for name, size in target.options.numbers(_SIZES).items()
+            for name, size in _sizes(target.options, facts.snapshot.kernel).items()
             if most is not None and size > most
         }
         if high:

@@ -13,8 +13,8 @@ from nfstuned.core.mounts.options import (
     A_VALUE,
     DROPPED_FLAVOURS,
     FREE,
+    HAS_CONTEXT,
     NO_VALUE,
-    REFUSES_EMPTY,
     WITHOUT_NTLM,
     WITHOUT_OLD_SMB,
     contradictions,
@@ -252,7 +252,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
     if request.fstype not in SMB_TYPES and (_utils_version(facts) or _DROPS_DEFAULT) >= _DROPS_DEFAULT:
         strange = tuple(name for name in strange if not re.match(_DROPPED, name))
     misused = [*_misused(options, request, facts.policy, sloppy=sloppy)]
-    if kernel is not None and kernel.version < REFUSES_EMPTY and request.fstype not in SMB_TYPES:
+    if kernel is not None and kernel.version < HAS_CONTEXT and request.fstype not in SMB_TYPES:
         texts = [each for each in misused if each.name == "sec" or each.wanted == A_VALUE]
         misused = [each for each in misused if each.value != "" or each not in texts]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
