@@ -202,15 +202,11 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     reported where another mount of the server has more.
     """
     kernel = facts.snapshot.kernel
-    by_pages = kernel is None or kernel.version >= _BY_PAGES
-    has_large_pages = kernel is not None and _LARGE_PAGES.search(kernel.text)
-    page = (
-        _AZURE_TRANSFER
-        if not by_pages
-        else _LEAST_TRANSFER
-        if has_large_pages
-        else facts.snapshot.page_kb << 10
-    )
+    page = facts.snapshot.page_kb << 10
+    if kernel and _LARGE_PAGES.search(kernel.text):
+        page = 64 << 10
+    if kernel and kernel.version < _BY_PAGES:
+        page = _AZURE_TRANSFER
     for target in facts.nfs:
         azure = target.is_azure_files
         least = _AZURE_TRANSFER if azure else _LEAST_TRANSFER
