@@ -62,7 +62,7 @@ _LEAST_SIZE, _DEFAULT_SIZE = 1 << 10, 1 << 12
 _BY_PAGES = (6, 0, 0)
 """nfs_io_size() of fs/nfs/internal.h rounds down to pages, and below a page, as nfs_block_size() of older
 kernels does, down to a power of two."""
-_LARGE_PAGES = re.compile(r"[-+]64kb?$|ppc64le")
+_LARGE_PAGES = re.compile(r"\b64kb?\b|\bppc64le\b")
 """The releases of kernels with pages of 64 KiB."""
 _TIMES = ("actimeo", *CACHE_DEFAULTS)
 _LEAST_TIMEO, _RETRANS = 50, 2

@@ -120,7 +120,9 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
             unjudged |= unjudged_options(options, kernel, later) if kernel else {}
             # The kernel has the options of live mounts, whatever its version is.
             newer = tuple(pair for pair in later.items() if pair[0].partition("=")[0] not in shown)
-            misused = tuple(each for each in refused.misused if each.name not in dict(newer))
+            misused = tuple(
+                each for each in refused.misused if not {each.name, each.text} & dict(newer).keys()
+            )
             refused = _Refused(refused.strange, misused, versions, version, misplaced, newer)
         if any((refused.strange, refused.misused, refused.versions, refused.misplaced, refused.newer)):
             yield _refusal(request, refused)
@@ -263,7 +265,11 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
             if name == "sec" and value in DROPPED_FLAVOURS
         ]
     if request.fstype in SMB_TYPES and "seal" in options and options.get("vers") in _CLEAR_SMB:
-        misused.append(_Misused("vers", options.get("vers"), "3.0 or later (with seal)"))
+        misused += [
+            _Misused(name, value, "3.0 or later (with seal)")
+            for name, value in options.pairs
+            if name == "vers" and value in _CLEAR_SMB
+        ]
     return strange, tuple(dict.fromkeys(misused))
 
 
