@@ -76,6 +76,8 @@ DAMAGED = b"\t?"
 """A line that no parser knows, in place of a damaged one."""
 _CACHED = re.compile(rb"(?:^|,)fsc(?:,|=|$)")
 _INDENT = " \t"
+_NO_BREAK = "\N{NO-BREAK SPACE}".encode()
+"""A blank, as copies of web pages have it."""
 
 _Value = TypeVar("_Value")
 Row = tuple[int, ...]
@@ -137,7 +139,7 @@ def kernel_text(saved: bytes) -> KernelText:
     astray: list[tuple[int, str]] = []
     mount = _LinesOfMount(b"")
     for number, raw in enumerate(saved.split(b"\n"), 1):
-        line = raw.rstrip()
+        line = (raw if raw.startswith(_DEVICE[1:]) else raw.replace(_NO_BREAK, b" ")).rstrip()
         bare = line.lstrip()
         if bare.startswith(_DEVICE[1:]):
             mount = _LinesOfMount(bare)
