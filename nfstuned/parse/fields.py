@@ -208,7 +208,7 @@ _WORD = r"(?:,,|=\"[^\"]*(?:\"|\Z)|='[^']*(?:'|\Z)|[^,\s])+"
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
 _FILE = r"[\"']?(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?|%\w)?/|[\w.-]*(?:cred|smb|cifs)[\w.-]*(?:[,\s]|\Z)"
 """A name of a file with a login, with or without its folder."""
-_HINTS = ("pas", "swor", "paw", "ps", "pw", "secret", "token", "key", "cred", "sig", "user", "//", "==")
+_HINTS = ("pas", "swor", "paw", "ps", "pw", "secret", "token", "key", "cred", "sig", "user", "//", "==", "@")
 """A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
 
 
@@ -223,16 +223,21 @@ def _secrets() -> tuple[str, str]:
     texts += [tables["nfs"][key] for key in ("names", "rare", "multipath", "aznfs")]
     texts += tables["smb"]["modes"]
     known = "|".join(re.escape(name).replace(r"\[no\]", "(?:no)?") for name in " ".join(texts).split())
-    named = rf"(?:{_NAME})(?:{_IS})|(?<![^\s,'\"])(?:{_NAME}):(?=[^\s/:])"
+    begins = r"(?<![^\s,'\"])"
+    named = (
+        rf"(?:{_NAME})(?:{_IS})|{begins}(?:{_NAME}):(?=[^\s/:])|{begins}(?:{_NAME}),(?=[^\s,])"
+        r"|(?<![^,'\"])passw(?:or)?d2?(?!s\b)(?=[a-z013-9_+-]|\.\w)|(?<=,)pass(?-i:(?=[A-Z3-9_+-]))"
+    )
     secret = (
         rf"(?P<option>(?:{named}|\bcred(?:ential)?s?=(?!{_FILE})"
-        rf"|\buser(?:name)?=[^,\s%\"']{{0,256}}%)(?!{_MASKED}))"
+        rf"|\buser(?:name)?=[^,\s%:\"']{{0,256}}[%:])(?!{_MASKED}))"
         rf"(?:(?P<quoted>(?:\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'[^']*(?:'|\Z))[^\s,'\")\]}}&;]*)"
         rf"|(?P<value>(?:,,|[^,\s])*))"
         # Behind quotes, another name in quotes is JSON.
         rf"(?P<rest>(?(quoted)(?:,(?![\"'{{]|{named}){_WORD})*|(?:,(?!{named}){_WORD})*))"
         rf"|(?P<signature>\bsig(?:nature)?=)(?!{_MASKED})[^&,\s\"']+"
         rf"|(?P<login>//[^\s/@:%]{{0,256}}[:%])(?!{re.escape(MASK)}@)(?:[^\s/\"']{{0,256}}|[^\s\"'@]{{0,256}})(?=@)"
+        rf"|(?P<plain>(?<![^\s\"'=])[\w.-]{{1,64}}:)(?!{re.escape(MASK)}@)[^\s/@\"']{{1,256}}(?=@[\w.\[])"
         # The same in an automounter's map: behind the first colon of a location each other one is a slash.
         rf"|(?P<expanded>//[^\s/@:%]{{0,256}}/)(?!{re.escape(MASK)}@)[^\s/@\"']{{1,256}}(?=@[^\s/@]+/)"
         # A storage account's key: 64 bytes in base64.
@@ -245,17 +250,25 @@ def mask_row(row: str) -> str:
     """Return a line of fstab without secrets.
 
     A blank in a password makes its rest look like a field: behind the options nothing is shown but numbers.
-    Of a comment with a secret only its mark is shown.
+    Of a comment with a secret only its mark is shown, and of an unknown option of SMB no value.
     """
     text = row.lstrip("+- \t#")
     mark = row[: len(row) - len(text)]
-    if not holds_secret(text):
+    fields = re.match(r"((?:\S+\s+){2}(?:(cifs|smb3?|\S+)\s+))(\S+)(.*)", text)
+    smb = fields and fields[2] in {"cifs", "smb", "smb3"}
+    if not smb and not holds_secret(text):
         return row
-    if "#" in mark:
-        return mark + MASK
-    masked = mask_secrets(row)
-    fields = re.match(r".?\s*(?:\S+\s+){4}", masked)
-    return fields[0] + re.sub(r"\S*[^\s\d]\S*", MASK, masked[fields.end() :]) if fields else masked
+    if "#" in mark or not fields:
+        return mark + (MASK if "#" in mark else mask_secrets(text))
+    words = mask_secrets(fields[3]).split(",")
+    if smb:
+        known = _secrets()[1]
+        words = [
+            word if re.fullmatch(known, word) else f"{word.partition('=')[0]}={MASK}" if "=" in word else MASK
+            for word in words
+        ]
+    rest = re.sub(r"\S*[^\s\d]\S*", MASK, fields[4])
+    return f"{mark}{mask_secrets(fields[1])}{','.join(words)}{rest}"
 
 
 class Secretless(str):
@@ -274,8 +287,11 @@ def mask_secrets(text: str) -> str:
     secrets, option = _secrets()
 
     def mask(match: re.Match[str]) -> str:
-        value, rest, *before = match.group("value", "rest", "option", "signature", "login", "expanded")
-        words = ["" if value == "" else MASK]
+        value, rest, *before = match.group(
+            "value", "rest", "option", "signature", "login", "plain", "expanded"
+        )
+        is_next = (before[0] or "").endswith(",") and value and re.fullmatch(option, value, re.DOTALL)
+        words = [value if is_next or value == "" else MASK]
         for word in re.findall(f",({_WORD})", rest or ""):
             if re.fullmatch(option, word, re.DOTALL):
                 words.append(mask_secrets(word))
@@ -300,9 +316,13 @@ def is_secretless(text: str) -> bool:
 def holds_secret(text: str) -> bool:
     """Return whether there is a secret in the text: the text next to it may be a part of it.
 
-    It may stand behind a colon with a blank, which is no sentence in a list of options.
+    It may stand behind a colon with a blank, which is no sentence in a list of options, or behind a blank.
     """
-    return any(mask_secrets(each) != each for each in (text, re.sub(r"[ \t]*:[ \t]*", ":", text)))
+    if is_secretless(text):
+        return False
+    before = rf"(?i)((?:^|,|\b(?:cifs|smb3)[ \t]+)(?:{_NAME}))[ \t]+(?=\S)"
+    others = re.sub(r"[ \t]*:[ \t]*", ":", text), re.sub(before, r"\1=", text)
+    return any(mask_secrets(each) != each for each in (text, *others))
 
 
 def quote(text: str) -> str:
