@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 
 from nfstuned.model.policy import ConfigError
-from nfstuned.parse.fields import MASK, holds_secret, mask_secrets
+from nfstuned.parse.fields import MASK, holds_secret
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,7 +34,10 @@ _REMEDIES = (
     ("\ufeff", "save the file without a byte order mark"),
     (r"Expected '\]", "a table stands in a line of its own, as in [daemon] or [[policy]]"),
     (r"Expected '=' after a key", "write it as key = value"),
-    (r"Illegal character|Unterminated string|Expected [\"']", "close the text with the quote that opens it"),
+    (
+        r"Illegal character|invalid character '\\n'|Unterminated string|Expected [\"']",
+        "close the text with the quote that opens it",
+    ),
     (r"Unescaped '\\' in a string", r"write \\ for a backslash, or the text in single quotes"),
     (
         r"inline table|Invalid initial character for a key part",
@@ -46,6 +49,7 @@ _REMEDIES = (
 """Faults of tomllib, or bytes of the line, and the remedy for each."""
 _OPENINGS = (
     ("Unterminated string|'''", "\"\"\"|'''"),
+    ('Expected "\'"', r"""[=:,\[{]\s*'[^']*$"""),
     ("Unclosed array", r"""[=:]\s*\[(?:[^]"'#]|"[^"]*"|'[^']*')*(?:#.*)?$"""),
 )
 """Faults that are found below the line with the opening quotes or bracket, and the look of this line."""
@@ -166,7 +170,8 @@ def _syntax_problem(document: Document, line: int, fault: str, allowed: Callable
     elif pair is not None and re.search("Invalid value|Expected newline", fault):
         number_asked = known.startswith("allowed: a number")
         remedy = "write a plain number" if number_asked else _value_remedy(value)
-    seen = MASK if path and _is_secret(path, value) else shown(value if path else mask_secrets(value))
+    secret = _is_secret(path, value) if path else holds_secret(value)
+    seen = MASK if secret else shown(value)
     place = f"{document.file}:{number}:{f' {key(path)}:' if path else ''}"
     return (
         f"{place} {seen}: not TOML: {': '.join(filter(None, (fault, remedy)))}{f'; {known}' if known else ''}"
