@@ -54,6 +54,8 @@ _MOST_TIMES = 16
 """Times between two copies that are tried."""
 _HEADER = re.compile(rb" with fstype (?!nf?$)[^ ]")
 _NFS = re.compile(rb" with fstype nfs4?(?:\s|$)")
+_MANY_BYTES = re.compile(rb"[1-9][0-9]{6}")
+"""Two superblocks may have read the same small file, but do not move the same megabytes in the same time."""
 _MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")
 
 
@@ -435,9 +437,10 @@ def _traits(stanza: Stanza, options: Options, group: str) -> tuple[list[_Trait],
     """
     shares = bool(options.pairs) and options.get("nosharecache") is None
     traits: list[_Trait] = [(stanza.source, stanza.age_s, options)] if shares else []
-    if stanza.totals is not None and stanza.totals.strip(b" 0"):
+    if _MANY_BYTES.search(stanza.totals or b""):
         traits.append((group, stanza.age_s, stanza.totals, stanza.operations))
-    moved = shares and _MOVED_BYTES.search(stanza.operations or b"")
+    many = _MANY_BYTES.search(stanza.totals or stanza.operations or b"")
+    moved = shares and many and _MOVED_BYTES.search(stanza.operations or b"")
     return traits, [(group, stanza.age_s, options)] if moved else []
 
 

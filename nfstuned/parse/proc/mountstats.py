@@ -61,11 +61,12 @@ _USUAL_NAMES = 5
 _LINES = re.compile(rb"\n[ \t]*(opts|age|events|bytes|nfsv4|xprt)[ \t]*:[ \t]*([^\n]*)")
 _REST = re.compile(rb"(?![A-Za-z_ ]+:|nfsv4[ \t]*:|per-op statistics)[A-Za-z0-9_.,:=/%@-]*[A-Za-z0-9]")
 """The rest of the options, where a terminal broke their line."""
+_PER_OP = b"per-op statistics"
 _ORDER = {
     name: place
     for place, name in enumerate((
         b"opts", b"age", b"impl_id", b"caps", b"nfsv4", b"sec", b"events", b"bytes", b"fsc",
-        b"RPC iostats version", b"xprt", b"per-op statistics",
+        b"RPC iostats version", b"xprt", _PER_OP,
     ))
 }  # fmt: skip
 """The places of the lines in front of the operations."""
@@ -156,6 +157,7 @@ def kernel_text(saved: bytes) -> KernelText:
         elif (name := mount.follow(bare)) is not None:
             astray.append((number, name))
         else:
+            lines += [(b"\t" + _PER_OP, number)] if mount.lacks_title else []
             lines.append((DAMAGED if mount.gap and bare not in {b"", b"--"} else line, number))
     return KernelText(
         b"\n".join([line for line, _ in lines]) + b"\n\n", [number for _, number in lines], astray
@@ -173,6 +175,8 @@ class _LinesOfMount:
         """Lines of another mount may follow."""
         self.ended = False
         """A line of another mount came."""
+        self.lacks_title = False
+        """The last line is the first operation, and no title came before it."""
         self._place = -1
         self._seen: set[bytes] = set()
 
@@ -180,6 +184,7 @@ class _LinesOfMount:
         """Take the next line; return its name where it belongs to another mount."""
         name = bare.partition(b":")[0].rstrip()
         place = _ORDER.get(name, len(_ORDER) if _OPERATION.match(bare) else None)
+        self.lacks_title = False
         if place is None:
             self.gap = self.gap or not name or (b":" not in bare and not _CONTINUED.fullmatch(bare))
             return None
@@ -187,7 +192,8 @@ class _LinesOfMount:
             self.ended = True
             return name.decode("ascii")
         self._place = place
-        self._seen.add(name)
+        self.lacks_title = place == len(_ORDER) and _PER_OP not in self._seen
+        self._seen |= {name, _PER_OP} if self.lacks_title else {name}
         return None
 
 
