@@ -115,6 +115,7 @@ def observe_host(root: Root) -> Snapshot:
         settings=tuple(collected.settings),
         azfiles=root.exists(AZFILES),
         maps=tuple(collected.maps),
+        automounted=tuple(collected.automounted),
         kernel=parse_release(root.read_or_empty("proc/sys/kernel/osrelease").strip()),
         distribution=parse_os_release(root.read_or_empty("etc/os-release")),
         problems=(*snapshot.problems, *problems, *errors, *collected.problems, *root.faults.unreported()),

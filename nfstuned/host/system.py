@@ -211,6 +211,7 @@ def observe_image(root: Root) -> Snapshot:
         azfiles=root.exists(AZFILES),
         vast=root.executable(VAST),
         maps=tuple(collected.maps),
+        automounted=tuple(collected.automounted),
         kernel=parse_release(releases[-1]) if releases else None,
         distribution=parse_os_release(
             root.read_or_empty("etc/os-release") or root.read_or_empty("usr/lib/os-release")

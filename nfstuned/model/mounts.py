@@ -467,6 +467,8 @@ class Snapshot:
     """Lines of nfs.conf that no program reads."""
     maps: tuple[UnreadMap, ...] = ()
     """The automounter's maps that were not read, such as programs and those that a server keeps."""
+    automounted: tuple[str, ...] = ()
+    """The folders in which the automounter mounts."""
     kernel: KernelRelease | None = None
     """The running kernel; of an image the newest that is installed."""
     distribution: Distribution | None = None

@@ -98,7 +98,7 @@ def _folders() -> tuple[tuple[Maker, re.Pattern[str]], ...]:
 
 def program_of(point: str, snapshot: Snapshot) -> Maker | None:
     """Return the program that makes a mount at such a place; None for a place that people choose."""
-    if below(point, (unread.point for unread in snapshot.maps if unread.point)):
+    if below(point, (*snapshot.automounted, *(unread.point for unread in snapshot.maps if unread.point))):
         return Maker.AUTOFS
     return next((maker for maker, folder in _folders() if folder.search(point)), None)
 

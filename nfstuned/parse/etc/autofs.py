@@ -93,7 +93,7 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _item(content: str, carriage_return: str, file: str, number: int) -> MapEntry | MapInclude | ParseError:
-    key = re.match(_KEY, content)
+    key = re.match(_KEY, content, re.ASCII)
     if key is None or content[key.end() :][:1].strip():
         why = "a backslash at the end" if content.endswith("\\") else "a quote that does not close"
         return MapError(file, number, f"{why}: {quoted(content)}")
@@ -102,7 +102,8 @@ def _item(content: str, carriage_return: str, file: str, number: int) -> MapEntr
         return map_named(key[0][1:], file, number)
     if not rest:
         return MapError(file, number, f"nothing follows the key {quoted(key[0])}")
-    return MapEntry(unquote(key[0]), rest + carriage_return, file, number)
+    # automount(8) takes several slashes for a single one (sanitize_path in lib/parse_subs.c).
+    return MapEntry(re.sub("//+", "/", unquote(key[0])), rest + carriage_return, file, number)
 
 
 def _master_item(entry: MapEntry) -> AutoMap | ParseError:
@@ -277,7 +278,10 @@ def mount_requests(
     if len(text) + text.count(_KEY_MARK) * len(key) + text.count("$") * longest > MOST_CHARACTERS:
         message = f"the entry of {quoted(entry.key)} may have more than {MOST_CHARACTERS} characters, which "
         return (MapError(entry.file, entry.line, message + "automount(8) does not read: shorten it"),)
-    words = re.findall(_WORD, _expand(entry.text, key, values))
+    if re.sub(r"\\.", "", entry.text).count('"') % 2:
+        message = f"a quote that does not close, in the entry of {quoted(entry.key)}"
+        return (MapError(entry.file, entry.line, message),)
+    words = re.findall(_WORD, _expand(entry.text, key, values), re.ASCII)
     base = entry.key if direct else f"{auto.point}/{entry.key}"
     requests: list[Request | AutoMap | ParseError] = []
     for part in _parts(list(takewhile(lambda word: not word.startswith("#"), words))):

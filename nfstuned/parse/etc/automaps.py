@@ -20,7 +20,7 @@ from nfstuned.parse.etc.autofs import (
     parse_master,
     parse_master_name,
 )
-from nfstuned.parse.etc.requests import Intent
+from nfstuned.parse.etc.requests import MOST_MAPS, Intent
 from nfstuned.parse.fields import below, clean_path, quoted
 from nfstuned.parse.tree import ELF, FileTree
 
@@ -88,6 +88,7 @@ class AutoMaps:
             elif item.point == DIRECT or item.point not in points:
                 points.add(item.point)
                 self._read_map(item)
+        self.collected.automounted += sorted(points - {DIRECT})[:MOST_MAPS]
         for right, path in self.misnamed.items():
             entries = [] if self.root.exists(right[1:]) else parse_master(self._text(path), path)
             maps = [each for each in entries if isinstance(each, AutoMap)]

@@ -75,12 +75,12 @@ _FOREIGN = {
     "output of echo -e in a shell that knows no -e (dash), not an entry: take -e out, or write with printf": (
         r"-(?:e|n|en|ne) "
     ),
+    "a map of the automounter, not an entry: nfstuned check judges the maps that auto.master names": (
+        r"\S+ -\S+ \S*:/"
+    ),
     "a quotation, a table or a diff, not an entry: begin each line with its source": _MARK,
     "a unit of systemd, not an entry: nfstuned check judges the units of a host, with --root an image's": (
         r"\[(?:Unit|Mount|Automount|Install)\]$|(?:What|Where|Type|Options|Description|After|WantedBy)="
-    ),
-    "a map of the automounter, not an entry: nfstuned check judges the maps that auto.master names": (
-        r"\S+ -\S+ \S*:/"
     ),
     "a line of exports(5), the server's file: nfstuned judges clients": r"/\S* \S+\(",
     "Nix, not an entry: nfstuned check --root DIR judges the fstab that NixOS makes of it": (
@@ -100,6 +100,8 @@ _KERNELS_OPTIONS = (
     r"|(?:cifs|smb3) r[ow],(?=\S*,bsize=)(?=\S*,echo_interval=))\S*,addr="
 )
 """Nothing but such lines, with options that people do not write together: the output of grep."""
+_OF_OTHER_TYPE = rf"\s*\S+\s+(?:/\S*|{'|'.join(_POINTS)}|{PLACEHOLDER})\s+[A-Za-z0-9][\w.,+-]*(?:\s|$)"
+"""The beginning of an entry of any type."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
@@ -118,6 +120,7 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         return (ParseError(file, position, f"a copy of /proc/mounts, not an fstab: {_LIVE}"),)
     entries: list[Request | ParseError] = []
     kinds: set[str] = set()
+    others: dict[int, bool] = {}
     for position, line in enumerate(text.split("\n"), 1):
         fields = re.findall(_FIELD, line.removesuffix("\r"))
         problem = None if not fields or fields[0].startswith("#") else _problem(fields)
@@ -127,6 +130,8 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
             kinds.add(problem)
         if problem:
             entries.append(ParseError(file, position, problem))
+        if problem is None and fields and not fields[0].startswith("#"):
+            others[position] = bool(re.match(_OF_OTHER_TYPE, line))
         if problem != "":
             continue
         source, point, named, options = (unmangle(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
@@ -137,6 +142,8 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         if split:
             message = f"mount(8) splits the placeholder in {quoted(split)} at its blanks: {_RENDER}"
             entries.append(ParseError(file, position, message))
+    if others and not entries and not any(others.values()):
+        entries.append(ParseError(file, next(iter(others)), f"no line is an entry of fstab: {_AS_LINE}"))
     return tuple(entries)
 
 
@@ -366,6 +373,8 @@ class Intent:
     problems: list[ParseError] = field(default_factory=list)
     maps: dict[UnreadMap, None] = field(default_factory=dict)
     """The automounter's maps that are not read."""
+    automounted: list[str] = field(default_factory=list)
+    """The folders in which the automounter mounts."""
     faults: list[str] = field(default_factory=list)
     """Files of nfs-utils' configuration that are there and could not be read, each with the reason."""
     refused: bool = False
