@@ -40,6 +40,7 @@ from nfstuned.parse.fields import (
     RELOAD_UNITS,
     clean_path,
     has_placeholder,
+    nearest_point,
     quote,
     quoted,
     right_spelling,
@@ -320,18 +321,22 @@ def engine_storage(facts: Facts) -> Iterator[Fault]:
     """Yield NFS mounts with a container engine's storage, which overlayfs refuses as its upper layer."""
     configured = facts.snapshot.storages
     usual: dict[str, str] = data.read_table("mount-options.toml")["overlays"]
-    engines = {path: name for path, name in usual.items() if name not in configured.values()}
-    engines |= configured
+    points = {clean_path(target.point) for target in facts.nfs}
+    # An engine with another folder does not use its usual one, and nobody knows which are installed.
+    folders = {path: (path, name) for path, name in usual.items() if name not in configured.values()}
+    folders |= {nearest_point(path, points): (path, name) for path, name in configured.items()}
     for target in facts.nfs:
-        engine = engines.get(clean_path(target.point))
+        point = clean_path(target.point)
+        folder, engine = folders.get(point, ("", ""))
+        folder = target.point if folder == point else folder
         if engine and not target.elsewhere:
             yield Fault(
                 target.subject,
-                f"{target.point} is the storage of {engine}: overlayfs takes no NFS for its upper layer, and "
+                f"{folder} is the storage of {engine}: overlayfs takes no NFS for its upper layer, and "
                 "containers do not start, unless their images are elsewhere or in another storage driver",
                 observed=target.fstype,
                 expected="a local file system, such as ext4 or XFS",
-                remedy=f"keep {target.point} on a local file system, and mount {quoted(target.source)} "
+                remedy=f"keep {folder} on a local file system, and mount {quoted(target.source)} "
                 "at another place, for the volumes of containers",
             )
 

@@ -62,8 +62,8 @@ _LEAST_SIZE, _DEFAULT_SIZE = 1 << 10, 1 << 12
 _BY_PAGES = (6, 0, 0)
 """nfs_io_size() of fs/nfs/internal.h rounds down to pages, and below a page, as nfs_block_size() of older
 kernels does, down to a power of two."""
-_LARGE_PAGES = re.compile(r"\b64kb?\b|\bppc64le\b")
-"""The releases of kernels with pages of 64 KiB."""
+_LARGE_PAGES = ((16, re.compile(r"\b16k\b|-rpi-2712$")), (64, re.compile(r"\b64kb?\b|\bppc64le\b")))
+"""The releases of kernels with pages of 16 and 64 KiB."""
 _TIMES = ("actimeo", *CACHE_DEFAULTS)
 _LEAST_TIMEO, _RETRANS = 50, 2
 """In tenths of a second; the kernel's own timeo is 600 over TCP, and its retrans 2 (NFS_DEF_TCP_RETRANS)."""
@@ -202,9 +202,8 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     reported where another mount of the server has more.
     """
     kernel = facts.snapshot.kernel
-    page = facts.snapshot.page_kb << 10
-    if kernel and _LARGE_PAGES.search(kernel.text):
-        page = 64 << 10
+    large = [kb for kb, names in _LARGE_PAGES if kernel and names.search(kernel.text)]
+    page = max(facts.snapshot.page_kb, *large) << 10 if large else facts.snapshot.page_kb << 10
     if kernel and kernel.version < _BY_PAGES:
         page = _AZURE_TRANSFER
     for target in facts.nfs:
@@ -360,11 +359,12 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             off |= {"noac": "noac"} if _noac(target) else zeros or dict.fromkeys(_TIMES, "actimeo=0")
         if off:
             shown = ",".join(dict.fromkeys(off.values()))
+            kept = "names" if shown == "lookupcache=none" else "names or attributes"
             writes = "noac" in off and _is_writable(target)
             slow = ", and each write waits for the server's disk" if writes else ""
             yield Fault(
                 target.subject,
-                f"{shown}: nothing is cached of names or attributes, so that the server is asked whenever a "
+                f"{shown}: nothing is cached of {kept}, so that the server is asked whenever a "
                 f"program looks up, opens or checks a file{slow}",
                 observed=shown,
                 expected="the kernel's own caches",
@@ -522,13 +522,13 @@ def short_timeout(facts: Facts) -> Iterator[Fault]:
             f"has much to do{', and writes are lost' if _is_writable(target) else ''}"
             if soft
             else f"a connection that acknowledges nothing for {limit} is given up, and all its requests are "
-            "sent again, although TCP repeats lost packets by itself"
+            "sent again, although the transport repeats lost packets by itself"
         )
         yield Fault(
             target.subject,
             f"timeo={timeo} is {timeo / 10:g} s instead of 60 s: {effect}",
             observed=f"timeo={timeo}",
-            expected="timeo=600, the default of TCP",
+            expected="timeo=600, the default",
             remedy=_without(target, "timeo"),
             severity=None if soft else ADVICE,
         )

@@ -61,7 +61,7 @@ _MOUNTPORT_SINCE = (2, 5, 2)
 _DROPS_DEFAULT, _DROPPED = (2, 5, 3), "default(?!s$)"
 """conf_get_mntopts() of nfs-utils takes names with this beginning out before the kernel sees them."""
 _WITH_WHOLE_NAMES = (4, 9, 0)
-_SHORT = {"creds": "credentials", "usr": "username"}
+_SHORT = {"creds": "credentials", "usr": "username", "nobootwait": "nofail"}
 _PREFIXES = ("user", "pass", "cred", "dom", "workg")
 """mount.cifs before 6.7 of November 2016 takes any name with such a beginning."""
 _TORN = "mount(8) ends a password at its comma, and an unknown word behind it may be its rest"
@@ -258,7 +258,7 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
         texts = [each for each in misused if each.name == "sec" or each.wanted == A_VALUE]
         misused = [each for each in misused if each.value != "" or each not in texts]
     if request.fstype in SMB_TYPES and kernel is not None and kernel.version >= WITHOUT_NTLM:
-        wanted_flavour = "ntlmssp (the default) or krb5"
+        wanted_flavour = "ntlmssp (the default) or krb5 since Linux 5.15"
         misused += [
             _Misused(name, value, wanted_flavour)
             for name, value in options.pairs

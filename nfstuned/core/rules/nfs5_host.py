@@ -48,7 +48,7 @@ _PACKAGES = {
     "mount.aznfs": "aznfs from packages.microsoft.com",
     "mount.efs": "amazon-efs-utils",
     "mount.cifs": "cifs-utils",
-    "cachefilesd": "cachefilesd, and enable its service",
+    "cachefilesd": "cachefilesd, and enable its service (RUN=yes of its defaults on Debian)",
     "tlshd": "ktls-utils, and enable tlshd.service",
 }
 _NFS_PACKAGES = {

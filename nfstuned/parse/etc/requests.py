@@ -100,7 +100,7 @@ _KERNELS_OPTIONS = (
     r"|(?:cifs|smb3) r[ow],(?=\S*,bsize=)(?=\S*,echo_interval=))\S*,addr="
 )
 """Nothing but such lines, with options that people do not write together: the output of grep."""
-_OF_OTHER_TYPE = rf"\s*\S+\s+(?:/\S*|{'|'.join(_POINTS)}|{PLACEHOLDER})\s+[A-Za-z0-9][\w.,+-]*(?:\s|$)"
+_OF_OTHER_TYPE = rf"\s*\S+\s+(?:/\S*|{'|'.join(_POINTS)}|{PLACEHOLDER})\s+(?!-|\S*[=:/\\])\S"
 """The beginning of an entry of any type."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
