@@ -255,7 +255,7 @@ def top_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - TopOrde
     Where the output is no terminal, and with --count, it prints a block of text for each interval, with the
     superblocks that were in use. With --file it prints one, of any host, and each one's operations below;
     a dash is a figure without its lines in the file. The file names no superblocks: mounts of the same age
-    are taken for one where source and options, or options and operations, are the same.
+    are taken for one where source and options are the same, or where they moved the same megabytes.
 
     \b
     Examples:
