@@ -194,7 +194,7 @@ def parse_kernel_options(text: str) -> Options:
 MASK = "****"
 _NAME = (
     r"(?:pass(?:wd|phrase|(?:[ \t]|\\040){1,8}word)?|[as]{1,4}wor[dt]"
-    r"|(?<![a-z])(?:pas{1,3}(?!no\b|ive|th)\w{0,6}|pa?[sw][asword0]{0,9})"
+    r"|(?<![a-z])(?:pas{1,3}(?!no\b|ive|th)\w{0,6}|p(?:a?w|s[dsw])[asword0]{0,9})"
     r"|secret|token|(?:account|access|shared|storage)[_-]?key)[0-9]?"
 )
 """With misspelt names of a password, and one with a blank in it."""
@@ -208,8 +208,12 @@ _WORD = r"(?:,,|=\"[^\"]*(?:\"|\Z)|='[^']*(?:'|\Z)|[^,\s])+"
 _MASKED = re.escape(MASK) + r"(?![^\s,'\")\]}&;])"
 _FILE = r"[\"']?(?:~[\w-]*|\.{1,2}|\$\{?\w+\}?|%\w)?/|[\w.-]*(?:cred|smb|cifs)[\w.-]*(?:[,\s]|\Z)"
 """A name of a file with a login, with or without its folder."""
-_HINTS = ("pas", "swor", "paw", "ps", "pw", "secret", "token", "key", "cred", "sig", "user", "//", "==", "@")
-"""A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
+_HINTS = (
+    *("pas", "swor", "paw", "pw", "psd", "pss", "psw", "secret", "token", "key", "cred", "sig", "user"),
+    *("//", "==", "@"),
+)
+"""A text with none of these has no secret. Every text passes here, also the thousands of a sample; where the
+service has none with any of them, it never loads the patterns."""
 
 
 @cache

@@ -100,8 +100,6 @@ _KERNELS_OPTIONS = (
     r"|(?:cifs|smb3) r[ow],(?=\S*,bsize=)(?=\S*,echo_interval=))\S*,addr="
 )
 """Nothing but such lines, with options that people do not write together: the output of grep."""
-_OF_OTHER_TYPE = rf"\s*\S+\s+(?:/\S*|{'|'.join(_POINTS)}|{PLACEHOLDER})\s+(?!-|\S*[=:/\\])\S"
-"""The beginning of an entry of any type."""
 _NAMES = ("source", "mount point", "type", "options", "dump frequency", "fsck pass")
 
 
@@ -131,7 +129,9 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         if problem:
             entries.append(ParseError(file, position, problem))
         if problem is None and fields and not fields[0].startswith("#"):
-            others[position] = bool(re.match(_OF_OTHER_TYPE, line))
+            point, fstype = fields[1:_LEAST]
+            of_entry = point.startswith("/") or point in _POINTS or has_placeholder(point)
+            others[position] = of_entry and not fstype.startswith("-") and not {*fstype} & {*"=:/\\"}
         if problem != "":
             continue
         source, point, named, options = (unmangle(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
