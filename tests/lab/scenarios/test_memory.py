@@ -60,12 +60,11 @@ def test_50_mounts_fit_30_mb(stopped_daemon: Daemon, server: Server, mount: Moun
     stopped_daemon.start(OFTEN)
     mounts = [mount(share, "vers=4.1,nconnect=4") for share in shares]
     tuned(15360, *mounts)
-    # A mount that is used before the daemon's first look has no rate yet.
-    let_tick(stopped_daemon)
-    for mounted in mounts:
-        (mounted.point / "file").write_bytes(b"x" * 10_000)
 
     def sampled() -> bool:
+        # A mount that is used before the daemon's first look has no rate yet, and needs another use.
+        for mounted in mounts:
+            (mounted.point / "file").write_bytes(b"x" * 10_000)
         samples = stopped_daemon.entries(MESSAGE_ID=Message.SAMPLE.id)
         return {entry["NFSTUNED_DEVICE"] for entry in samples} >= {mounted.device for mounted in mounts}
 
