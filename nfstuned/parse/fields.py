@@ -258,19 +258,21 @@ def mask_row(row: str) -> str:
     """
     text = row.lstrip("+- \t#")
     mark = row[: len(row) - len(text)]
-    fields = re.match(r"((?:\S+\s+){2}(?:(cifs|smb3?|\S+)\s+))(\S+)(.*)", text)
+    fields = re.match(r"((?:\S+\s+){2}(\S+)\s+)(\S+)(.*)", text)
     smb = fields and fields[2] in {"cifs", "smb", "smb3"}
     if not smb and not holds_secret(text):
         return row
-    if "#" in mark or not fields:
-        return mark + (MASK if "#" in mark else mask_secrets(text))
+    if "#" in mark:
+        return mark + MASK
+    if not fields:
+        return mark + mask_secrets(text)
     words = mask_secrets(fields[3]).split(",")
     if smb:
-        known = _secrets()[1]
-        words = [
-            word if re.fullmatch(known, word) else f"{word.partition('=')[0]}={MASK}" if "=" in word else MASK
-            for word in words
-        ]
+        _, known = _secrets()
+        for place, word in enumerate(words):
+            name, equals, _ = word.partition("=")
+            if not re.fullmatch(known, word):
+                words[place] = f"{name}={MASK}" if equals else MASK
     rest = re.sub(r"\S*[^\s\d]\S*", MASK, fields[4])
     return f"{mark}{mask_secrets(fields[1])}{','.join(words)}{rest}"
 

@@ -203,7 +203,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
     """
     kernel = facts.snapshot.kernel
     large = [kb for kb, names in _LARGE_PAGES if kernel and names.search(kernel.text)]
-    page = max(facts.snapshot.page_kb, *large) << 10 if large else facts.snapshot.page_kb << 10
+    page = max([facts.snapshot.page_kb, *large]) << 10
     if kernel and kernel.version < _BY_PAGES:
         page = _AZURE_TRANSFER
     for target in facts.nfs:

@@ -315,9 +315,11 @@ class _Refused(NamedTuple):
         right = [pair for pair in options.pairs if option_text(*pair) not in wrong]
         steps, misused, versions = [], self.misused, self.versions
         if len(versions) > 1:
-            rest = [text for text in versions if text not in wrong] or versions
-            steps.append(f"keep {'one of ' if len(rest) > 1 else 'only '}{_listed(rest)} in {place}")
-            misused = tuple(each for each in misused if rest is versions or each.text not in versions)
+            usable = [text for text in versions if text not in wrong]
+            choice = usable or versions
+            steps.append(f"keep {'one of ' if len(choice) > 1 else 'only '}{_listed(choice)} in {place}")
+            if usable:
+                misused = tuple(each for each in misused if each.text not in versions)
         elif versions:
             steps.append(f"write vers=3 instead of {versions[0]} in {place}")
         # nfsvers is another name of vers.

@@ -118,20 +118,19 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         return (ParseError(file, position, f"a copy of /proc/mounts, not an fstab: {_LIVE}"),)
     entries: list[Request | ParseError] = []
     kinds: set[str] = set()
-    others: dict[int, bool] = {}
+    others: dict[int, list[str]] = {}
     for position, line in enumerate(text.split("\n"), 1):
         fields = re.findall(_FIELD, line.removesuffix("\r"))
-        problem = None if not fields or fields[0].startswith("#") else _problem(fields)
+        if not fields or fields[0].startswith("#"):
+            continue
+        problem = _problem(fields)
         if problem and kinds and (problem in kinds or fields[0][0] in "})]"):
             continue
-        if problem in _FOREIGN:
-            kinds.add(problem)
-        if problem:
+        kinds |= _FOREIGN.keys() & {problem}
+        if problem is None:
+            others[position] = fields
+        elif problem:
             entries.append(ParseError(file, position, problem))
-        if problem is None and fields and not fields[0].startswith("#"):
-            point, fstype = fields[1:_LEAST]
-            of_entry = point.startswith("/") or point in _POINTS or has_placeholder(point)
-            others[position] = of_entry and not fstype.startswith("-") and not {*fstype} & {*"=:/\\"}
         if problem != "":
             continue
         source, point, named, options = (unmangle(token) for token in (*fields[:_NUMBERS], "")[:_NUMBERS])
@@ -142,7 +141,7 @@ def parse_fstab(text: str, file: str = FSTAB) -> tuple[Request | ParseError, ...
         if split:
             message = f"mount(8) splits the placeholder in {quoted(split)} at its blanks: {_RENDER}"
             entries.append(ParseError(file, position, message))
-    if others and not entries and not any(others.values()):
+    if others and not entries and not any(map(_may_be_entry, others.values())):
         entries.append(ParseError(file, next(iter(others)), f"no line is an entry of fstab: {_AS_LINE}"))
     return tuple(entries)
 
@@ -217,6 +216,17 @@ def _problem_of_rest(fields: list[str], line: str) -> str:
     return ""
 
 
+def _is_point(point: str) -> bool:
+    """Return whether a field may be the mount point of an entry: a path, or the word for none."""
+    return point.startswith("/") or point in _POINTS or has_placeholder(point)
+
+
+def _may_be_entry(fields: list[str]) -> bool:
+    """Return whether the first fields may be those of an entry of any type."""
+    _, point, fstype = fields[:_LEAST]
+    return _is_point(point) and not fstype.startswith("-") and not {*fstype} & {*"=:/\\"}
+
+
 def _foreign(fields: list[str], line: str) -> str:
     """Return the kind of text that a line comes from and the command for it; "" where it may be an entry.
 
@@ -224,8 +234,7 @@ def _foreign(fields: list[str], line: str) -> str:
     """
     source, point = [*fields, ""][:2]
     exchanged = re.match(r"/(?!/)", source) and mounted_type("", point)
-    of_entry = point.startswith("/") or point in _POINTS or (point and has_placeholder(point))
-    if of_entry and not exchanged and not re.match(f"{_MARK}|{_NUMBERED}", source):
+    if _is_point(point) and not exchanged and not re.match(f"{_MARK}|{_NUMBERED}", source):
         return ""
     kind = next((kind for kind, pattern in _FOREIGN.items() if re.match(pattern, line[:_LOOKED_AT])), "")
     if kind:
