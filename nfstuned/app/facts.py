@@ -21,7 +21,7 @@ from nfstuned.host.observe import (
 )
 from nfstuned.host.root import Root, resolve_links
 from nfstuned.host.system import observe_image, observe_system
-from nfstuned.model.facts import NO_NAMES, Facts, Measured, Missing, Need, Target
+from nfstuned.model.facts import NO_NAMES, AbsentMount, Facts, Measured, Need, Target
 from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import EFS_TYPE, Maker, Snapshot
 from nfstuned.model.policy import Policy
@@ -108,7 +108,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
         network, unknown = outside.ask(_questions(snapshot, mounts), offline=scope.offline)
         measured = _measure(root, facts, scope, outside, network) if scope.sample_s > 0 else None
         stalled = read_stalls(root)
-        missing = () if scope.proposal else _missing_mounts(root, mounts, outside)
+        absent = () if scope.proposal else _absent_mounts(root, mounts, outside)
         facts = replace(
             facts,
             network=network,
@@ -122,7 +122,7 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
             if stalled is not None and stalled.stalls and os.geteuid() == 0
             else NO_NAMES,
             kernel_message=outside.kernel_message() if stalled is not None and stalled.stalls else "",
-            missing=missing,
+            absent=absent,
         )
     # The last file has been read by now.
     problems = (*snapshot.problems, *smb_problems, *root.faults.unreported())
@@ -158,7 +158,7 @@ def _examine_file(root: Root, policy: Policy, scope: Scope, outside: Outside) ->
     )
 
 
-def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[Missing, ...]:
+def _absent_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) -> tuple[AbsentMount, ...]:
     """Return the mounts that are absent at two looks, `MISSING_S` apart."""
     wanted: dict[str, tuple[Target, str]] = {}
     for target in unmounted_targets(mounts):
@@ -178,7 +178,7 @@ def _missing_mounts(root: Root, mounts: tuple[Target, ...], outside: Outside) ->
     states = outside.units(absent)
     gone = {unit: state for unit, state in states.items() if unit in wanted and is_missing(state)}
     return tuple(
-        Missing(wanted[unit][0], unit, state, observe_entries(root, wanted[unit][1]))
+        AbsentMount(wanted[unit][0], unit, state, observe_entries(root, wanted[unit][1]))
         for unit, state in outside.failure_reasons(gone).items()
     )
 

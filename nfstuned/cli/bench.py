@@ -13,9 +13,9 @@ import click
 from nfstuned.app.bench import Ground, demand_space, run_bench, settings
 from nfstuned.cli.terminal import format_option, note, terminal_width, usable_policy, write_output
 from nfstuned.core.bench.compare import (
-    Against,
+    BenchComparison,
     BenchError,
-    against,
+    compare_benches,
     demand_same_jobs,
     has_all_results,
     lack_of_runs,
@@ -30,7 +30,6 @@ from nfstuned.host.root import Root
 from nfstuned.model.bench import Bench, BenchSetting, Suite
 from nfstuned.view.bench import (
     HEADER,
-    against_lines,
     bench_document,
     bench_page,
     bench_rows,
@@ -38,6 +37,7 @@ from nfstuned.view.bench import (
     cost_lines,
     plan_lines,
     shortcomings,
+    since_lines,
 )
 from nfstuned.view.words import printable, to_json
 
@@ -130,7 +130,7 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
     compared = None
     if before is not None:
         try:
-            compared = against(before, result)
+            compared = compare_benches(before, result)
         except BenchError as error:
             note(f"not compared: {error}")
             status = INCOMPLETE
@@ -142,7 +142,7 @@ def _present(result: Bench, before: Bench | None, wish: BenchWish) -> int:
     return status if write_output(lines, wish.output, "written") else INCOMPLETE
 
 
-def _print_text(result: Bench, compared: Against | None) -> None:
+def _print_text(result: Bench, compared: BenchComparison | None) -> None:
     """Print the table, and sentences in lines as wide as the terminal."""
     from textwrap import fill  # noqa: PLC0415 - for people alone
 
@@ -152,7 +152,7 @@ def _print_text(result: Bench, compared: Against | None) -> None:
         columns = (Column(), Column(shrinks=1), *(Column(right=True),) * len(HEADER[2:]))
         print_table(columns, rows, HEADER)
     width = terminal_width() if sys.stdout.isatty() else sys.maxsize
-    since = against_lines(compared) if compared is not None else ()
+    since = since_lines(compared) if compared is not None else ()
     for line in (*comparison_lines(result), *shortcomings(result), *since):
         text = fill(
             printable(line), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False

@@ -15,8 +15,14 @@ from typing import Any
 import click
 
 from nfstuned.cli.terminal import format_option, note, print_document, terminal_width
+from nfstuned.core.samples.copies import (
+    SavedCopy,
+    copies_to_json,
+    frame_between,
+    frame_since_mounted,
+    parse_copies,
+)
 from nfstuned.core.samples.rates import make_look
-from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved, saved_to_json
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arrange, frame, parse_keys, press
 from nfstuned.host.observe import observe_major_faults, observe_stanzas, observe_superblocks, read_stalls
 from nfstuned.host.root import STDIN, Root, read_saved
@@ -113,7 +119,7 @@ def show_saved(order: TopOrder) -> int:
         note(str(error))
         return UNREADABLE
     if order.form == "json":
-        print_document(saved_to_json(frames, problems))
+        print_document(copies_to_json(frames, problems))
     else:
         width = terminal_width() if sys.stdout.isatty() else None
         blocks = ("\n".join(plain_lines(shown, TopState(sort=order.sort), width)) for shown in frames)
@@ -121,7 +127,7 @@ def show_saved(order: TopOrder) -> int:
     return DAMAGED if problems else DONE
 
 
-def _read_copies(name: str) -> tuple[tuple[Saved, ...], list[str]]:
+def _read_copies(name: str) -> tuple[tuple[SavedCopy, ...], list[str]]:
     """Return the copies in a file, and its faults. Raises OSError, ValueError."""
     shown = "standard input" if name == STDIN else name
     data = read_saved(name).removeprefix(codecs.BOM_UTF8)
@@ -129,7 +135,7 @@ def _read_copies(name: str) -> tuple[tuple[Saved, ...], list[str]]:
         if data.lstrip().startswith(b"{"):
             raise ValueError(f"{shown}: has lines of JSON, no mountstats: nfstuned samples --file {name}")
         raise ValueError(f"{shown}: is no mountstats; to save one: cat /proc/self/mountstats > FILE")
-    return parse_saved(shown, data)
+    return parse_copies(shown, data)
 
 
 def _print_blocks(root: Root, order: TopOrder, clock: Clock) -> int:

@@ -270,7 +270,7 @@ class Target:
         return self.request is None and not self.foreign and self.program not in {None, Maker.AUTOFS}
 
 
-class Missing(NamedTuple):
+class AbsentMount(NamedTuple):
     """A mount that a file asks for and that nobody has made, at two moments some seconds apart."""
 
     target: Target
@@ -341,7 +341,7 @@ class Facts:
     """The time of the check in Unix time; None for an image."""
     kernel_message: str = ""
     """The kernel's last message about a server's answers, where superblocks are stalled."""
-    missing: tuple[Missing, ...] = ()
+    absent: tuple[AbsentMount, ...] = ()
     proposal: str = ""
     """The name of the file that is judged instead of /etc/fstab."""
     unknown: tuple[str, ...] = ()

@@ -324,11 +324,11 @@ class _Inheritance:
         read_ahead = values.pop("read_ahead_kb", None)
         # The sources of the base are not the sources of the keys that this profile changes.
         changed = (own.keys() | dropped.keys()) - {"sources"}
-        kept = (
+        inherited = (
             replace(source, keys=tuple(key for key in source.keys if key not in changed))
             for source in base.sources
         )
-        sources = (*(source for source in kept if source.keys), *values.pop("sources", ()))
+        sources = (*(source for source in inherited if source.keys), *values.pop("sources", ()))
         builtin = name in self._builtin
         inherits = base.base if base.base in self._builtin and not builtin else ""
         profile = replace(base, name=name, inherits=inherits, builtin=builtin, sources=sources, **values)

@@ -184,7 +184,7 @@ def _rank(token: UdevToken) -> int:
 
 def _resolve_gotos(rules: list[UdevRule]) -> tuple[tuple[UdevRule, ...], list[UdevDefect]]:
     """Drop GOTOs without a label further down, and rules left without effect; see rule_resolve_goto()."""
-    kept: list[UdevRule] = []
+    resolved: list[UdevRule] = []
     defects: list[UdevDefect] = []
     below: set[str] = set()
     for rule in reversed(rules):
@@ -195,10 +195,10 @@ def _resolve_gotos(rules: list[UdevRule]) -> tuple[tuple[UdevRule, ...], list[Ud
             text = f'GOTO="{rule.goto}" has no matching label, ignoring.'
             defects.append(UdevDefect(rule.line, rule.last, text, dropped=useless))
         if not useless:
-            kept.append(UdevRule(rule.line, rule.last, rule.tokens, rule.label, goto))
+            resolved.append(UdevRule(rule.line, rule.last, rule.tokens, rule.label, goto))
         if rule.label is not None:
             below.add(rule.label)
-    return tuple(reversed(kept)), defects[::-1]
+    return tuple(reversed(resolved)), defects[::-1]
 
 
 FOLDERS = (

@@ -15,7 +15,7 @@ from nfstuned.core.bench.compare import (
     LEAST_DIFFERENCE,
     LEAST_RUNS,
     TWO,
-    Against,
+    BenchComparison,
     best_read_aheads,
     differences,
     proposed,
@@ -126,18 +126,18 @@ def short_name(setting: BenchSetting) -> str:
     return f"{setting.read_ahead_kb} KiB" if setting.read_ahead_kb is not None else setting.name
 
 
-def against_lines(against: Against) -> Iterator[str]:
+def since_lines(comparison: BenchComparison) -> Iterator[str]:
     """Yield each job's difference from an earlier measurement, and the other changes."""
-    yield f"Against the measurement of {against.before.time.astimezone(timezone.utc):{TIME_FORM}} UTC:"
-    for each in against.compared:
+    yield f"Against the measurement of {comparison.before.time.astimezone(timezone.utc):{TIME_FORM}} UTC:"
+    for each in comparison.compared:
         yield difference_sentence(each, since=True)
-    if not against.changed:
+    if not comparison.changed:
         yield "Mount, options, kernel and fio are the same."
-    for changed in against.changed:
+    for changed in comparison.changed:
         yield f"{changed.name}: {changed.before} then, {changed.after} now"
 
 
-def bench_document(bench: Bench, against: Against | None = None) -> Document:
+def bench_document(bench: Bench, comparison: BenchComparison | None = None) -> Document:
     """Return the document: every number of the table and the charts, and every run."""
     best = proposed(bench)
     return {
@@ -157,10 +157,10 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
         "best_read_ahead_kb": best_read_aheads(bench),
         "proposed_read_ahead_kb": None if best is None else best.read_ahead_kb,
         "proposed_nconnect": None if best is None else best.connections,
-        "against": against
+        "against": comparison
         and {
-            "time": against.before.time.isoformat(),
-            "mount": asdict(against.before.mount),
+            "time": comparison.before.time.isoformat(),
+            "mount": asdict(comparison.before.mount),
             "differences": [
                 {
                     **_outcome(each),
@@ -168,9 +168,9 @@ def bench_document(bench: Bench, against: Against | None = None) -> Document:
                     "before": each.old and asdict(each.old),
                     "now": each.new and asdict(each.new),
                 }
-                for each in against.compared
+                for each in comparison.compared
             ],
-            "changed": [asdict(changed) for changed in against.changed],
+            "changed": [asdict(changed) for changed in comparison.changed],
         },
     }
 
@@ -328,7 +328,9 @@ def _curve(bench: Bench, job: Job, quantity: Quantity) -> Curve:
     )
 
 
-def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None = None) -> Iterator[str]:
+def bench_page(
+    bench: Bench, comparison: BenchComparison | None = None, zone: tzinfo | None = None
+) -> Iterator[str]:
     """Yield the page line by line; `zone` None is the host's."""
     began = bench.time.astimezone(zone)
     names = [(colour(number), setting) for number, setting in enumerate(bench.settings)]
@@ -339,7 +341,7 @@ def bench_page(bench: Bench, against: Against | None = None, zone: tzinfo | None
         began=f"{began:{TIME_FORM}} {zone_name(began.timestamp(), began.timestamp(), zone)}",
         verdicts=list(comparison_lines(bench)),
         shortcomings=list(shortcomings(bench)),
-        since=list(against_lines(against)) if against is not None else [],
+        since=list(since_lines(comparison)) if comparison is not None else [],
         least_runs=LEAST_RUNS,
         least_difference=LEAST_DIFFERENCE,
         charts=list(bench_charts(bench)),

@@ -71,10 +71,10 @@ def change_lines(change: Change, width: int) -> Iterator[tuple[str, str]]:
     target, values, result, reason = cells(change)
     lines, room = [""], max(_LEAST_WIDTH, width - _RESULT_WIDTH)
     for part in (target, values, reason):
-        together = f"{lines[-1]}  {part}".strip()
+        joined = f"{lines[-1]}  {part}".strip()
         if part != DASH:
-            fits = len(together) <= room
-            lines[-1:] = [together] if fits else [*filter(None, lines[-1:]), *wrapped(part, room)]
+            fits = len(joined) <= room
+            lines[-1:] = [joined] if fits else [*filter(None, lines[-1:]), *wrapped(part, room)]
     for line in lines:
         yield f"{result:{_RESULT_WIDTH}}", line
         result = ""

@@ -247,14 +247,14 @@ def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Ite
 def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -> tuple[MetricFamily, ...]:
     """Return the findings of a check: their number by rule, name and severity."""
     points = tuple(Point(labels, number) for labels, number in counts.items())
-    missing = tuple(Point((), number) for (rule, *_), number in counts.items() if rule == _MISSING)
+    absent = tuple(Point((), number) for (rule, *_), number in counts.items() if rule == _MISSING)
     found = "Findings of nfstuned check, by rule; 0 where it looked and found nothing."
     when = "When nfstuned check looked, in Unix seconds."
     gone = "Mounts that fstab or an enabled unit asks for and nobody has made, as nfstuned check found."
     return (
         MetricFamily("nfstuned_findings", found, ("rule", "name", "severity"), points),
         MetricFamily("nfstuned_findings_timestamp_seconds", when, (), (Point((), time),)),
-        MetricFamily("nfstuned_mounts_missing", gone, (), missing),
+        MetricFamily("nfstuned_mounts_missing", gone, (), absent),
     )
 
 

@@ -369,10 +369,10 @@ def screen(frame: Frame, state: TopState, size: Size, zone: tzinfo | None = None
 
 def _fitted(lines: list[ScreenLine], size: Size) -> tuple[ScreenLine, ...]:
     """Return as many lines as the screen has, the keys in the last of them, each as wide as the screen."""
-    kept = lines[: max(0, size.rows - 1)]
-    kept += [ScreenLine("")] * (size.rows - 1 - len(kept))
-    kept.append(ScreenLine(KEYS, Style.IDLE))
-    return tuple(ScreenLine(set_cell_size(line.text, size.columns), line.style) for line in kept[: size.rows])
+    rows = lines[: max(0, size.rows - 1)]
+    rows += [ScreenLine("")] * (size.rows - 1 - len(rows))
+    rows.append(ScreenLine(KEYS, Style.IDLE))
+    return tuple(ScreenLine(set_cell_size(line.text, size.columns), line.style) for line in rows[: size.rows])
 
 
 def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:

@@ -73,9 +73,9 @@ def shorten(name: str, width: int) -> str:
     """Return a name cut in its middle to `width` characters: server and export both stay recognisable."""
     if len(name) <= width:
         return name
-    kept = width - len("...")
-    head = (kept + 1) // 2
-    return f"{name[:head]}...{name[len(name) - (kept - head) :]}"
+    room = width - len("...")
+    head = (room + 1) // 2
+    return f"{name[:head]}...{name[len(name) - (room - head) :]}"
 
 
 def duration(seconds: float) -> str:

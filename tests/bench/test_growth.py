@@ -23,7 +23,7 @@ import pytest
 
 import nfstuned.parse
 from nfstuned import api
-from nfstuned.core.samples.saved import parse_saved
+from nfstuned.core.samples.copies import parse_copies
 from nfstuned.core.samples.top import parse_keys
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
@@ -73,7 +73,7 @@ SPECIAL: dict[str, Reader] = {
     "unit names": lambda text: (fields.unit_name(text), units.unit_path(text)),
     "nfstuned.toml": partial(toml.parse_toml, "f"),
     "mountstats, cut": as_bytes(lambda data: mountstats.parse_stanzas([data])),
-    "mountstats, saved": as_bytes(partial(parse_saved, "f")),
+    "mountstats, saved": as_bytes(partial(parse_copies, "f")),
     "sample": lambda text: parse_line(text.encode("utf-8", "surrogateescape"), "f", 1),
     "keys": as_bytes(parse_keys),
     "options": parse_options,

@@ -196,7 +196,7 @@ def moved(facts: Facts, pattern: str) -> Facts:
         ),
         stats=tuple(replace(stat, point=points.get(stat.point, stat.point)) for stat in snapshot.stats),
     )
-    return replace(facts, snapshot=snapshot, targets=targets(snapshot, facts.policy, smb), missing=())
+    return replace(facts, snapshot=snapshot, targets=targets(snapshot, facts.policy, smb), absent=())
 
 
 def faults(finding: Finding, context: Context) -> Iterator[str]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.core.bench import compare, connections, plan
-from nfstuned.core.bench.compare import Against, BenchError, Changed, against
+from nfstuned.core.bench.compare import BenchComparison, BenchError, Changed, compare_benches
 from nfstuned.host.bench.documents import names, parse_bench, suite
 from nfstuned.host.bench.fio import arguments
 from nfstuned.model.bench import (
@@ -29,7 +29,7 @@ from nfstuned.model.bench import (
 from nfstuned.model.kernel import Mount
 from nfstuned.model.samples import Look
 from nfstuned.parse.proc.mounts import parse_mountinfo
-from nfstuned.view.bench import against_lines, bench_document
+from nfstuned.view.bench import bench_document, since_lines
 from nfstuned.view.words import to_json
 from tests.core.bench_values import COMPARED, SEARCHED, VENDORS
 from tests.core.counters import line, looks, moved, stats
@@ -241,12 +241,12 @@ def times(bench: Bench, factor: float, job: str = "") -> Bench:
     )
 
 
-def outcomes(comparison: Against) -> dict[tuple[str, str], Relation]:
+def outcomes(comparison: BenchComparison) -> dict[tuple[str, str], Relation]:
     return {(each.job, each.after.name): each.outcome for each in comparison.compared}
 
 
 def test_three_runs_are_too_few_for_a_difference() -> None:
-    comparison = against(times(VENDORS, 0.5), VENDORS)
+    comparison = compare_benches(times(VENDORS, 0.5), VENDORS)
     assert set(outcomes(comparison).values()) == {Relation.UNKNOWN}
     assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in compare.lack_of_runs(
         VENDORS, VENDORS.suite
@@ -260,7 +260,7 @@ def test_a_setting_is_the_same_by_its_value_and_not_by_its_name() -> None:
     _, setting = COMPARED.settings
     renamed = BenchSetting("profile measured", setting.read_ahead_kb)
     runs = tuple(replace(run, setting=renamed.name) for run in COMPARED.runs if run.setting == setting.name)
-    comparison = against(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
+    comparison = compare_benches(replace(COMPARED, settings=(renamed,), runs=runs), COMPARED)
     assert outcomes(comparison) == {(job.name, setting.name): Relation.SAME for job in COMPARED.suite.jobs}
 
 
@@ -273,7 +273,7 @@ def test_all_other_changes_are_named() -> None:
         options="rw,vers=4.1,rsize=1048576,wsize=1048576,soft,nconnect=1",
         host="",
     )
-    comparison = against(replace(COMPARED, mount=subject), COMPARED)
+    comparison = compare_benches(replace(COMPARED, mount=subject), COMPARED)
     assert set(comparison.changed) == {
         Changed("kernel", "6.1.0-30", "6.12.48+deb13-amd64"),
         Changed("read-ahead in KiB", "15360", "128"),
@@ -288,9 +288,9 @@ def test_a_masked_secret_is_no_change_and_stays_masked() -> None:
     now = replace(COMPARED, mount=subject)
     before = parse_bench(to_json(bench_document(now)), "x")
     assert before.mount.options != now.mount.options
-    assert against(before, now).changed == ()
+    assert compare_benches(before, now).changed == ()
     other = replace(now, mount=replace(subject, options="rw,vers=3.1.1"))
-    assert "abcd" not in " ".join(against_lines(against(other, now)))
+    assert "abcd" not in " ".join(since_lines(compare_benches(other, now)))
 
 
 def test_other_jobs_are_refused_with_the_reason() -> None:
@@ -308,11 +308,11 @@ def test_without_a_setting_in_common_nothing_is_compared() -> None:
     as_it_is = BenchSetting("as it is")
     with pytest.raises(BenchError, match=r"its settings .* are none of these .as it is"):
         compare.demand_same_jobs(COMPARED, COMPARED.suite, (as_it_is,))
-    assert len(against(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
+    assert len(compare_benches(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
 
 
 def test_sentences_have_the_numbers() -> None:
-    lines = list(against_lines(against(times(COMPARED, 0.5, "sequential-read"), COMPARED)))
+    lines = list(since_lines(compare_benches(times(COMPARED, 0.5, "sequential-read"), COMPARED)))
     assert lines[0] == "Against the measurement of 2026-09-21 14:13:20 UTC:"
     assert lines[1] == (
         "sequential-read, 128 KiB: 2.00 times as fast: "

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nfstuned import __version__
-from nfstuned.core.bench.compare import Against, against
+from nfstuned.core.bench.compare import BenchComparison, compare_benches
 from nfstuned.model.bench import Bench, BenchSetting
 from nfstuned.view.bench import (
     BarChart,
@@ -34,13 +34,13 @@ GOLDEN = Path(__file__).parents[1] / "data/report"
 ALL = pytest.mark.parametrize("bench", [COMPARED, SEARCHED, VENDORS], ids=lambda bench: bench.suite.name)
 
 
-def text(bench: Bench, earlier: Against | None = None) -> str:
+def text(bench: Bench, earlier: BenchComparison | None = None) -> str:
     return "".join(f"{line}\n" for line in bench_page(bench, earlier, timezone.utc))
 
 
 @ALL
 def test_the_page_is_golden_and_loads_nothing(bench: Bench, golden: Callable[[Path, str], None]) -> None:
-    earlier = against(replace(bench, mount=replace(bench.mount, kernel="6.1.0")), bench)
+    earlier = compare_benches(replace(bench, mount=replace(bench.mount, kernel="6.1.0")), bench)
     page = text(bench, earlier if bench is COMPARED else None)
     assert loads_nothing(text(bench))
     neutral = page.replace(f"nfstuned {__version__}", "nfstuned VERSION")

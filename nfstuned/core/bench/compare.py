@@ -156,7 +156,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
+class BenchComparison:
     """A measurement compared with an earlier measurement."""
 
     before: Bench
@@ -196,7 +196,7 @@ def lack_of_runs(before: Bench, suite: Suite) -> str:
     return ""
 
 
-def against(before: Bench, now: Bench) -> Against:
+def compare_benches(before: Bench, now: Bench) -> BenchComparison:
     """Compare each job under each setting that both measurements have. Raises BenchError without any."""
     demand_same_jobs(before, now.suite, now.settings)
     compared = tuple(
@@ -204,7 +204,7 @@ def against(before: Bench, now: Bench) -> Against:
         for job in now.suite.jobs
         for old, new in _pairs(before, now.settings)
     )
-    return Against(before, compared, tuple(_changes(before, now)))
+    return BenchComparison(before, compared, tuple(_changes(before, now)))
 
 
 def _pairs(before: Bench, settings: Sequence[BenchSetting]) -> list[tuple[BenchSetting, BenchSetting]]:

@@ -166,7 +166,7 @@ def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
     conf_remove_now takes a single one away, the last: without an argument of any section of the name, and
     before nfs-utils 2.8.3 with one, too.
     """
-    kept: dict[int, Setting] = {}
+    remaining: dict[int, Setting] = {}
     alike: defaultdict[tuple[str, str], dict[int, None]] = defaultdict(dict)
     """The places of settings of the same section and name."""
     same: defaultdict[tuple[str, str, str | None], list[int]] = defaultdict(list)
@@ -181,11 +181,11 @@ def effective(settings: Sequence[Setting]) -> tuple[Setting, ...]:
                 own.pop()
             replaced = own.pop() if own else None
         if replaced is not None:
-            del kept[replaced], rivals[replaced]
-        kept[place] = setting
+            del remaining[replaced], rivals[replaced]
+        remaining[place] = setting
         rivals[place] = None
         own.append(place)
-    return tuple(reversed(kept.values()))
+    return tuple(reversed(remaining.values()))
 
 
 def claim(request: Request, source: str, point: str) -> Request | None:

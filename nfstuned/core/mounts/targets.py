@@ -82,12 +82,12 @@ def with_proposal(snapshot: Snapshot, proposal: str) -> Snapshot:
     For these mounts the proposed options then count, not the options in use.
     """
     proposed = {_mount_key(request) for request in snapshot.requests if request.file == proposal}
-    kept = (
+    requests = (
         request
         for request in snapshot.requests
         if request.file != UTAB or _mount_key(request) not in proposed
     )
-    return replace(snapshot, requests=tuple(kept))
+    return replace(snapshot, requests=tuple(requests))
 
 
 @cache

@@ -157,8 +157,8 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
     crowded = crowd(facts, SLOT_TABLE)
     if crowded is not None:
         name, most = SLOT_TABLE.name, SLOT_TABLE.value
-        again = mount_all_again(crowded.users, "unmount and mount again")
-        live = f"for now: sudo sysctl {name}={most}, then {again}"
+        remount = mount_all_again(crowded.users, "unmount and mount again")
+        live = f"for now: sudo sysctl {name}={most}, then {remount}"
         remedies = [permanent_setting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
         yield Fault(
             crowded.users[0].subject,

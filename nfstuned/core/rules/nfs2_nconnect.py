@@ -426,13 +426,13 @@ def _unlike_fault(members: Sequence[Target], message: str, expected: str) -> Fau
     live = sorted({member.options.number("nconnect") or 1 for member in members if member.live is not None})
     others = sorted((member for member in members if member.asked_nconnect != count), key=place)
     lines = dict.fromkeys(target.origin or _named_place(target) for target in others)
-    also = "also " if count == (chief.asked_nconnect or 1) else ""
+    too = "also " if count == (chief.asked_nconnect or 1) else ""
     return Fault(
         chief.subject,
         message,
         observed=f"in effect: {', '.join(map(str, live))}" if live else "nothing mounted yet",
         expected=expected,
-        remedy=f"put nconnect={count} {also}into {', '.join(lines)}, and "
+        remedy=f"put nconnect={count} {too}into {', '.join(lines)}, and "
         + mount_all_again(members, "mount all of them again"),
     )
 
@@ -488,7 +488,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             continue
         chief, *others = mounts
         flavours, count = security(chief.options), effective_nconnect(chief, facts)
-        again = mount_all_again(
+        remount = mount_all_again(
             server.targets, "unmount every mount of this server and mount them again without nconnect"
         )
         asking = some(list(dict.fromkeys(map(_place_of_request, _of_groups(mounts, facts)))))
@@ -499,7 +499,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
             f"server answers by dropping requests{name_others(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
-            remedy=_then(_without(mounts, facts), again if facts.running else ""),
+            remedy=_then(_without(mounts, facts), remount if facts.running else ""),
         )
 
 

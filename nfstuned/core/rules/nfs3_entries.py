@@ -304,8 +304,8 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
             inside = f"chroot {quote(facts.folder)} " if facts.image else ""
             enable = f"sudo {inside}rc-update add {unit.name}"
         elif unit.absent or unit.target == GRAPHICAL:
-            again = f"{systemctl(facts)} reenable {quote(unit.name)}"
-            enable = f"write WantedBy=multi-user.target into [Install] of {unit.file}, then {again}"
+            reenable = f"{systemctl(facts)} reenable {quote(unit.name)}"
+            enable = f"write WantedBy=multi-user.target into [Install] of {unit.file}, then {reenable}"
         yield Fault(
             unit.file,
             f"{quoted(unit.name)} {why}: {lost} at boot",

@@ -359,12 +359,12 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             off |= {"noac": "noac"} if _noac(target) else zeros or dict.fromkeys(_TIMES, "actimeo=0")
         if off:
             shown = ",".join(dict.fromkeys(off.values()))
-            kept = "names" if shown == "lookupcache=none" else "names or attributes"
+            uncached = "names" if shown == "lookupcache=none" else "names or attributes"
             writes = "noac" in off and _is_writable(target)
             slow = ", and each write waits for the server's disk" if writes else ""
             yield Fault(
                 target.subject,
-                f"{shown}: nothing is cached of {kept}, so that the server is asked whenever a "
+                f"{shown}: nothing is cached of {uncached}, so that the server is asked whenever a "
                 f"program looks up, opens or checks a file{slow}",
                 observed=shown,
                 expected="the kernel's own caches",

@@ -118,9 +118,9 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
     for (host, ordinary), (chief, *others) in mounts.items():
         kind = "an address" if as_address(host) is not None else "a name of the privatelink zone"
         alike = (chief, *others)
-        again = ""
+        remount = ""
         if any(target.live is not None for target in alike):
-            again = ", " + mount_all_again(alike, "unmount and mount again")
+            remount = ", " + mount_all_again(alike, "unmount and mount again")
         places = dict.fromkeys(target.origin or definition(target) or "the mount command" for target in alike)
         yield Fault(
             chief.subject,
@@ -128,7 +128,7 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
             f"itself, and stays right when the endpoint is replaced{name_others(others)}",
             observed=host,
             expected=ordinary,
-            remedy=f"use {ordinary} in {', '.join(places)}{again}"
+            remedy=f"use {ordinary} in {', '.join(places)}{remount}"
             + (", with the account's name for ACCOUNT" if ordinary.startswith("ACCOUNT.") else ""),
         )
 
@@ -407,7 +407,7 @@ def stalled(facts: Facts) -> Iterator[Fault]:
 @rule("NFS412", "mount-missing", ERROR, needs=(LIVE,), source=Manual.SYSTEMCTL)
 def missing_mounts(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that files ask for and that nobody has made, with systemd's reason."""
-    for target, unit, state, entries in facts.missing:
+    for target, unit, state, entries in facts.absent:
         why = "nobody has mounted it"
         if state.active == "failed":
             why = f"its mount has failed ({state.result}){f': {state.failure}' if state.failure else ''}"

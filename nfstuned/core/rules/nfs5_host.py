@@ -170,8 +170,8 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
         return
     value, place = setting
     wish = ParameterWish(name, "Y", _maps_nothing, "nfs-idmapping.conf")
-    again = mount_all_again(facts.azure_files, "unmount and mount again")
-    live = "" if facts.image else f"for now: echo Y | sudo tee {_IDMAPPING_FILE}, then {again}"
+    remount = mount_all_again(facts.azure_files, "unmount and mount again")
+    live = "" if facts.image else f"for now: echo Y | sudo tee {_IDMAPPING_FILE}, then {remount}"
     yield Fault(
         name,
         f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "

@@ -88,25 +88,25 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
         # A tree without any character set is not a whole one.
         whole = any(name.startswith(CHARSET) for name in kernel.modules)
         wanted = [name for name in needed if whole or not name.startswith(CHARSET)]
-        missing = [name for name in wanted if name not in kernel.modules]
-        if missing:
+        lacking = [name for name in wanted if name not in kernel.modules]
+        if lacking:
             package = _PACKAGES.get(distribution, everywhere)
             if (
                 distribution == "ubuntu"
                 and kernel.release.endswith(_WITH_NFS)
-                and _OF_NFS.issuperset(missing)
+                and _OF_NFS.issuperset(lacking)
             ):
                 package = _UBUNTU_NFS
-            if missing[0].startswith(CHARSET):
-                charset = missing[0].removeprefix(CHARSET)
+            if lacking[0].startswith(CHARSET):
+                charset = lacking[0].removeprefix(CHARSET)
                 package = f"take iocharset={charset} out of the options, or {package}"
             yield Fault(
                 f"kernel {kernel.release}",
-                f"this kernel has no {' and no '.join(missing)}, neither as a module nor built in: "
-                f"{needed[missing[0]]} fails when this kernel boots",
+                f"this kernel has no {' and no '.join(lacking)}, neither as a module nor built in: "
+                f"{needed[lacking[0]]} fails when this kernel boots",
                 observed=", ".join(name for name in wanted if name in kernel.modules) or "none of them",
                 expected=", ".join(wanted),
-                remedy=package.format(release=kernel.release, module=missing[0]),
+                remedy=package.format(release=kernel.release, module=lacking[0]),
             )
     # An image in which modules were disabled on purpose has no mounts that need them.
     for refused in facts.system.refused_modules:

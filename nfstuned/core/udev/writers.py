@@ -306,8 +306,8 @@ def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
     known = tuple(files)
     programs = [token for token in _asked(known, writer) if token.key == "PROGRAM"]
     asks = is_nfsrahead(writer) or (bool(programs) and all(finds_nfs(token) for token in programs))
-    answered = {"PROGRAM", "RESULT"} if asks else set()
-    return unsure(known, writer) <= answered | ({"RUN"} if _ROWS in (writer.program or "") else set())
+    asked = {"PROGRAM", "RESULT"} if asks else set()
+    return unsure(known, writer) <= asked | ({"RUN"} if _ROWS in (writer.program or "") else set())
 
 
 def finds_nfs(program: UdevToken) -> bool:

@@ -69,8 +69,8 @@ class Ledger:
         after = {path: values for path, values in known.digests.items() if path in contents}
         after |= {path: (digest(contents[path]),) for path in written}
         during = {path: (*values, *known.digests.get(path, ())) for path, values in after.items()}
-        missing = missing_folders(self._root, (*written, self._path))
-        folders = tuple(dict.fromkeys((*known.folders, *missing)))
+        made = missing_folders(self._root, (*written, self._path))
+        folders = tuple(dict.fromkeys((*known.folders, *made)))
         texts = {**known.before, **work.replaced}
         self._write(Installed({**known.digests, **during}, folders, texts))
         for path in written:
@@ -134,14 +134,14 @@ def digest_at(root: ImageRoot, path: str) -> str | None:
 
 def missing_folders(root: ImageRoot, paths: Iterable[str]) -> tuple[str, ...]:
     """Return the folders that must be made for these files, each before the ones in it."""
-    missing: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for path in paths:
         parts = path.split("/")[:-1]
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count])
             if not root.exists(folder):
-                missing[folder] = None
-    return tuple(missing)
+                folders[folder] = None
+    return tuple(folders)
 
 
 def put(root: ImageRoot, path: str, content: Content, before: str | None) -> None:

@@ -169,9 +169,9 @@ class FixedOutside(_Clock):
             return Network(routes=self.network.routes, interfaces=self.network.interfaces), ()
         answers = self.network.answers
         known = {answer.host for answer in answers}
-        missing = (f"{name}: no answer is given" for name in questions.names if name not in known)
+        unanswered = (f"{name}: no answer is given" for name in questions.names if name not in known)
         untried = _untried(_places(questions, answers), self.network.reaches)
-        return self.network, (*_unresolved(answers), *missing, *untried)
+        return self.network, (*_unresolved(answers), *unanswered, *untried)
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Return nothing: no unit is given."""

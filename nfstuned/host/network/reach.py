@@ -117,13 +117,13 @@ def ping(place: tuple[str, int], seconds: float) -> str:
     end = time.monotonic() + seconds
     try:
         with socket.create_connection(place, seconds) as sock:
-            answered = _answers(sock, end)
+            speaks_nfs = _answers(sock, end)
     except TimeoutError:
         why = f"no answer within {seconds:g} s"
     except OSError as error:
         why = error.strerror or str(error)
     else:
-        why = "" if answered else "another service than NFS answers there"
+        why = "" if speaks_nfs else "another service than NFS answers there"
     return f"{place[0]} port {place[1]}: {why}" if why else ""
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.saved import Saved, frame_between, frame_since_mounted, parse_saved
+from nfstuned.core.samples.copies import SavedCopy, frame_between, frame_since_mounted, parse_copies
 from nfstuned.core.samples.top import Frame, TopState
 from nfstuned.model.kernel import MountStats, Options
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
@@ -25,8 +25,8 @@ MIB = 1 << 20
 USED = stats(100, moved(50 * MIB), READ=op(50, 100))
 
 
-def saved(*mounts: MountStats) -> Saved:
-    return Saved.of("copy", cut(*mounts), mounts)
+def saved(*mounts: MountStats) -> SavedCopy:
+    return SavedCopy.of("copy", cut(*mounts), mounts)
 
 
 def placed(point: str, mount: MountStats) -> MountStats:
@@ -52,7 +52,7 @@ def test_mounts_of_one_source_are_one_superblock_also_while_it_is_busy() -> None
     assert len(frame_since_mounted(saved(*apart)).entries) == 2
 
 
-def bound(age_s: int, read: int) -> Saved:
+def bound(age_s: int, read: int) -> SavedCopy:
     """A copy of an export and of a bind of a folder in it; Linux 6.12 prints options without an address."""
     real = (KERNELS / "6.12/mountstats").read_text()
     opts = next(line for line in real.splitlines() if "opts:" in line and "vers=4.2" in line)
@@ -61,7 +61,7 @@ def bound(age_s: int, read: int) -> Saved:
         for source, point in (("nas:/a", "/data"), ("nas:/a/home", "/home"))
     )
     mounts = (mount for mount in parse_mountstats(text) if isinstance(mount, MountStats))
-    return Saved.of("copy", parse_stanzas([text.encode()]), mounts)
+    return SavedCopy.of("copy", parse_stanzas([text.encode()]), mounts)
 
 
 def test_a_bind_of_a_folder_is_no_superblock_of_its_own() -> None:
@@ -112,7 +112,7 @@ def test_stacked_mounts_are_named_by_a_differing_option(options: tuple[str, str]
         )
         for age in (100, 160)
     ]
-    (earlier,), (later,) = (parse_saved("copy", copy.encode())[0] for copy in copies)
+    (earlier,), (later,) = (parse_copies("copy", copy.encode())[0] for copy in copies)
     shown = frame_since_mounted(later)
     assert [point for entry in shown.entries for point in entry.counted.mount_points] == points
     if points:
@@ -171,7 +171,7 @@ NO_OPS = {*SUMS, "read-rtt", "write-rtt"}
 
 def figures(*copies: str) -> Mapping[str, float]:
     """The figures of the only mount, which is in use."""
-    parsed = [parse_saved("copy", copy.encode())[0][0] for copy in copies]
+    parsed = [parse_copies("copy", copy.encode())[0][0] for copy in copies]
     (entry,) = (frame_between(*parsed) if len(parsed) > 1 else frame_since_mounted(parsed[0])).entries
     assert entry.used
     return entry.figures
@@ -225,7 +225,7 @@ def test_a_mount_with_few_lines_has_none_of_the_next_mounts_counters(lost: tuple
         + end
         for point, read in (("/home", MIB), ("/data", 50 * MIB))
     ).replace("\tbytes", names)
-    (copy,), problems = parse_saved("copy", text.encode())
+    (copy,), problems = parse_copies("copy", text.encode())
     read = [entry.figures["read"] for entry in frame_since_mounted(copy).entries]
     assert (read, problems) == ([MIB / 100, MIB / 2], [])
 
@@ -247,7 +247,7 @@ def two(age: int, read: int) -> str:
 def test_unused_superblocks_are_named(lost: tuple[str, ...], sends: int, title: str, named: str) -> None:
     idle = stats(100, moved(0), (line(sends),), READ=op(), NULL=op(1))
     text = "".join(without(written(replace(idle, source=f"s:{n}", point=f"/{n}")), *lost) for n in "abcde")
-    shown = frame_since_mounted(parse_saved("copy", text.encode())[0][0])
+    shown = frame_since_mounted(parse_copies("copy", text.encode())[0][0])
     lines = list(plain_lines(shown, TopState(), 120))
     assert title in lines[0]
     assert any(line.startswith(named) for line in lines)
@@ -268,7 +268,7 @@ SPLIT = ["copy (copy 1)", "copy (copy 2)"]
     ],
 )
 def test_copies_in_one_file_are_split_where_it_is_certain(text: str, names: list[str], problem: str) -> None:
-    copies, problems = parse_saved("copy", text.encode())
+    copies, problems = parse_copies("copy", text.encode())
     assert [copy.name for copy in copies] == names
     assert problem in "".join(problems)
     assert bool(problem) == bool(problems)
@@ -288,7 +288,7 @@ REAL = (KERNELS / "6.12/mountstats").read_text()
 
 def real_figures(text: str) -> dict[str, Mapping[str, float]]:
     """The figures of each superblock since it was mounted, by its first mount point."""
-    (copy, *_), _ = parse_saved("copy", text.encode("utf-8", "surrogatepass"))
+    (copy, *_), _ = parse_copies("copy", text.encode("utf-8", "surrogatepass"))
     return {entry.counted.mount_points[0]: entry.figures for entry in frame_since_mounted(copy).entries}
 
 
@@ -327,5 +327,5 @@ def test_faults_have_the_line_of_the_users_own_file() -> None:
     text = (two(100, 50) + two(100, 50).replace("/a", "/c").replace("/b", "/d")).replace("\n\n", "\n")
     text = text.replace("age:\t100", "age:\tx")
     places = [number for number, row in enumerate(text.splitlines(), 1) if "age:" in row]
-    _, problems = parse_saved("copy", text.encode())
+    _, problems = parse_copies("copy", text.encode())
     assert problems == [f"copy:{number}: age is not a number: 'x'" for number in places]

@@ -60,7 +60,7 @@ _MOVED_BYTES = re.compile(rb"(?:^|\s)(?:READ|READ_PLUS|WRITE): *[1-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedCopy:
     """A saved copy of mountstats; `name` is the file's, and stanzas and options are of the same text.
 
     It names neither superblocks nor a time. Mounts of the same age are one superblock if they have the same
@@ -73,12 +73,12 @@ class Saved:
     options: Mapping[Place, Options]
 
     @classmethod
-    def of(cls, name: str, stanzas: tuple[Stanza, ...], mounts: Iterable[MountStats]) -> Saved:
+    def of(cls, name: str, stanzas: tuple[Stanza, ...], mounts: Iterable[MountStats]) -> SavedCopy:
         """Return the copy with its stanzas and its parsed mounts."""
         return cls(name, stanzas, {(mount.source, mount.point): mount.options for mount in mounts})
 
 
-def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
+def parse_copies(name: str, data: bytes) -> tuple[tuple[SavedCopy, ...], list[str]]:
     """Return the copies in a file of this name, the earliest first, and its faults.
 
     A last line without its line break may lack digits, and is left out. Nothing is raised.
@@ -115,10 +115,10 @@ def parse_saved(name: str, data: bytes) -> tuple[tuple[Saved, ...], list[str]]:
         _may_be_one(first.setdefault((mount.source, mount.point), mount.options), mount.options)
         for mount in mounts
     )
-    whole = Saved.of(name, stanzas, mounts)
+    whole = SavedCopy.of(name, stanzas, mounts)
     copies = _split(whole) if alike else (whole,)
     if len(copies) == 1:
-        copies = (Saved.of(name, *_told_apart(stanzas, mounts)),)
+        copies = (SavedCopy.of(name, *_told_apart(stanzas, mounts)),)
     twice = [point for copy in copies for (_, point), found in _by_place(copy).items() if len(found) > 1]
     if twice:
         points = some([octal_escapes(mask_secrets(point)) for point in dict.fromkeys(twice)])
@@ -174,13 +174,13 @@ def _without_mark(stanza: Stanza) -> Stanza:
     return stanza
 
 
-def _split(saved: Saved) -> tuple[Saved, ...]:
+def _split(whole: SavedCopy) -> tuple[SavedCopy, ...]:
     """Return the copies that follow each other in a file; the whole where that is not certain.
 
     Each has the same mounts, and time passed from one to the next: a mount that lies on another is younger.
     """
     copies: list[dict[Place, Stanza]] = [{}]
-    for stanza in saved.stanzas:
+    for stanza in whole.stanzas:
         place = stanza.source, stanza.point
         if place in copies[-1]:
             copies.append({})
@@ -188,15 +188,15 @@ def _split(saved: Saved) -> tuple[Saved, ...]:
     for before, now in pairwise(copies):
         pairs = [(before[place], now[place]) for place in now if place in before]
         try:
-            _seconds_between(pairs, saved.name, saved.name)
+            _seconds_between(pairs, whole.name, whole.name)
         except ValueError:
-            return (saved,)
+            return (whole,)
         if before.keys() != now.keys():
-            return (saved,)
+            return (whole,)
     if len(copies) == 1:
-        return (saved,)
+        return (whole,)
     return tuple(
-        Saved(f"{saved.name} (copy {number})", tuple(copy.values()), saved.options)
+        SavedCopy(f"{whole.name} (copy {number})", tuple(copy.values()), whole.options)
         for number, copy in enumerate(copies, 1)
     )
 
@@ -266,13 +266,13 @@ def _mounts_for(seconds: int, pairs: Iterable[tuple[Stanza, Stanza]]) -> int:
     return mounts if seconds >= 0 else -1
 
 
-def frame_since_mounted(saved: Saved) -> Frame:
+def frame_since_mounted(copy: SavedCopy) -> Frame:
     """Return the mean rates of each superblock since it was mounted.
 
     Operations of the transport group, which the kernel counts for all mounts of a server, are in it.
     """
-    counted, silent, ambiguous = _superblocks(saved)
-    return Frame(0.0, None, tuple(map(_entry_since, counted)), silent, ambiguous, (saved.name,))
+    counted, silent, ambiguous = _superblocks(copy)
+    return Frame(0.0, None, tuple(map(_entry_since, counted)), silent, ambiguous, (copy.name,))
 
 
 def _entry_since(now: Counted, note: str = "") -> TopEntry:
@@ -286,7 +286,7 @@ def _entry_since(now: Counted, note: str = "") -> TopEntry:
     return _entry(now, sample, note, all_operations=_has_all(now.stats))
 
 
-def frame_between(earlier: Saved, later: Saved) -> Frame:
+def frame_between(earlier: SavedCopy, later: SavedCopy) -> Frame:
     """Return the rates of each superblock of the later copy since the earlier was made.
 
     A superblock that was mounted in between has its means since then. Raises ValueError where the copies have
@@ -382,17 +382,17 @@ def _entry(
     return TopEntry(counted, sample, figures=figures, note=note, all_operations=all_operations)
 
 
-def _by_place(saved: Saved) -> dict[Place, list[Stanza]]:
+def _by_place(copy: SavedCopy) -> dict[Place, list[Stanza]]:
     """Return the stanzas by source and mount point, those of one superblock once."""
     places: defaultdict[Place, dict[object, Stanza]] = defaultdict(dict)
-    for stanza in saved.stanzas:
+    for stanza in copy.stanzas:
         moved = _MOVED_BYTES.search(stanza.operations or b"")
         same = (stanza.age_s, stanza.operations) if moved else stanza
         places[stanza.source, stanza.point].setdefault(same, stanza)
     return {place: list(stanzas.values()) for place, stanzas in places.items()}
 
 
-def _superblocks(saved: Saved) -> tuple[list[Counted], int, int]:
+def _superblocks(copy: SavedCopy) -> tuple[list[Counted], int, int]:
     """Return each superblock once, and the numbers of mounts without counters and with ambiguous ones.
 
     The latter have several stanzas with their source and mount point.
@@ -400,7 +400,7 @@ def _superblocks(saved: Saved) -> tuple[list[Counted], int, int]:
     superblocks: list[Counted] = []
     known: defaultdict[_Trait, list[int]] = defaultdict(list)
     silent = ambiguous = 0
-    for (source, point), stanzas in _by_place(saved).items():
+    for (source, point), stanzas in _by_place(copy).items():
         stanza = stanzas[0]
         if len(stanzas) > 1:
             ambiguous += len(stanzas)
@@ -408,7 +408,7 @@ def _superblocks(saved: Saved) -> tuple[list[Counted], int, int]:
         if stanza.totals is None and not _operations(stanza):
             silent += 1
             continue
-        options = saved.options.get((source, point), Options())
+        options = copy.options.get((source, point), Options())
         # mountstats shows no address, and a bind of a folder has that in its source: only the host is shared.
         group = transport_group(options, split_source(source)[0])
         traits, shared = _traits(stanza, options, group)
@@ -444,7 +444,7 @@ def _traits(stanza: Stanza, options: Options, group: str) -> tuple[list[_Trait],
     return traits, [(group, stanza.age_s, options)] if moved else []
 
 
-def saved_to_json(frames: Iterable[Frame], problems: Sequence[str]) -> dict[str, object]:
+def copies_to_json(frames: Iterable[Frame], problems: Sequence[str]) -> dict[str, object]:
     """Return frames of saved copies as `nfstuned.top/1` (docs/json.md)."""
     return {
         "schema": "nfstuned.top/1",
