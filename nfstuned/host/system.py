@@ -48,6 +48,7 @@ _SCRIPTS = (
     *("etc/tmpfiles.d", "etc/cloud/cloud.cfg.d", "etc/NetworkManager/dispatcher.d"),
 )
 _MOST_SCRIPTS = 2000
+_BINARY = b"\x7fELF"
 _CALLS_SYSCTL = r"(?<![\w-])sysctl(?![\w.-])|(?:systemctl|Exec\w+=).*systemd-sysctl"
 """In a script or a service; many services are only ordered after systemd-sysctl.service."""
 _SYSCTLS_OF_NFS = ("sunrpc.", "fs.nfs.")
@@ -250,9 +251,10 @@ def _scripts(root: Root, pattern: str, folders: Iterable[str]) -> tuple[str, ...
 
 
 def _script(root: Root, file: str) -> str:
-    """Return a file's text; "" where it is absent, unreadable, no regular file, or too large."""
+    """Return a file's text; "" where it is absent, unreadable, no regular file, too large, or a binary."""
     try:
-        return root.read(file)
+        data = root.read_bytes(file)
+        return "" if data.startswith(_BINARY) else data.decode("utf-8", "surrogateescape")
     except UnusableError:
         root.faults.forget(file)
         return ""

@@ -184,9 +184,10 @@ def test_cloud_init_names_clones_where_it_is_there_and_lets_no_name_stay(
     assert identity(tmp_path, files, cmdline).renamed is renamed
 
 
-def test_a_script_that_cannot_be_read_is_a_fault_and_a_folder_is_no_script(tmp_path: Path) -> None:
+def test_a_script_that_cannot_be_read_is_a_fault_and_no_folder_or_binary_is_one(tmp_path: Path) -> None:
     put(tmp_path / "etc/crontab", "@reboot root echo 1024 > /sys/class/bdi/0:43/read_ahead_kb\n")
     put(tmp_path / "etc/cron.d/folder/file", "read_ahead_kb\n")
+    put(tmp_path / "usr/local/bin/tool", "\x7fELF read_ahead_kb\n")
     root = Root(str(tmp_path))
     assert (observe_system(root, image=True).scripts, [*root.faults]) == (("/etc/crontab",), [])
     (tmp_path / "etc/crontab").unlink()
