@@ -39,7 +39,9 @@ _ABSENT = (
 )
 _MASKED = f"it is masked: systemctl --root=DIR unmask {SERVICE}, where it should run"
 _NO_TARGET = "the [Install] section of {} names no target that would start it"
-_BESIDE = f"it starts at boot, and then the udev rule is of no use: systemctl --root=DIR disable {SERVICE}"
+_STARTS_TOO = (
+    f"it starts at boot, and then the udev rule is of no use: systemctl --root=DIR disable {SERVICE}"
+)
 _PRESET = (
     "the image has no machine id, so that systemd enables it at the first boot, as presets ask, and then the "
     f"udev rule is of no use: systemctl --root=DIR mask {SERVICE}"
@@ -128,18 +130,18 @@ def wanted_service(service: ImageUnit) -> Wanted:
 
 
 def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wanted:
-    """Return the udev rule that does without the service.
+    """Return the udev rule for an image without the service.
 
-    `starts`: something starts the service as well; `linked`: a link of the image's does.
+    `starts`: the service starts at boot all the same; `linked`: by a link, else by a preset.
     """
     if not has_awk:
         refused = _refused(ChangeKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
         return replace(refused, unprepared=True)
     reason = "every NFS mount gets it, whatever its server is"
     rule = Change(ChangeKind.RULE, "read-ahead", None, "15360 KiB", Result.PLANNED, reason, "/" + RULE)
-    why = _BESIDE if linked else _PRESET
-    beside = Change(ChangeKind.SERVICE, SERVICE, "enabled", "enabled", Result.SKIPPED, why)
-    return Wanted((rule, beside) if starts else (rule,), {RULE: text})
+    why = _STARTS_TOO if linked else _PRESET
+    service = Change(ChangeKind.SERVICE, SERVICE, "enabled", "enabled", Result.SKIPPED, why)
+    return Wanted((rule, service) if starts else (rule,), {RULE: text})
 
 
 def wanted_mask(facts: Facts) -> Wanted:
@@ -168,7 +170,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
         crowded = crowd(facts, wish)
         if crowded is None:
             continue
-        users, place = crowded.users[0].subject, new_file(facts, wish)
+        place = new_file(facts, wish)
         change = Change(
             ChangeKind.PARAMETER,
             wish.name,
@@ -181,7 +183,7 @@ def wanted_parameters(facts: Facts) -> Wanted:
             file, line = place
             rule = _PARAMETERS[wish.name]
             contents[file[1:]] = f"{_HEAD.format(rule)}{line}\n".encode()
-            reason = f"{rule}, for {users}"
+            reason = f"{rule}, for {crowded.users[0].subject}"
             change = replace(change, place=file, result=Result.PLANNED, reason=reason)
         changes.append(change)
     return Wanted(tuple(changes), contents)
@@ -190,7 +192,8 @@ def wanted_parameters(facts: Facts) -> Wanted:
 def wanted_identity(facts: Facts, unit: ImageUnit, text: bytes) -> Wanted:
     """Return the unit that gives the NFSv4 client of each clone an identity of its own, and its link.
 
-    Nothing where no NFSv4 is mounted, the clones get names of their own, or somebody has masked the unit.
+    Nothing where no line asks for NFSv4, the clones differ already, or the unit is enabled or masked. An
+    identifier or a machine id that all clones share is a skipped change.
     """
     client = facts.system.client
     mounts_v4 = any(not target.is_v3 for target in facts.nfs)
@@ -279,7 +282,10 @@ def with_folder(changes: Iterable[Change], folder: str) -> tuple[Change, ...]:
 
 
 def results(wanted: Wanted, steps: Sequence[Placement]) -> tuple[Change, ...]:
-    """Return each change with the step of its file as its result."""
+    """Return the changes as their files' steps allow: without those of files that are right already.
+
+    Files that go, or that somebody has changed, have a change each.
+    """
     by_path = {f"/{step.path}": step for step in steps}
     changes: list[Change] = []
     for change in wanted.changes:

@@ -32,7 +32,7 @@ class ImageRoot(Root):
         return "/" + name
 
     def read(self, name: str) -> str:
-        """Return a file's text as a host's; a link to /dev/null is an empty file. Raises OSError."""
+        """Return a file's text; of a link to /dev/null "", as a host would. Raises OSError."""
         try:
             return super().read(name)
         except FileNotFoundError as error:
@@ -72,7 +72,7 @@ class ImageRoot(Root):
 
     @contextmanager
     def place(self, name: str, *, last: bool = True) -> Iterator[tuple[int, str]]:
-        """Yield a folder's descriptor and the name in it that `name` leads to, which is no link.
+        """Yield a folder's descriptor and the name in it that `name` leads to, with each link followed.
 
         With `last` False a link at the end is not followed. Raises OSError.
         """

@@ -18,7 +18,7 @@ _PR_SET_THP_DISABLE = 41
 
 
 def without_huge_pages() -> None:
-    """Ask the kernel for no huge pages; a kernel that cannot do without them gives them.
+    """Ask the kernel for no transparent huge pages; one that does not know the request ignores it.
 
     A small heap that lives for minutes would get pages of 2 MiB, and use a small part of them.
     """
@@ -73,7 +73,7 @@ def notify(state: str) -> bool:
         return notify_by_socket(state)
     try:
         return bool(_library_notify(state))
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
@@ -87,14 +87,15 @@ def notify_by_socket(state: str) -> bool:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
             sock.sendto(state.encode(), address)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return True
 
 
 def reloading() -> bool:
-    """Announce a reload; READY=1 must follow when it has ended, whether or not it succeeded.
+    """Announce a reload, and return whether that was sent.
 
+    READY=1 must follow when the reload has ended, whether or not it succeeded.
     systemd 253 and later compares the time with the time of its own signal (Type=notify-reload).
     """
     return notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")

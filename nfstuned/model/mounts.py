@@ -46,7 +46,8 @@ class Setting(NamedTuple):
     file: str
     line: int
     alone: bool = False
-    """It replaces the settings of sections of other names before it, as an older mount.nfs has it."""
+    """An older mount.nfs keeps one value of an option for all named sections of a kind: this value replaces
+    the last before it, of any section."""
 
 
 class ConfInclude(NamedTuple):
@@ -238,7 +239,9 @@ class Superblock(NamedTuple):
 
     device: str
     bdi: int | None
+    """The inode of its read_ahead_kb in sysfs; None without a bdi."""
     read_ahead_kb: int | None
+    """None where it cannot be read."""
     mounts: tuple[Mount, ...] = ()
     volume: Volume | None = None
     servers: tuple[NfsClient, ...] = ()
@@ -265,8 +268,8 @@ class Login(NamedTuple):
 class Tunnel(NamedTuple):
     """A local TLS proxy: mounts of 127.0.0.1:`port` really go to `host`:`host_port`.
 
-    With `stands_in` it is an address that no host has: packets to it are sent to `address`, which is the
-    server `host`, at whatever port they have.
+    With `stands_in` there is no proxy: the kernel sends packets for that address, which no host has, to
+    `address` of the server `host`, and keeps their port.
     """
 
     port: int
@@ -319,9 +322,9 @@ class Request(NamedTuple):
     fstype: str = "nfs"
     maker: Maker = Maker.MOUNT
     named: str | None = None
-    """The type as the file has it where mount(8) makes `fstype` of it: "", "auto", or a list of types.
+    """The type as the file has it where `fstype` is another: "", "auto", a list of types, or a misspelt type.
 
-    systemd takes none of these for a network's. Of a type that nothing can mount `fstype` is the right one.
+    systemd takes none of these for a network's. None where the file has `fstype`.
     """
     inherited: str = ""
     """`file:line` of an automounter's map with options for all of its entries."""
@@ -364,8 +367,9 @@ class Misnamed(NamedTuple):
     request: Request
     name: str
     """The name that the unit would have to have."""
-    partner: str = ""
-    """The right mount point: the mount unit's of an .automount unit, or the text before a remark."""
+    right_point: str = ""
+    """The mount point to write, where the unit's name is right: for an .automount unit the mount unit's, for
+    a mount point with a remark the text before the remark."""
 
 
 class Unloaded(NamedTuple):
@@ -486,8 +490,8 @@ class Snapshot:
     root: str = "/"
     """The folder below which it was seen: "/" for this host."""
     stanzas: Mapping[tuple[str, str], MountStats] = field(init=False, repr=False, compare=False)
-    """`stats` by source and mount point, which is all that they name: where several superblocks have the
-    same, on top of each other, none of them."""
+    """`stats` by source and mount point, which is all that they name: where stanzas of different ages have
+    the same, none of them."""
     stand_ins: Mapping[str, str] = field(init=False, repr=False, compare=False)
     """The addresses of `tunnels` that stand in for servers, by the server's name."""
 
@@ -530,6 +534,7 @@ class Decision:
     profile: str
     provider: str
     lower: bool
+    """Whether a larger value may be lowered."""
     why: str
     conflict: bool = False
     """The mounts of the superblock ask for different values."""
@@ -540,6 +545,7 @@ class Action:
     """A change of a superblock's read-ahead; `bdi` makes sure that it is still the same superblock."""
 
     kind: str
+    """Always "read-ahead"."""
     device: str
     bdi: int
     target: str

@@ -20,7 +20,8 @@ _CELL = 11
 _MOST = 1e7 - 0.5
 """Greater numbers are written in fewer digits, as a cell has room for no more."""
 _COMPUTED = ("=", "+", "-", "@", "'")
-"""How a cell begins that a spreadsheet takes for a formula; a tab and a line break are not printable."""
+"""The beginnings of a cell that get an apostrophe: a spreadsheet's formula, and an apostrophe itself. A tab
+and a line break are not printable, and escaped."""
 
 
 def _keys(table: type, place: Csv) -> tuple[str, ...]:
@@ -45,7 +46,10 @@ CSV_HEADER = (
 
 
 def csv_row(sample: Sample) -> list[object]:
-    """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used."""
+    """Return a sample under CSV_HEADER; None where a figure is not known or a kind was not used.
+
+    Without any operation the sums over all of them are 0.
+    """
     point = sample.mount_points[0] if sample.mount_points else None
     rates = kinds(sample)
     every = combine(list(sample.ops.values()))

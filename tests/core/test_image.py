@@ -189,7 +189,7 @@ def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -
     move = "sudo mv /image/etc/systemd/system/a.mount /image/etc/systemd/system/mnt-a.mount"
     assert fault.remedy.startswith("sudo systemctl --root=/image disable a.mount, where it is enabled; ")
     assert f"; {move}; sudo systemctl --root=/image enable mnt-a.mount, where it was; " in fault.remedy
-    (fault,) = misnamed_unit.judge(facts(misnamed=(refused._replace(partner="/mnt/b"),)))
+    (fault,) = misnamed_unit.judge(facts(misnamed=(refused._replace(right_point="/mnt/b"),)))
     assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
 
 

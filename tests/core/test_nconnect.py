@@ -297,6 +297,7 @@ def test_any_key_of_a_map_stands_for_those_that_nobody_used_yet() -> None:
     host = facts(Made("/b"), network=answered(NAS, NAS_ADDRESS))
     (fault,) = faults("NFS204", on_host(host, requests=(*host.snapshot.requests, home)))
     assert "reload autofs && sudo umount /b && ls /home/KEY/ >/dev/null && sudo mount" in fault.remedy
+    assert fault.remedy.endswith(", with a key of the map for KEY")
 
 
 def test_a_mount_comes_back_also_where_nothing_tells_its_options() -> None:

@@ -54,7 +54,7 @@ def test_a_broken_vendors_rule_writes_for_every_device(end: str) -> None:
         'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}=="128", RUN+="/bin/true"\n',
         'SUBSYSTEM=="bdi", ACTION=="change", ATTR{read_ahead_kb}="1"',
         'ATTR{bdi/read_ahead_kb}="1", ATTR{[bdi/0:44]read_ahead_kb}="1", ATTR{[bdi/%k]read_ahead_kb}="1"',
-        'RUN+="/bin/cat /sys%p/read_ahead_kb", PROGRAM="/bin/cat /sys%p/read_ahead_kb"',
+        'RUN+="/bin/cat /sys%p/read_ahead_kb", PROGRAM="/bin/sh -c \'cat /sys%p/read_ahead_kb > /kb\'"',
         'ENV{read_ahead_kb}="1", TAG+="read_ahead_kb", IMPORT{program}="read_ahead_kb"',
     ],
 )

@@ -113,7 +113,7 @@ def test_a_journal_that_refuses_is_no_reason_to_stop(capfd: pytest.CaptureFixtur
         raise OSError(105, "No buffer space available")
 
     Journal(refuse).send(Message.STARTED, "started", Priority.INFO)
-    assert "started (not in the journal: [Errno 105] No buffer space available)" in capfd.readouterr().err
+    assert "<6>started (not in the journal: [Errno 105] No buffer space available)" in capfd.readouterr().err
 
 
 @pytest.fixture

@@ -263,7 +263,7 @@ def test_a_name_has_its_addresses_in_the_order_of_the_file(text: str, known: dic
         ("passwd: files\n", "files dns"),
         ("hosts: files dns # as ever\n", "files dns"),
         ("hosts:\t\tdns files\n", "dns files"),
-        ("hosts: files\n", "files"),
+        ("hosts: dns\nhosts: files\n", "files"),
         ("#hosts: files\nhosts: dns\n", "dns"),
         ("hosts: files mdns4_minimal [NOTFOUND=return] dns myhostname", "files mdns4_minimal dns myhostname"),
         ("hosts: files [NOTFOUND=return] dns\n", "files"),
@@ -282,6 +282,8 @@ def test_what_is_asked_in_which_order(line: str, sources: str) -> None:
     assert parse_sources(line) == tuple(sources.split())
 
 
-def test_name_servers_that_are_no_addresses_are_left_out() -> None:
-    text = "search a.example\nnameserver 10.0.0.1\nnameserver b.example\nnameserver\nnameserver ::1%lo\n"
-    assert name_server_lines(text) == "search a.example\nnameserver 10.0.0.1\nnameserver ::1%lo\n\n"
+def test_name_servers_that_glibc_passes_over_are_left_out() -> None:
+    counting = ("search a.example", "nameserver 10.0.0.1", "nameserver ::1%lo", "nameserver 10.0.0.3")
+    passed = ("nameserver b.example", "nameserver", " nameserver 10.0.0.2")
+    text = "\n".join((*counting[:2], *passed, *counting[2:], "nameserver 10.0.0.4"))
+    assert name_server_lines(text).split("\n")[:-1] == [*counting]

@@ -24,7 +24,7 @@ from nfstuned.parse.fields import RELOAD_UNITS, quote, some, unit_name
 _OWN = ("addr", "clientaddr", "mountaddr")
 """The options that mount.nfs adds by itself."""
 _GENERIC = ("ro", "nosuid", "nodev", "noexec", "noatime", "nodiratime", "nosymfollow", "sync", "dirsync")
-"""The options that mount(8) makes flags of, which utab does not keep."""
+"""The flags that a mount by hand gets again: utab keeps no flag. strictatime and lazytime are left out."""
 _RELOAD_MAPS = "sudo systemctl reload autofs"
 _BY_HAND = "mount "
 """The beginning of a step that is no command."""
@@ -37,7 +37,7 @@ def depth(target: Target) -> tuple[int, str]:
 
 def lies_in(inner: str, outer: str) -> bool:
     """Return whether a mount point is below another."""
-    return inner.startswith(outer.rstrip("/") + "/")
+    return inner.rstrip("/").startswith(outer.rstrip("/") + "/")
 
 
 def mount_order(chief: Target, others: Sequence[Target]) -> tuple[Target, ...]:
@@ -55,7 +55,7 @@ def mount_options(target: Target, count: int | None) -> str:
     own = [option for option in target.asked if option.name not in left]
     versions = [option for option in own if is_version(option.name) and option.name != "minorversion"]
     if len(versions) > 1:
-        # Of vers=4,minorversion=1 utab has vers=4,vers=4.1, which mount.nfs adds, and does not take again.
+        # For vers=4,minorversion=1 mount.nfs writes vers=4,vers=4.1 to utab, and refuses both as options.
         own = [option for option in own if not is_version(option.name) or option is versions[-1]]
     parts = [option.name if option.value is None else f"{option.name}={option.value}" for option in own]
     if target.live is not None:
@@ -69,8 +69,8 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
     """Return the nconnect that a mount asks for where other mounts of its server gave it another number.
 
     A mount that asks for none has nothing to lose. Without a record of the options that mount.nfs was given,
-    the files may be newer than the mount: then another mount must be there that asked for the number that
-    both have. A proposal is newer than every mount that it has a line for.
+    the files may be newer than the mount: then another mount must have asked for the number in effect. A
+    proposal is newer than every mount that it has a line for.
     """
     asked, wanted = last_asked(target.asked, "nconnect"), target.asked_nconnect
     got = effective_nconnect(target, facts)
@@ -128,10 +128,10 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
     """Return the commands that give mounts of a server `count` connections; "" where nothing must go for it.
 
     The innermost go first; then the first of `targets` comes first, but for the mounts that it lies in. A
-    mount that a proposal has a line for comes back as that line asks. Lines that asked for another number are
-    changed by then. Mounts of other mount namespaces get no command: here something else may be mounted at
-    the same place. Of mounts that programs made it returns the programs' own step, and of lines that nobody
-    mounted yet the automounter's.
+    mount that a proposal has a line for comes back as that line asks. The caller's text has lines with
+    another number changed before. Mounts of other mount namespaces get no command: here something else may be
+    mounted at the same place. Mounts that programs made get the programs' own step; where nothing is mounted
+    and the automounter has lines, its maps are reloaded.
     """
     going = _going(targets, facts, count)
     live = [mount for mount in going if not mount.foreign]
@@ -166,7 +166,7 @@ def mount_commands(targets: Sequence[Target], facts: Facts, count: int) -> str:
         if away
         else ""
     )
-    keys = ", with a key of the map for KEY" if any("*" in mount.point for mount in others) else ""
+    keys = ", with a key of the map for KEY" if any("/KEY" in step for step in made) else ""
     devices = list(unseen_superblocks(going, facts))
     unseen = f" (first end every use of {some(devices)}, which umount -l left behind)" if devices else ""
     return (f"{by_programs}; meanwhile " if by_programs else "") + text + keys + there + unseen

@@ -32,17 +32,17 @@ from nfstuned.parse.fields import clean_path, count, quote
 if TYPE_CHECKING:
     from nfstuned.model.samples import Sample
 
-_MOST_SLOTS, _LEAST_SLOTS = 128, 180
+_MOST_TCP_SLOTS, _LEAST_SESSION_SLOTS = 128, 180
 SLOT_TABLE = ParameterWish(
     "sunrpc.tcp_max_slot_table_entries",
-    str(_MOST_SLOTS),
-    lambda value: (number := decimal(value)) is not None and number <= _MOST_SLOTS,
+    str(_MOST_TCP_SLOTS),
+    lambda value: (number := decimal(value)) is not None and number <= _MOST_TCP_SLOTS,
     "sunrpc-slots.conf",
 )
 SESSION_SLOTS = ParameterWish(
     "nfs.max_session_slots",
-    str(_LEAST_SLOTS),
-    lambda value: (number := decimal(value)) is not None and number >= _LEAST_SLOTS,
+    str(_LEAST_SESSION_SLOTS),
+    lambda value: (number := decimal(value)) is not None and number >= _LEAST_SESSION_SLOTS,
     "nfs-slots.conf",
 )
 _VERSIONS = {SLOT_TABLE.name: "3", SESSION_SLOTS.name: "4.1"}
@@ -60,8 +60,8 @@ class Crowd(NamedTuple):
 
 def crowd(facts: Facts, wish: ParameterWish) -> Crowd | None:
     """Return the mounts of Azure NetApp Files that need another value; None for none, or an unknown value."""
-    wanted = _VERSIONS[wish.name]
-    users = tuple(target for target in facts.nfs if target.is_netapp and target.version == wanted)
+    version = _VERSIONS[wish.name]
+    users = tuple(target for target in facts.nfs if target.is_netapp and target.version == version)
     # A loaded module that does not show its parameter has an unknown value.
     loaded = any(target.live is not None for target in facts.nfs)
     default = "" if loaded else str(_KERNEL_DEFAULTS[wish.name])
@@ -73,8 +73,10 @@ _BUSY_SENDS = 64
 """A connection that sent nothing while another sent so many is left out: the kernel takes them in turn."""
 _DEEPEST = 64
 _ALONE, _AT_WORK, _BEYOND_ALONE = 1.25, 0.5, 1.5
+"""Requests follow each other one by one where the kernel's count of those under way is at most the first
+number, and Little's law gives one from the second to the third."""
 _ALIKE = 2.0
-"""Two counts of requests under way differ by less: bursts find more of them than the mean."""
+"""The kernel's count, made at each send, may be so many times the number by Little's law: bursts raise it."""
 
 
 @rule(
@@ -101,7 +103,7 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
                 observed=exist,
                 expected=count(wanted_count, "connection"),
                 remedy=mount_all_again(members, "unmount every mount of this server and mount again")
-                + "; see the kernel's log for why",
+                + "; then look for a limit of connections on the way: the firewall, free ports below 1024",
             )
         elif silent and max(sent) >= _BUSY_SENDS:
             yield Fault(
@@ -197,10 +199,11 @@ class _Busy(NamedTuple):
 
     @property
     def depth(self) -> float | None:
-        """The mean number of requests sent and waiting; the kernel counts the requests of one connection.
+        """The mean number of requests under way or waiting for a slot, on all busy connections.
 
-        None where it is not known: without the count of those that wait for replies (RDMA, old kernels) only
-        the time that requests took shows whether `in_flight` has some that broken connections lost.
+        The kernel's means are those of one connection. None where they are not known. Without `pending`
+        (RDMA, old kernels) also where they are far above Little's law: then `in_flight` has requests that a
+        broken connection lost.
         """
         rate, seen = self.samples[0].transport, self.in_flight
         if seen is None or rate.backlog is None:
@@ -252,7 +255,7 @@ def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
 
 
 def _others(members: Sequence[Target]) -> str:
-    """Return for how many more mounts the same holds."""
+    """Return the end of a message: for how many more mounts it holds; "" for a single mount."""
     others = len(members) - 1
     return f"; the same holds for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
 
@@ -368,10 +371,13 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
             f'{setting.name} is for the server "{argument}": mount.nfs ends a name at its first colon',
             "use the server's name, or the section of the mount point",
         )
-    if section == "mountpoint" and argument and argument.startswith("/") and argument != clean_path(argument):
-        clean = clean_path(argument)
-        why = f'{setting.name} is for the mount point "{argument}", which mount(8) hands on as {clean}'
-        return f"{why}: mount.nfs compares the texts", f'write [ MountPoint "{clean}" ]'
+    if section == "mountpoint" and argument is not None and argument != (clean := clean_path(argument)):
+        why = "is no absolute path"
+        if argument.startswith("/"):
+            why = f"mount(8) hands on as {clean}: mount.nfs compares the texts"
+        return f'{setting.name} is for the mount point "{argument}", which {why}', (
+            f'write [ MountPoint "{clean}" ]'
+        )
     return None
 
 
@@ -414,8 +420,9 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
 
 
 def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | None:
-    """Return why a default of mount.nfs's own negotiation counts for nothing."""
+    """Return why a default for mount.nfs's own negotiation sets nothing, and a remedy; None where it may."""
     if name not in _DEFAULTS:
+        # "defaults"; Defaultversion and Defaultprotocol.
         if name == "s" or name.startswith(_DEFAULTS):
             return None
         return f"{setting.name} sets nothing: mount.nfs has a default of version and protocol only", (

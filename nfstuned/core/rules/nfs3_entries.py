@@ -182,8 +182,8 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
         folder, _, own = request.file.rpartition("/")
         noun = "a mount" if own.endswith(".mount") else "an automount"
         remedy = (
-            f"write Where={refused.partner} in {request.file}:{request.line}"
-            if refused.partner
+            f"write Where={refused.right_point} in {request.file}:{request.line}"
+            if refused.right_point
             else f"{systemctl(facts)} disable {quote(own)}, where it is enabled; "
             + sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
             + f"; {systemctl(facts)} enable {quote(refused.name)}, where it was; change other files that "

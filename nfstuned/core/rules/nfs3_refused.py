@@ -146,7 +146,7 @@ def _requests(facts: Facts, *, efs: bool = False) -> Iterator[Request]:
     """Yield each line that asks for mounts, and the units that systemd refuses for their names alone."""
     yield from (request for _, request in asking_lines(facts.targets, efs=efs))
     for unit in facts.snapshot.misnamed:
-        if not unit.partner and (efs or unit.request.fstype != EFS_TYPE):
+        if not unit.right_point and (efs or unit.request.fstype != EFS_TYPE):
             yield unit.request
 
 

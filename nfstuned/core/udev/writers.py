@@ -28,7 +28,7 @@ _ADDED = (UdevToken("ACTION", None, "==", "add"), UdevToken("SUBSYSTEM", None, "
 
 
 class Mask(NamedTuple):
-    """A name, and why its file is left in force; "" where it is masked."""
+    """The name of a rules file, and why it is left in force; "" where it is masked."""
 
     name: str
     left: str = ""
@@ -44,7 +44,7 @@ def choose_masks(files: Iterable[UdevFile], settings: Iterable[Setting]) -> tupl
     masks: list[Mask] = []
     for name in MASKED_NAMES:
         file = by_name.get(name)
-        if file is None and name != NFS_RULES:
+        if file is None and (name != NFS_RULES or setting is not None):
             continue
         if name == NFS_RULES and setting is not None:
             left = f"{setting.file}:{setting.line} sets {setting.name}={setting.value} below [nfsrahead]"
@@ -98,6 +98,7 @@ _PATH = r"(?:/[\w./+-]*/)?"
 _PIECE = r"[^;&|()<>`\n]*"
 """A part of one command of a shell."""
 _TO = rf"(?:>>?|\|\s*{_PATH}tee\b){_PIECE}"
+_TARGET = rf"(?:>|\btee\b){_PIECE}(?:{ATTRIBUTE}|\$)"
 _ECHO = re.compile(rf"""\becho\s+(?:-n\s+)?["']?([0-9]+)["']?\s*{_TO}(?:{ATTRIBUTE}|\$\w+["']?\s*;)""")
 """A command that writes a number to the attribute, or in a loop to a variable."""
 _ALWAYS = re.compile(
@@ -120,7 +121,7 @@ def find_writers(files: tuple[tuple[str, str], ...], event: UdevEvent = NFS_ADDE
     """Return the rules that write read_ahead_kb at an event, the last writer last.
 
     `files` are paths and texts in udev's order, without masked files. Commands of RUN come after all rules.
-    The last four results are cached: a contest asks often about the same files, at three events.
+    The last four results are cached: the service looks for a value's writer in the same files, at two events.
     """
     device = Device(event)
     written: list[RuleWriter] = []
@@ -137,7 +138,7 @@ def find_culprit(writers: tuple[RuleWriter, ...], kb: int, page_kb: int) -> Rule
 
 
 def describe(writer: RuleWriter) -> str:
-    """Return the file in which a person changes a rule's value."""
+    """Return a writer's rules file for people; with nfsrahead, also the section that has its value."""
     program = (writer.program or "").split(" ")[0].rpartition("/")[2]
     return f"{writer.file}, set by [nfsrahead] of /etc/nfs.conf" if program == NFSRAHEAD else writer.file
 
@@ -192,12 +193,14 @@ def _writes_itself(command: str) -> bool:
 
 
 def aims_at_attribute(command: str) -> bool:
-    """Whether a command was meant to write the attribute."""
-    return ATTRIBUTE in command and (">" in command or "tee " in command)
+    """Whether a command was meant to write the attribute, or to a variable where it names the attribute."""
+    return ATTRIBUTE in command and re.search(_TARGET, command) is not None
 
 
 _ROWS = "/nfsfs/volumes"
 """The kernel's list of NFS superblocks: a program that reads it is assumed to find them."""
+_STARTS = {("PROGRAM", None), ("RUN", None), ("RUN", "program"), ("IMPORT", "program")}
+"""The keys that run a program, with their attribute."""
 _STATIC = {"ACTION", "SUBSYSTEM", "KERNEL", "DEVPATH"}
 _BDIS = re.compile(r"\bbdi\b")
 _BEHIND = re.compile(r"\b(?:ENV|TAGS?|RUN|RESULT|IMPORT)\b")
@@ -269,8 +272,10 @@ def started_scripts(files: Iterable[UdevFile]) -> Iterator[StartedScript]:
         rules = parse_udev_rules(file.text).rules
         disks = {rule.line for rule, sure, _ in reached(Device(UdevEvent(kernel="8:0")), rules) if sure}
         for rule, certain, _ in reached(Device(NFS_ADDED), rules):
+            if not certain or rule.line not in disks:
+                continue
             commands = [token.value for token in rule.tokens if token.key == "RUN"]
-            for script, text in file.scripts if certain and rule.line in disks else ():
+            for script, text in file.scripts:
                 values = () if _ASKS_FOR_TYPE.search(text) else _WRITTEN.findall(text)
                 if values and any(script in re.split(r"[\s']+", command) for command in commands):
                     yield StartedScript(file.path, rule.line, script, tuple(dict.fromkeys(values)))
@@ -291,17 +296,17 @@ def _is_unknown(token: UdevToken) -> bool:
     """Whether a token runs a program, or has systemd start a unit (systemd.device(5))."""
     if token.key == "ENV":
         return token.attribute == "SYSTEMD_WANTS" and not token.is_match
-    if token.key != "PROGRAM" and (token.key != "RUN" or token.attribute == "builtin"):
+    if (token.key, token.attribute) not in _STARTS:
         return False
-    known = _ROWS in token.value or token.value.split(" ")[0].endswith(NFSRAHEAD)
+    known = _ROWS in token.value or token.value.split(" ")[0].endswith("/" + NFSRAHEAD)
     return not known and start_mistake(token.value) is None
 
 
 def reaches_all(files: Iterable[UdevFile], writer: RuleWriter) -> bool:
     """Whether a rule writes for every NFS superblock of the host's own namespaces.
 
-    A rule, or its command, that asks the kernel's list of superblocks does, and nfs-utils' own rule does. The
-    effect of another program's answer, or of a jump on it, is not known.
+    It does where its conditions are static, or a program reads the kernel's list of superblocks, and
+    nfs-utils' rule does. Where another program's answer decides, or a jump on it, that is not known: False.
     """
     known = tuple(files)
     programs = [token for token in _asked(known, writer) if token.key == "PROGRAM"]

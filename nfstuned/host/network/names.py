@@ -29,6 +29,7 @@ THREADS = 128
 """Names that never answer hold their threads until the deadline; the others must not wait for them."""
 SOURCES = ("files", "dns")
 """The sources that glibc asks where nsswitch.conf names none."""
+_MOST_SERVERS = 3
 _HOSTS_LINE = r"(?m)^[ \t]*hosts:([^#\n]*)"
 # The actions after a source, "[...]", or the name of a source.
 _TOKEN = r"\[[^\]]*\]|[^\s\[\]]+"  # noqa: S105 - no password
@@ -60,7 +61,7 @@ def parallel(jobs: Mapping[Key, Callable[[], Value]], seconds: float) -> dict[Ke
     for started in range(min(len(jobs), THREADS)):
         try:
             Thread(target=work, daemon=True).start()
-        except RuntimeError:  # noqa: PERF203 - a user or a container may have so many: those do the work
+        except RuntimeError:  # noqa: PERF203 - no more threads are allowed: those that run do the work
             if started == 0:
                 work()
             break
@@ -101,7 +102,7 @@ def resolve(
     """Return an answer for each name, after `seconds` at the latest, whatever the name servers do.
 
     /etc/hosts and DNS are asked as /etc/nsswitch.conf says. A name that another source there might know
-    (LDAP, multicast DNS) gets no final verdict. Of the names that systemd answers for DNS is not asked.
+    (LDAP, multicast DNS) gets no final verdict. DNS is not asked about names that systemd itself answers.
     """
     sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
     known = parse_hosts(root.read_or_empty("etc/hosts"))
@@ -120,12 +121,13 @@ def resolve(
 def from_hosts(root: Root, names: Sequence[str]) -> tuple[Answer, ...]:
     """Return the answer of /etc/hosts for each name where no name server can be asked, as in an image.
 
-    It counts where /etc/nsswitch.conf has it asked before name servers.
+    The file counts where /etc/nsswitch.conf names it before DNS.
     """
     sources = parse_sources(root.read_or_empty("etc/nsswitch.conf"))
     before_dns = sources[: sources.index("dns")] if "dns" in sources else sources
     known = parse_hosts(root.read_or_empty("etc/hosts")) if "files" in before_dns else {}
-    unasked = Answer("", error="not in /etc/hosts, and an image is in no network")
+    why = "not in /etc/hosts" if "files" in before_dns else "/etc/hosts is not asked before DNS"
+    unasked = Answer("", error=f"{why}, and an image is in no network")
     return tuple(
         Answer(name, known[name]) if name in known else unasked._replace(host=name) for name in names
     )
@@ -150,7 +152,8 @@ def _answer(
     name: str, sources: tuple[str, ...], known: Mapping[str, tuple[str, ...]], from_dns: Mapping[str, _Names]
 ) -> Answer:
     """Return the first source's answer that has addresses, else the reason for having none."""
-    best = _Names(error="not in /etc/hosts, and nsswitch.conf leaves DNS out")
+    why = "not in /etc/hosts, and nsswitch.conf leaves DNS out"
+    best = _Names(error=why if "files" in sources else "nsswitch.conf leaves /etc/hosts and DNS out")
     for source in sources:
         if source == "files" and name in known:
             return Answer(name, known[name])
@@ -158,14 +161,14 @@ def _answer(
             best = from_dns[name]
             if best.addresses:
                 break
-    others = [source for source in sources if not _knows_nothing(source, name)]
+    others = [source for source in sources if not _adds_nothing(source, name)]
     if best.addresses or not others:
         return Answer(name, best.addresses, best.chain, best.error, best.final)
     return Answer(name, (), best.chain, f"{best.error}; not asked: {', '.join(others)}", final=False)
 
 
-def _knows_nothing(source: str, name: str) -> bool:
-    """Return whether a source was asked, or cannot know a file server's name."""
+def _adds_nothing(source: str, name: str) -> bool:
+    """Return whether a source was asked already, or cannot know a file server's name."""
     if source == "resolve":  # short names may be known to the neighbours (LLMNR)
         return "." in name and not name.endswith(".local")
     if source.endswith("_minimal"):
@@ -203,8 +206,8 @@ def _ask_dns(root: Root, names: Sequence[str], seconds: float, port: int) -> dic
 def _search(resolver: Resolver, name: str, end: float, late: _Names) -> _Names:
     """Return the addresses that glibc gets by its search list (__res_context_search in resolv/res_query.c).
 
-    It goes on where a name does not exist, has no address or its server fails, and stops at any other
-    failure, after which only the name as it is written is left to try. Never raises.
+    The next candidate is tried after NXDOMAIN, an answer without an address, and SERVFAIL. After any other
+    failure only the name as it is written is still tried. Never raises.
     """
     import dns.exception  # noqa: PLC0415 - as above
     import dns.name  # noqa: PLC0415
@@ -249,7 +252,7 @@ def _candidates(resolver: Resolver, written: Name) -> list[Name]:
 def _query_both(resolver: Resolver, name: Name, end: float, late: _Names) -> _Names:
     """Return the records of both types of a name; glibc asks for them at the same time.
 
-    Any address counts; a name that is not has no types.
+    An address of either type counts. NXDOMAIN for a type is the answer for both.
     """
     jobs = {kind: partial(_query, resolver, name, kind, end) for kind in TYPES}
     results = parallel(jobs, max(end - time.monotonic(), 0))
@@ -322,14 +325,15 @@ def parse_sources(text: str) -> tuple[str, ...]:
     """Return the sources that are asked for a host name, in order: "files", "dns", and others by their names.
 
     "resolve" (systemd-resolved) reads /etc/hosts and then asks DNS: "files" and "dns" stand before it. A
-    source may end the search for names that it does not know; the sources after it are left out.
+    source may end the search for names that it does not know; the sources after it are left out. As for
+    glibc, the last `hosts:` line counts.
     """
-    line = re.search(_HOSTS_LINE, text)
-    if line is None:
+    lines = re.findall(_HOSTS_LINE, text)
+    if not lines:
         return SOURCES
     sources: dict[str, None] = {}
     last = ""
-    for token in re.findall(_TOKEN, line[1]):
+    for token in re.findall(_TOKEN, lines[-1]):
         if token.startswith("["):
             # mdns4_minimal knows .local names only: its NOTFOUND ends the search for no other name.
             if last in (*SOURCES, "resolve") and _ends_search(token):
@@ -351,12 +355,19 @@ def _ends_search(actions: str) -> bool:
 
 
 def name_server_lines(text: str) -> str:
-    """Return resolv.conf(5) without the `nameserver` lines that hold no address; glibc skips them, too."""
-    return "".join(
-        line + "\n"
-        for line in text.split("\n")
-        if line.split()[:1] != ["nameserver"] or is_address("".join(line.split()[1:2]))
-    )
+    """Return resolv.conf(5) without the `nameserver` lines that glibc skips.
+
+    It skips those that are indented, hold no address, or follow the third (MAXNS in resolv.h).
+    """
+    lines, left = list[str](), _MOST_SERVERS
+    for line in text.split("\n"):
+        words = line.split()
+        if words[:1] == ["nameserver"]:
+            if line[0].isspace() or not is_address("".join(words[1:2])) or not left:
+                continue
+            left -= 1
+        lines.append(line + "\n")
+    return "".join(lines)
 
 
 def parse_name_servers(text: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class Message(Enum):
     CONFIG_INVALID = ("f841f5f931614776925a3da3593500ca", ("file", "reason"))
     """A problem of a configuration that was refused; the last good configuration, if any, stays in use."""
     UNREADABLE = ("2972cddf465d426ba08acdeeb0720398", ("file", "reason"))
-    """A kernel file has a line that nfstuned does not understand; its other lines count."""
+    """A file could not be read, or has a line that nfstuned does not understand; its other lines count."""
     EVENTS_LOST = ("c8a81271bb5e4897b56023a5be6a0077", ("reason",))
     """The kernel dropped events for want of room; everything was looked at again."""
     RULE_MASKED = ("025a608cf0324366843fb11937b51555", ("file",))
@@ -86,7 +86,8 @@ class Message(Enum):
     RULE_UNMASKED = ("d14c4827bf9b455f9ec5931e3c4a5f1d", ("file",))
     """`file` was removed: the udev rule that it hid is in force again."""
     RULE_LEFT = ("81a7c7ba169e49bf805d44f1f4c595b2", ("file", "reason"))
-    """A udev rule that writes read-aheads stays in force, because somebody has changed or configured it."""
+    """A udev rule that writes read-aheads stays in force: somebody has changed or configured it. `file` is
+    its name, without a folder."""
     RULES_FAILED = ("a4806a3e68064e49a072af13fdaa9c4a", ("reason",))
     """The masks of udev's rules could not be made or taken back, or udev could not reload its rules."""
     UNWATCHED = ("349807775a3445ba8984a88b8dfb674b", ("reason",))
@@ -104,7 +105,7 @@ class Message(Enum):
     PERSIST_UNASKED = ("db5b6cd3f88a4bffa80c8814a2a8e7cd", ("file", "reason"))
     """nfstuned-persist.service could not be asked to persist the nconnect of a new server."""
     CYCLE_FAILED = ("4e73fad58dcc543bb45d3c7816196295", ("reason",))
-    """A cycle of the daemon's loop failed; the next starts afresh, but the watchdog is not fed by it."""
+    """A step of the daemon failed, and sends no WATCHDOG=1; the next step starts afresh."""
     POLICY_CONFLICT = ("6726c25e53d74bb4a1cfd37dd35be9c6", (*_MOUNT, "profile", "new_kb", "reason"))
     """Mounts of a superblock match policies with different values; `new_kb` was chosen."""
     METRICS_FAILED = ("e33b252af0494e59a2b3958152291ae4", ("key", "reason"))
@@ -118,7 +119,8 @@ class Message(Enum):
 class Journal:
     """Sends messages to the journal where stderr leads there, else to stderr.
 
-    An entry that the journal refuses goes to stderr, too. `write` takes its fields as `NAME=value` in bytes.
+    Where the journal refuses an entry, its message goes to stderr instead. `write` takes an entry's fields as
+    `NAME=value` in bytes.
     """
 
     def __init__(self, write: Callable[..., object] | None = None) -> None:
@@ -154,7 +156,8 @@ class Journal:
                 entry = [f"{name}{sign}{mask_secrets(value)}" for name, sign, value in pairs]
             self._write(*_encoded(entry + secretless))
         except (OSError, ValueError) as error:
-            _to_stderr(*_encoded([f"MESSAGE={mask_secrets(text)} (not in the journal: {error})"]))
+            lost = f"MESSAGE={mask_secrets(text)} (not in the journal: {error})"
+            _to_stderr(*_encoded([lost, f"PRIORITY={int(priority)}"]))
 
 
 @lru_cache(_MOST_FIELDS)
