@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nfstuned.app.facts import Scope, denied_files, examine
-from nfstuned.app.read_ahead import carry_out, plan_anew
+from nfstuned.app.read_ahead import carry_out, plan_without_holds
 from nfstuned.core.rules import catalogue
 from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.errors import ParseError
@@ -123,7 +123,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None) -> tuple[Outcome, ...
     """
     if not snapshot.superblocks:
         return ()
-    return plan_anew(snapshot, configuration(snapshot.root) if policy is None else policy)
+    return plan_without_holds(snapshot, configuration(snapshot.root) if policy is None else policy)
 
 
 def apply(planned: Iterable[Outcome], root: Folder = _HERE) -> tuple[Outcome, ...]:

@@ -67,13 +67,9 @@ def test_a_docstring_begins_as_its_kind_does(path: Path) -> None:
     named = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for node in named:
         first = (ast.get_docstring(node) or "").split("\n")[0]
-        assert not re.match(r"(?:What|The|A|An|How|Why|It|This)\b", first) or _is_value(node), (
+        of_value = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+        assert of_value or not re.match(r"(?:What|The|A|An|How|Why|It|This)\b", first), (
             f"{node.name}: {first}"
         )
     module = ast.get_docstring(tree) or ""
     assert re.match(r"(?!What\b|How\b|Who\b|Whether\b)", module), module
-
-
-def _is_value(node: ast.FunctionDef) -> bool:
-    """Whether a property, or a fixture, is described by its value."""
-    return any("property" in ast.unparse(decorator) for decorator in node.decorator_list)

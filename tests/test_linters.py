@@ -13,10 +13,6 @@ PROJECT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 
 
-def is_script(path: Path) -> bool:
-    return path.is_file() and path.read_text().startswith("#!")
-
-
 LINTERS = {
     "ruff check": ("ruff", "check", "."),
     "ruff format": ("ruff", "format", "--check", "."),
@@ -27,7 +23,7 @@ SHELL = [
     *sorted((PROJECT / "dev/package/deb").glob("p*")),
     *sorted((PROJECT / "dev/package/prove").iterdir()),
     *sorted((PROJECT / "dev/trials").iterdir()),
-    *(path for path in sorted((PROJECT / "docs/images").rglob("*")) if is_script(path)),
+    *(path for path in sorted((PROJECT / "docs/images").rglob("*.*")) if path.read_bytes()[:2] == b"#!"),
     *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
     *(PROJECT / "dev" / name for name in ("build", "recipes", "package/deb/rtupdate")),
 ]

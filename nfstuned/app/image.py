@@ -101,7 +101,7 @@ class _ImageWay(Way[Work]):
         self._dialog = dialog
 
     def carry_out(self, plan: Plan[Work]) -> Ended | None:
-        """Change each file; None, with a note, where nothing could be done."""
+        """Change each file; None, with a note, where rights were missing from the start."""
         changes, ledger = settled(plan.changes, Result.DONE), self._image.ledger
         try:
             ledger.carry_out(plan.detail)
@@ -196,7 +196,7 @@ class UnbakeWay(_ImageWay):
 
 
 def image_obstacle(error: OSError) -> str:
-    """Return why a file of an image could not be read or written, and the remedy."""
+    """Return the file of an error and the reason; without rights, also the remedy."""
     hint = ": run it as root" if isinstance(error, PermissionError) else ""
     return f"{error.filename}: {error.strerror}{hint}"
 

@@ -16,15 +16,15 @@ from nfstuned.model.policy import Policy
 from nfstuned.parse.fields import count
 
 
-def plan_anew(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
-    """Return the changes, also of superblocks that the service leaves alone (Record.hold)."""
+def plan_without_holds(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
+    """Return the changes as if the service left no superblock alone (Record.hold)."""
     return plan_read_aheads(forget_holds(snapshot), policy)
 
 
 def carry_out(root: Root, planned: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """Carry out the planned changes; return the outcome of each, and the other outcomes as they are."""
     state = State(root)
-    # Where the folder of the records cannot be made, each apply() fails, too, and its outcome says why.
+    # Where the folder of the records cannot be made, each apply_action() fails as well, with the reason.
     with suppress(OSError):
         if planned:
             state.prepare()
@@ -41,9 +41,9 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         self._host = host
 
     def look(self) -> Plan[tuple[Outcome, ...]]:
-        """Return the read-aheads to set, and those that stay as they are."""
+        """Return the read-aheads to set; all have failed where a file that decides could not be read."""
         snapshot = _observe_and_tell(self._host.root, self._host.dialog)
-        outcomes = plan_anew(snapshot, self._host.policy)
+        outcomes = plan_without_holds(snapshot, self._host.policy)
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
         as_asked = f"Nothing to do: {mounts} as the profiles ask."
         nothing = as_asked if snapshot.superblocks else "No NFS mounts."

@@ -23,7 +23,14 @@ from nfstuned.cli.terminal import (
     unreadable_lines,
     usable_policy,
 )
-from nfstuned.core.rules.catalogue import RULES, run_rules, select_rules
+from nfstuned.core.rules.catalogue import (
+    RULES,
+    correction,
+    first_unknown,
+    run_rules,
+    select_rules,
+    split_words,
+)
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
@@ -105,13 +112,13 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
 
         if order.sample_s:
             raise click.BadParameter("an image carries nothing that could be sampled", param_hint="--sample")
-        name = order.image
+        name, installed = "", False
         try:
             root = ImageRoot(order.image)
-            name += "/etc"
-            installed = root.demand_existence("etc") or root.demand_existence("usr/lib/os-release")
+            for name in ("/etc", "/usr/lib/os-release"):
+                installed = installed or root.demand_existence(name[1:])
         except OSError as error:
-            raise click.BadParameter(f"{name}: {error.strerror}", param_hint="--root") from None
+            raise click.BadParameter(f"{order.image}{name}: {error.strerror}", param_hint="--root") from None
         if not installed:
             why = f"{order.image} has no /etc and no os-release, and so is no image: mount the image there"
             raise click.BadParameter(why, param_hint="--root")
@@ -146,15 +153,13 @@ def _select(order: CheckOrder) -> tuple[Rule, ...]:
     rules = RULES if order.select or order.verbose else tuple(rule for rule in RULES if rule.default)
     if not (order.select or order.ignore):
         return rules
-    from nfstuned.core.rules import catalogue  # noqa: PLC0415 - most checks take every rule
-
-    chosen, ignored = catalogue.split_words(order.select), catalogue.split_words(order.ignore)
+    chosen, ignored = split_words(order.select), split_words(order.ignore)
     if order.select and not chosen:  # a variable in a script was not set: do not judge by every rule
         raise click.BadParameter("no rule is named; nfstuned rules lists them", param_hint="--select")
     for option, wanted in (("--select", chosen), ("--ignore", ignored)):
-        word = catalogue.first_unknown(wanted)
+        word = first_unknown(wanted)
         if word:
-            raise click.BadParameter(catalogue.correction(word), param_hint=option)
+            raise click.BadParameter(correction(word), param_hint=option)
     return select_rules(rules, chosen, ignored)
 
 
@@ -291,7 +296,7 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
       1  something is
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
          fstab or a map of the automounter that is not understood as a whole, or a file that could
-         not be read, but for want of rights; all other findings are printed, but with an invalid
-         configuration nothing is judged
+         not be read (a file that only root may read does not count); all other findings are
+         printed, but with an invalid configuration nothing is judged
     """
     return run_check(root, CheckOrder(**options))

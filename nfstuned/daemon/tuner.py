@@ -104,7 +104,7 @@ class WatchedDevice:
     is_searched: bool | None = None
     """Whether other namespaces were searched for its mounts; None where they are known."""
     wanted: Action | None = None
-    """The change that the service would make, and that it has reported, where it only observes."""
+    """Where the service only observes: the last change that it would have made, noted for one report."""
     unnamed_since_s: float | None = None
     """The time since which a change waits for a mount in any namespace to be reported by."""
 
@@ -117,13 +117,13 @@ class WatchedDevice:
         return WatchedDevice(self.device, bdi, self.backlog, self.had_event)
 
     def add_change(self, outcome: Outcome) -> None:
-        """Remember a change until it is reported. Two changes become one."""
+        """Remember a change until it is reported. Two changes become one, or no change at all."""
         if outcome.result is Result.SKIPPED:
             return
-        earlier = self.change
-        if earlier is not None and earlier.result is Result.DONE:
+        earlier, done = self.change, outcome.result is Result.DONE
+        if done and earlier is not None and earlier.result is Result.DONE:
             outcome = replace(outcome, action=replace(outcome.action, old_kb=earlier.action.old_kb))
-        self.change = outcome
+        self.change = None if done and outcome.action.old_kb == outcome.action.new_kb else outcome
 
     def is_forgettable(self, now: float) -> bool:
         """Return whether the number has neither a superblock nor a backlog."""
@@ -302,7 +302,7 @@ class Tuner:
         return watched
 
     def _with_bdi(self, device: str, work: Callable[[Bdi], None]) -> None:
-        """Open a bdi and work on it; where that fails, look at everything soon."""
+        """Open a bdi and work on it; where that fails, look at everything soon, unless the bdi is gone."""
         try:
             with Bdi(self._root, device) as bdi:
                 work(bdi)
@@ -374,8 +374,8 @@ class Tuner:
             watched.is_searched = False
         known, decision = watched.decided or (None, None)
         if decision is not None and known is not None and known.mounts and not (superblock.mounts or deep):
-            # Mounts of other namespaces are seen by a deep look alone: the least that a superblock without
-            # mounts may ask for would take back, at each look until then, the value of the deep look.
+            # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
+            # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
         else:
             decision = decide(policy, superblock, self.snapshot)
@@ -422,7 +422,7 @@ class Tuner:
             watched.contested.append(planned)
 
     def _end_search(self) -> None:
-        """Mark each bdi as looked for in other namespaces: that is done once."""
+        """Mark superblocks without mounts as searched, and note since when a change waits for a name."""
         now = self._clock()
         for watched in self._devices.values():
             if watched.is_searched is None or watched.change is None:

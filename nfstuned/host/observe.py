@@ -82,7 +82,7 @@ class _Known:
 
     @property
     def devices(self) -> list[str]:
-        """Return the NFS superblocks, mounted ones first, in the order of their numbers."""
+        """Return the device numbers of the NFS superblocks, mounted or not, in their order."""
         return sorted(
             {*self.mounts, *self.volumes}, key=lambda device: [int(part) for part in device.split(":")]
         )
@@ -218,11 +218,10 @@ def observe_entries(root: Root, folder: str) -> int | None:
 
 
 def observe_stanzas(root: Root, before: tuple[Stanza, ...] = ()) -> tuple[Stanza, ...] | None:
-    """Return the NFS stanzas of mountstats as text, for two looks: only the differences are then read.
+    """Return the NFS stanzas of mountstats as text; those that are as in `before`, the last look, are reused.
 
-    None where mountstats is there and could not be read (`root.faults`): no counter has begun again then.
-    `before` is the result of the look before. The file of a thousand mounts has megabytes, and every look
-    reads it: it is taken in parts.
+    None where a file of them could not be read (`root.faults`): its counters did not begin again. The file is
+    read in parts: with a thousand mounts it has megabytes.
     """
 
     def read(name: str) -> tuple[Stanza, ...] | None:
@@ -348,11 +347,13 @@ class View(NamedTuple):
 
     folder: str
     mount_namespace: str
+    """The first mount id in it, which no other has."""
     network_namespace: int
+    """The inode of its net/nfsfs."""
 
 
 def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
-    """Yield a view for each pair of namespaces that some process has and init's view has not.
+    """Yield a view of each pair of namespaces but init's that a process of init's user namespace has.
 
     Namespaces that belong to another user namespace are left alone: any user can make one with as many bind
     mounts as he likes, and none of them can mount NFS (fs/nfs has no FS_USERNS_MOUNT). `between` is called
@@ -368,8 +369,8 @@ def other_views(root: Root, between: Callable[[], None]) -> Iterator[View]:
         between()
         if view is None or (view.mount_namespace, view.network_namespace) in seen:
             continue
-        seen.add((view.mount_namespace, view.network_namespace))
         if root.read_or_empty(f"{view.folder}/uid_map") == users:
+            seen.add((view.mount_namespace, view.network_namespace))
             yield view
 
 
@@ -410,8 +411,8 @@ _LOGIN = {"user": "username", "pass": "password", "dom": "domain"}
 def parse_login(text: str) -> Login:
     """Return the mistakes in a file with a login, without any of its words.
 
-    mount.cifs takes all between the first = and the end of a line that begins with user, pass or dom
-    (open_cred_file in mount.cifs.c).
+    mount.cifs takes all between the first = and the end of a line that begins, after blanks and in any case,
+    with user, pass or dom (open_cred_file in mount.cifs.c).
     """
     mistakes: list[str] = []
     names: set[str] = set()
@@ -431,9 +432,10 @@ def parse_login(text: str) -> Login:
 
 
 def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
-    """Return the requests of fstab, mount units, autofs maps and nfsmount.conf, the first of them first.
+    """Return the requests of fstab, mount units and autofs maps, and the settings of nfsmount.conf.
 
-    `mounted` are the points below which nothing may be read: a dead server would hang it.
+    Of several requests for a mount point the first counts. `mounted` are the points below which nothing
+    may be read: a dead server would hang it.
     """
     collected = Intent()
     MountConf(root, mounted, collected).read()

@@ -42,7 +42,7 @@ class SuperblockTotals:
     looked_s: float
     """When `counted` was seen, of CLOCK_MONOTONIC."""
     since: float
-    """When this superblock was first seen, in Unix seconds; its numbers may be older (see Place)."""
+    """When this superblock was first seen, in Unix seconds; its numbers may be older (see CountedPlace)."""
     bytes: tuple[int, ...]
     """The first six of ByteCounters, in their order."""
     kinds: Mapping[str, OpTotals]
@@ -62,9 +62,9 @@ class GroupTotals:
     sends: int = 0
     connects: int = 0
     in_flight_sum: int = 0
-    """The sum over all requests sent, of how many others were under way."""
+    """The sum, over all sends, of the requests under way at the send, itself included."""
     backlog_sum: int = 0
-    """The sum over all requests sent, of how many others waited for a slot."""
+    """The sum, over all sends, of the requests that waited for a slot."""
     upkeep: int = 0
     """Operations of the nfs_client itself: the lease, sessions."""
 
@@ -110,7 +110,7 @@ class MetricFamily:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The daemon's figures of itself; times are Unix seconds."""
+    """The daemon's figures of itself; `started` and `sampled` are Unix seconds, all other times durations."""
 
     version: str
     started: float

@@ -251,22 +251,27 @@ class TestAgainst:
 
 
 class TestNamespaces:
-    def inside(self, **outer: int | None) -> Space:
+    def inside(self, point: str = "/a", **outer: int | None) -> Space:
         root = MountNode(200, 199, "8:1", "/", "ext4", "/dev/vda1", "rw", **outer)
-        return Space("podman (77)", (root, MountNode(201, 200, DEVICE, "/a", "nfs4", "nas:/srv", "rw")))
+        return Space("podman (77)", (root, MountNode(201, 200, DEVICE, point, "nfs4", "nas:/srv", "rw")))
 
     def test_a_copy_that_follows_ours_goes_with_it(self) -> None:
         for outer in ({"master": 1}, {"shared": 1}, {"shared": 300, "master": 1}):
-            assert the_plan(A, B, seen=seen(A, B, spaces=(self.inside(**outer),)))
+            assert the_plan(A, B, seen=seen(A, B, spaces=(self.inside("/a", **outer),)))
 
     def test_a_copy_of_a_copy_goes_too(self) -> None:
         spaces = (self.inside(shared=300, master=1), self.inside(master=300))
         assert the_plan(A, B, seen=seen(A, B, spaces=spaces))
 
     def test_a_copy_of_its_own_keeps_the_connections(self) -> None:
-        for outer in ({}, {"master": 44}, {"shared": 45}):
-            said = why(A, B, seen=seen(A, B, spaces=(self.inside(**outer),)))
-            assert said == "in use: podman (77) has /a in a mount namespace of its own"
+        own = {"master": 44}, {"shared": 45}
+        for space in (
+            self.inside(),
+            *(self.inside("/a", **each) for each in own),
+            self.inside("/c", master=1),
+        ):
+            said = why(A, B, seen=seen(A, B, spaces=(space,)))
+            assert said == f"in use: podman (77) has {space.nodes[1].point} in a mount namespace of its own"
 
     def test_where_ours_is_private_every_copy_keeps_them(self) -> None:
         ours = sight(facts(A, B), spaces=(self.inside(master=1),))
@@ -304,6 +309,8 @@ class TestServers:
             (Reach("127.0.0.1", 20049, Reachable.OPEN), Reach("10.1.1.1", 2049, Reachable.TIMEOUT, "late")),
         )
         assert "(10.1.1.1 port 2049: late)" in obstacles.cannot_mount_again(case, network)
+        unknown = network._replace(answers=(Answer(AZURE, error="NXDOMAIN"),))
+        assert f"({AZURE} port 2049: NXDOMAIN)" in obstacles.cannot_mount_again(case, unknown)
         opened = network._replace(reaches=(network.reaches[0], Reach("10.1.1.1", 2049, Reachable.OPEN)))
         assert obstacles.cannot_mount_again(case, opened) == ""
         assert obstacles.open_places(case, opened) == (("127.0.0.1", 20049), ("10.1.1.1", 2049))

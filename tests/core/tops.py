@@ -34,19 +34,16 @@ def _used(scale: int) -> MountStats:
     )
 
 
-def _quiet(scale: int) -> MountStats:
-    return stats(1000 + 10 * scale, SEQUENCE=op(scale, scale), GETATTR=op(3 + scale, 3))
-
-
 def _reading(scale: int) -> MountStats:
     read = moved(1 + 9 * MIB * scale, 0, 18 * MIB * scale)
     return stats(50 + 10 * scale, read, (line(),), READ=op(36 * scale, 18 * scale))
 
 
 def _look(scale: int) -> Look:
+    quiet = stats(1000 + 10 * scale, SEQUENCE=op(scale, scale), GETATTR=op(3 + scale, 3))
     shares = (
         at(counted(_used(scale), "0:43", points=("/data", "/bind")), "/data", "sa1.file.core.windows.net:/a"),
-        at(counted(_quiet(scale), "0:44"), "/home", "sa1.file.core.windows.net:/home"),
+        at(counted(quiet, "0:44"), "/home", "sa1.file.core.windows.net:/home"),
         at(
             counted(_reading(scale), "0:45", FAR),
             os.fsdecode(b"/srv/\xff \xe5\xad\x98\xe5\x82\xa8/a-very-long-name-of-a-mount-point"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.app.read_ahead import carry_out, plan_anew
+from nfstuned.app.read_ahead import carry_out, plan_without_holds
 from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
@@ -20,7 +20,7 @@ from nfstuned.host.observe import do_nothing
 from nfstuned.host.read_ahead import FIRST_START, State, hold_existing, undo
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.model.mounts import Outcome, Result
+from nfstuned.model.mounts import Action, Outcome, Result
 from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead
 from tests.host.entries import Entries
 from tests.host.faults import Fault, FaultyRoot
@@ -190,7 +190,7 @@ def test_the_first_start_after_an_installation_leaves_the_mounts_that_exist(host
     host.look()
     assert host.value("0:43") == 128
     assert host.tuner.held_mounts() == ("/mnt/a",)
-    carry_out(host.root, plan_anew(host.tuner.snapshot, POLICY))
+    carry_out(host.root, plan_without_holds(host.tuner.snapshot, POLICY))
     host.look()
     assert (host.value("0:43"), host.tuner.held_mounts()) == (15360, ())
 
@@ -623,6 +623,13 @@ def test_no_refusal_is_reported_as_set(host: Host, monkeypatch: pytest.MonkeyPat
     host.look()
     assert host.entries.texts(Message.READ_AHEAD_CONTESTED) == []
     assert bool(host.entries.texts(Message.READ_AHEAD_FAILED)) == (result is Result.FAILED)
+
+
+def test_two_changes_that_end_where_they_began_are_no_change() -> None:
+    watched, there = tuner.WatchedDevice("0:43"), Action("read-ahead", "0:43", 1, "/a", 128, 8192, "x")
+    for action in (there, replace(there, old_kb=8192, new_kb=128)):
+        watched.add_change(Outcome(action, Result.DONE, ""))
+    assert watched.change is None
 
 
 def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Host) -> None:

@@ -162,7 +162,7 @@ def test_where_init_shows_nothing_no_process_is_looked_at(tree: Host) -> None:
 def test_namespaces_of_other_users_are_left_alone(tree: Host) -> None:
     """Whoever makes a user namespace may make any number of bind mounts in it."""
     host = "0 0 4294967295\n"
-    for pid, mount_id, users in (("1", 24, host), ("10", 90, "0 1000 1\n"), ("11", 91, host), ("12", 92, "")):
+    for pid, mount_id, users in (("1", 24, host), ("10", 91, "0 1000 1\n"), ("11", 91, host), ("12", 92, "")):
         if pid != "1":
             tree.process(pid, mount_id)
         tree.write(f"proc/{pid}/uid_map", users)

@@ -113,10 +113,6 @@ def problem(text: str) -> str:
     return only
 
 
-def daemon_of(policy: Policy) -> tuple[float, bool, str]:
-    return policy.sample_interval_s, policy.restore_on_stop, policy.nconnect_mode
-
-
 class TestBuiltin:
     @pytest.mark.parametrize(
         ("name", "read_ahead", "limits"),
@@ -215,7 +211,8 @@ class TestSeveralFiles:
         )
         later = 'daemon.sample_interval = "20s"\nprofile.x.nconnect = 3\nprometheus.max_mounts = 9'
         policy = parse(first, later)
-        assert daemon_of(policy) == (20.0, True, "advise")
+        assert (policy.sample_interval_s, policy.restore_on_stop) == (20.0, True)
+        assert policy.nconnect_mode == "advise"
         assert (policy.profile("x").nconnect, policy.profile("x").lower) == (3, True)
         assert policy.prometheus == Prometheus("/x.prom", max_mounts=9)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nfstuned.core.mounts.options import has_kerberos
 from nfstuned.core.mounts.targets import made_by
@@ -17,7 +19,7 @@ from nfstuned.model.facts import Facts, Target
 from nfstuned.model.kernel import NFS_PORT, MountNode
 from nfstuned.model.mounts import Maker
 from nfstuned.model.system import Network, Reachable
-from nfstuned.parse.fields import some, unit_name
+from nfstuned.parse.fields import count, some, unit_name
 from nfstuned.parse.proc.mounts import node_at
 
 _MOST = 5
@@ -26,7 +28,7 @@ _MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A number of connections, and who asks for it."""
+    """The number of connections that a group has, the number that it should have, and why."""
 
     old: int
     new: int
@@ -43,7 +45,7 @@ class Case:
     parts: tuple[Target, ...]
     """In this mount namespace, the outermost first."""
     own: tuple[Target, ...]
-    """The mounts that the kernel makes, and unmounts, where a server has a file system in another."""
+    """The mounts that the kernel makes where a server has a file system in another; it unmounts them, too."""
     goal: Goal
 
     @property
@@ -116,12 +118,14 @@ class Case:
         """Return the other mounts in a mount of the group, or on top of it."""
         known = self.nodes
         mine = {node.mount_id for node in self.own_nodes((*self.parts, *self.own))}
-        nodes = [node for node in self.sight.nodes if node.mount_id not in mine and _outer(node, mine, known)]
+        nodes = [
+            node for node in self.sight.nodes if node.mount_id not in mine and _lies_in(node, mine, known)
+        ]
         named = [f"{node.point} ({node.fstype})" for node in nodes]
         return f"{some(named)} is mounted there, within or on top: unmount it first" if named else ""
 
     def _units(self) -> str:
-        """Return the mount unit for which systemd would do more than to unmount and to mount."""
+        """Return why systemd cannot just unmount and mount the parts' units; "" without systemd."""
         for name in self.units if self.sight.systemd else ():
             state = self.sight.units.get(name)
             if state is None:
@@ -145,21 +149,28 @@ class Case:
 
     def _elsewhere(self) -> str:
         """Return the mount namespaces with a mount of the group that does not vanish with this one's."""
-        groups = self._receiving()
+        nodes = self.nodes
+        places = frozenset(
+            posixpath.relpath(node.point, outer.point)
+            for node in self.own_nodes(self.parts)
+            if (outer := nodes.get(node.parent_id)) is not None
+        )
+        receivers = Receivers(self._receiving(), places)
         texts = []
         for space in self.sight.spaces:
             known = {node.mount_id: node for node in space.nodes}
             texts += [
                 f"{space.process} has {node.point} in a mount namespace of its own"
                 for node in space.nodes
-                if node.device in self.devices and not _vanishes(node, known, self.devices, groups)
+                if node.device in self.devices and not _vanishes(node, known, self.devices, receivers)
             ]
         if not texts:
             return ""
-        return f"in use: {texts[0]}" + (f", and {len(texts) - 1} more are like it" if len(texts) > 1 else "")
+        more = f", and {count(len(texts) - 1, 'other mount')} in such namespaces" if len(texts) > 1 else ""
+        return f"in use: {texts[0]}{more}"
 
     def _receiving(self) -> frozenset[int]:
-        """Return the peer groups that see an unmounting of the parts: it happens in the outer mount."""
+        """Return the peer groups that an unmounting of the parts reaches, by the mounts around the parts."""
         known = self.nodes
         outer = (known.get(node.parent_id) for node in self.own_nodes(self.parts))
         new = {node.shared for node in outer if node is not None and node.shared is not None}
@@ -186,17 +197,34 @@ class Case:
         )
 
 
+class Receivers(NamedTuple):
+    """The peer groups that an unmounting reaches, and the unmounted places below the mounts around them."""
+
+    groups: frozenset[int]
+    places: frozenset[str]
+
+    def lose(self, node: MountNode, outer: MountNode) -> bool:
+        """Return whether a mount goes: it lies in a mount that receives, and at such a place.
+
+        A bind mount that its namespace made by itself stays. Where the outer mount shows a folder of the
+        other, one of the two places is an end of the other.
+        """
+        place = "/" + posixpath.relpath(node.point, outer.point)
+        alike = (place.endswith(f"/{each}") or f"/{each}".endswith(place) for each in self.places)
+        return (outer.shared in self.groups or outer.master in self.groups) and any(alike)
+
+
 def _vanishes(
-    node: MountNode, known: Mapping[int, MountNode], devices: frozenset[str], groups: frozenset[int]
+    node: MountNode, known: Mapping[int, MountNode], devices: frozenset[str], receivers: Receivers
 ) -> bool:
-    """Return whether a mount goes with the one of this namespace: the outer one receives from there."""
+    """Return whether a mount goes with the mounts of this namespace."""
     parent = known.get(node.parent_id)
     if parent is None:
         return False
-    if parent.shared in groups or parent.master in groups:
+    if receivers.lose(node, parent):
         return True
     # A mount that the kernel made within a mount of the group goes with that.
-    return parent.device in devices and parent is not node and _vanishes(parent, known, devices, groups)
+    return parent.device in devices and parent is not node and _vanishes(parent, known, devices, receivers)
 
 
 Server = tuple[str, int]
@@ -234,7 +262,10 @@ def cannot_mount_again(case: Case, network: Network) -> str:
         tried = _tried(host, port, network)
         if not any(state is Reachable.OPEN for _, state, _ in tried):
             place = tried[0][0] if tried else host
-            why = (tried[0][2] or tried[0][1].value) if tried else "no attempt came to an end"
+            answer = network.by_name.get(host)
+            why = (answer.error if answer is not None else "") or "no attempt came to an end"
+            if tried:
+                why = tried[0][2] or tried[0][1].value
             return f"its server does not answer ({place} port {port}: {why}): a mount could not be made again"
     return ""
 
@@ -290,7 +321,7 @@ def _is_autofs(target: Target, case: Case) -> bool:
     return parent is not None and parent.fstype == "autofs" and parent.source != _SYSTEMD
 
 
-def _outer(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> bool:
+def _lies_in(node: MountNode, mine: set[int], known: Mapping[int, MountNode]) -> bool:
     """Return whether a mount lies in one of `mine`, however deep."""
     seen: set[int] = set()
     parent = known.get(node.parent_id)

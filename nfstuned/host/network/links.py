@@ -10,6 +10,7 @@ needs a right for any of it.
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import struct
@@ -122,6 +123,13 @@ class Links(NamedTuple):
     unknown: tuple[str, ...] = ()
 
 
+_NO_ROUTE = {
+    *(errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENODEV, errno.EADDRNOTAVAIL),
+    *(errno.EACCES, errno.EINVAL, errno.EPERM, errno.EAFNOSUPPORT, errno.EOPNOTSUPP),
+}
+"""The kernel's answers without a route: it has none, or one that refuses (prohibit, blackhole)."""
+
+
 def observe_links(root: Root, addresses: Sequence[str]) -> Links:
     """Return the routes to `addresses`, and the interfaces. An address without a route is left out."""
     if not addresses:
@@ -150,7 +158,9 @@ def _routes(netlink: Rtnetlink, addresses: Iterable[str]) -> Iterable[Route]:
             continue
         try:
             route = netlink.route(address)
-        except OSError:  # unreachable, prohibited: no way leads there
+        except OSError as error:
+            if error.errno not in _NO_ROUTE:
+                raise
             continue
         if name := _name(route.get_attr("RTA_OIF") or 0):
             local, mtu = route["type"] == _RTN_LOCAL, route.get_nested("RTA_METRICS", "RTAX_MTU")
@@ -197,7 +207,7 @@ def byte_count(root: Root, name: str, counter: str) -> int | None:
 
 
 def observe_traffic(root: Root, names: tuple[str, ...]) -> tuple[Traffic, ...]:
-    """Return the byte counters of interfaces, since each came up; an interface that is gone is left out."""
+    """Return the byte counters of interfaces, since each was made; an interface that is gone is left out."""
     counters = (
         (name, byte_count(root, name, "rx_bytes"), byte_count(root, name, "tx_bytes")) for name in names
     )
@@ -209,7 +219,7 @@ def observe_traffic(root: Root, names: tuple[str, ...]) -> tuple[Traffic, ...]:
 
 
 def traffic_between(before: tuple[Traffic, ...], after: tuple[Traffic, ...]) -> tuple[Traffic, ...]:
-    """Return the traffic of each interface; an interface that came, went or came again is left out."""
+    """Return the traffic of each interface, without those that came or went, or with a counter that fell."""
     earlier = {traffic.interface: traffic for traffic in before}
     return tuple(
         Traffic(now.interface, now.received - then.received, now.sent - then.sent)

@@ -81,7 +81,7 @@ def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
 def mount_request(
     name: str, settings: Iterable[UnitSetting], specifiers: Mapping[str, str]
 ) -> tuple[Request | Misnamed | ParseError, ...]:
-    """Return the request of a mount unit: nothing without NFS or SMB, a Misnamed where systemd refuses it.
+    """Return the request of a mount unit, or a Misnamed where systemd refuses it; () without NFS, EFS or SMB.
 
     `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
     values are not unquoted: systemd takes What=, Where= and Options= as they stand.
@@ -152,7 +152,7 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misnamed, ...]:
-    """Return the request of a [Mount] section, () for other types; its place is the line of the options."""
+    """Return the request of a [Mount] section, () for other types; its line has Options= or What=."""
     source = values.get("What")
     kind, where, options = (
         values[key].value if key in values else "" for key in ("Type", "Where", "Options")
@@ -296,7 +296,7 @@ _AFTER_NETWORK = {"network.target", "network-online.target", "remote-fs-pre.targ
 _LATE_NETWORKS = ("NetworkManager.service", "networking.service")
 """They start after the local file systems; systemd-networkd does not."""
 _OF_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
-"""The types of fstype_is_network() in systemd."""
+"""The types of fstype_is_network() in systemd that are judged here; it knows neither aznfs nor efs."""
 _DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
 
@@ -306,6 +306,8 @@ class MountUnits:
     def __init__(self, root: FileTree, collected: Intent) -> None:
         self.root = root
         self.collected = collected
+        self.fstab = root.shown(FSTAB)
+        """The name of fstab, or of its proposal."""
         self.seen: set[str] = set()
         names = {"H": "proc/sys/kernel/hostname", "v": "proc/sys/kernel/osrelease", "m": "etc/machine-id"}
         values = {letter: root.read_or_empty(name).strip() for letter, name in names.items()}
@@ -399,7 +401,7 @@ class MountUnits:
 
         systemd orders automount units before the local file systems, too (systemd.automount(5)).
         """
-        lines = [*local_lines(self.root.read_or_empty(FSTAB), self.collected.requests)]
+        lines = [*local_lines(self.root.read_or_empty(FSTAB), self.collected.requests, self.fstab)]
         if self.root.names(_RUNLEVELS):  # OpenRC, which mounts these lines after the others
             return
         automounts = (each for each in self.collected.requests if each.maker is Maker.AUTOMOUNT)
@@ -431,7 +433,9 @@ class MountUnits:
                 )
 
     def add_early_services(self) -> None:
-        """Add administrators' enabled services with a program, or its file, on a mount and without an order.
+        """Add administrators' enabled services with a program, or a file of its command, on a mount.
+
+        Nothing orders them after that mount.
 
         systemd orders a service after the mounts of some paths by itself, such as WorkingDirectory=. A
         service with drop-ins, with an order after units that may wait, with the path in another setting, or
@@ -535,7 +539,7 @@ class MountUnits:
 
         systemd-fstab-generator(8) takes a name without a kind for a mount unit's.
         """
-        if request.file == f"/{FSTAB}" and request.maker is Maker.MOUNT:
+        if request.file == self.fstab and request.maker is Maker.MOUNT:
             for option in request.options.split(","):
                 name, _, value = option.partition("=")
                 if name in _NAMING:
@@ -551,7 +555,7 @@ class MountUnits:
                         yield item
 
     def _is_absent(self, name: str, made: set[str]) -> bool:
-        """Return whether nothing makes a unit of this name, as far as files show; `made` are those of fstab.
+        """Return whether nothing makes a unit of this name, as far as files show; `made` are the generators'.
 
         Generators, which run at boot, make units of scripts for init, of containers' files and of names in
         their own text; a script or cloud-init may write a unit, and an alias come with an enabled unit.
@@ -622,9 +626,7 @@ class MountUnits:
         if name == _AUTOFS:
             return [request for request in requests if request.maker is Maker.AUTOFS][:1]
         if name == _REMOTE:
-            return [
-                request for request in requests if request.maker is Maker.MOUNT and _is_by_remote_fs(request)
-            ]
+            return [request for request in requests if self._is_by_remote_fs(request)]
         asked = _TLS if name == _TLSHD else _KERBEROS
         return [
             request
@@ -641,7 +643,7 @@ class MountUnits:
         """
         root = self.root
         services = {name for level in root.names(_RUNLEVELS) for name in root.names(f"{_RUNLEVELS}/{level}")}
-        request = next(filter(_is_by_remote_fs, self.collected.requests), None)
+        request = next(filter(self._is_by_remote_fs, self.collected.requests), None)
         if not request or not services or not root.exists(_NETMOUNT) or not services.isdisjoint(_NETMOUNTS):
             return
         files = [*(f"etc/init.d/{name}" for name in services), "etc/rc.conf"]
@@ -654,16 +656,29 @@ class MountUnits:
 
     def _add_wait(self) -> None:
         """Add networkd's wait for the network where it is off, no other unit waits, and a mount needs it."""
-        for request in filter(_is_by_remote_fs, self.collected.requests):
+        for request in filter(self._is_by_remote_fs, self.collected.requests):
             if "bg" not in request.options.split(",") and not request.at_first_use:
                 break
         else:
             return
         networkd, wait = (read_unit(self.root, name, image=True) for name in (_NETWORKD, WAIT_ONLINE))
-        others = wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
+        others = [
+            name
+            for name in wanted_units(self.root, ("wait-online.service", *_OTHER_NETWORKS))
+            if not read_unit(self.root, name, image=True).masked
+        ]
         known = wait.installed or wait.masked
         if networkd.enabled and known and not others and not enabled_by_preset(self.root, WAIT_ONLINE):
             self._add_unstarted(WAIT_ONLINE, request, masked=wait.masked)
+
+    def _is_by_remote_fs(self, request: Request) -> bool:
+        """Return whether systemd mounts a line of fstab only for remote-fs.target (systemd.mount(5))."""
+        options = request.options.split(",")
+        wants = ("x-systemd.wanted-by=", "x-systemd.required-by=")
+        other = any(option.startswith(wants) for option in options)
+        known = request.fstype in _OF_NETWORK or "_netdev" in options
+        early = request.point in EARLY or "x-initrd.mount" in options
+        return request.file == self.fstab and known and "noauto" not in options and not other and not early
 
     def _add_unstarted(self, name: str, request: Request, *, masked: bool) -> None:
         file, place = f"/{self._files(name)[0]}", f"{request.file}:{request.line}"
@@ -846,15 +861,6 @@ def _unit_names(point: str) -> tuple[str, str]:
     return mount.removesuffix(SUFFIX) + AUTOMOUNT, mount
 
 
-def _is_by_remote_fs(request: Request) -> bool:
-    """Return whether systemd mounts a line of fstab only for remote-fs.target (systemd.mount(5))."""
-    options = request.options.split(",")
-    other = any(option.startswith(("x-systemd.wanted-by=", "x-systemd.required-by=")) for option in options)
-    known = request.fstype in _OF_NETWORK or "_netdev" in options
-    early = request.point in EARLY or "x-initrd.mount" in options
-    return request.file == f"/{FSTAB}" and known and "noauto" not in options and not other and not early
-
-
 def preset_enables(texts: Iterable[str], unit: str) -> bool:
     """Return whether preset files, in systemd's order, enable a unit: the first line that fits decides.
 
@@ -952,7 +958,7 @@ def _has_unit(root: FileTree, file: str) -> bool:
 
 
 def wanted_units(root: FileTree, suffixes: str | tuple[str, ...]) -> Mapping[str, set[str]]:
-    """Return the units with such names, each with the units that have a link to it in a folder of theirs.
+    """Return the units with names that end so, each with the units that have a link to it in a folder.
 
     Of such a folder's names the strongest file counts, and a link to /dev/null hides the weaker links
     (load-dropin.c of systemd).
@@ -1002,11 +1008,12 @@ _PRESETS = tuple(f"{place}/systemd/system-preset" for place in ("etc", "usr/loca
 def enabled_by_preset(root: FileTree, unit: str) -> bool:
     """Return whether systemd will enable a unit at the image's first boot (machine-id(5), "First Boot").
 
-    An image without a machine id boots for the first time; systemd then follows the presets, and
-    enables a unit that none of them names. A masked unit stays as it is.
+    An image without /etc/machine-id, or with "uninitialized" in it, has not booted; an empty file does not
+    count as such. systemd then follows the presets, and enables a unit that no preset names. A masked unit
+    stays as it is.
     """
     if root.exists("etc/machine-id") and root.read_or_empty("etc/machine-id").strip() != "uninitialized":
         return False
-    if root.exists(f"etc/systemd/system/{unit}") and not root.read_or_empty(f"etc/systemd/system/{unit}"):
+    if _is_mask(root, f"etc/systemd/system/{unit}"):
         return False
     return preset_enables(map(root.read_or_empty, _strongest_files(root, _PRESETS, ".preset")), unit)
