@@ -212,11 +212,11 @@ class Daemon:
         writes = self._tuner.writes
         try:
             for device in writes.drain() if writes and writes.fileno() in ready else ():
-                self._tuner.settled(device)
+                self._tuner.may_be_written(device)
                 self._drain_kernel()
             for event in self._udev.drain() if self._udev.fileno() in ready else ():
                 if event.action != "remove":
-                    self._tuner.handled(event.name, event.action)
+                    self._tuner.rules_ran(event.name, event.action)
                     self._drain_kernel()
         except EventsLostError:
             self._lose_events()

@@ -188,13 +188,13 @@ class Tuner:
             if record is not None and record.bdi != alive:
                 self._state.drop(device)
 
-    def handled(self, device: str, action: str) -> None:
+    def rules_ran(self, device: str, action: str) -> None:
         """Check a superblock for which udev has run its rules."""
         if action == "add":
             self._watched(device).backlog.remove_oldest(self._clock())
-        self.settled(device)
+        self.may_be_written(device)
 
-    def settled(self, device: str) -> None:
+    def may_be_written(self, device: str) -> None:
         """Check a superblock after somebody may have written its value, and set it again at once.
 
         A write was seen, or udev's rules have run. The next look reports who wrote.

@@ -202,7 +202,7 @@ def test_a_service_that_only_observes_writes_nothing_and_reports_each_value_once
     for _ in range(2):
         host.look(deep=True)
         host.set("0:43", 256)
-        host.tuner.handled("0:43", "add")
+        host.tuner.rules_ran("0:43", "add")
     host.look()
     texts = host.entries.texts(Message.READ_AHEAD_WANTED)
     assert [text.partition(" (")[0] for text in texts] == [
@@ -275,7 +275,7 @@ def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
 def test_a_device_that_is_gone_already_and_a_value_that_stayed_right_need_no_look(host: Host) -> None:
     host.appear("0:43")
     host.tuner.must_look = False
-    host.tuner.settled("0:43")
+    host.tuner.may_be_written("0:43")
     host.tuner.added("0:60")
     assert not host.tuner.must_look
 
@@ -321,7 +321,7 @@ def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> No
     for second in range(6):
         host.now = float(second)
         host.set("0:43", 128)
-        host.tuner.settled("0:43")
+        host.tuner.may_be_written("0:43")
         # The answer comes before the look that tells of it.
         assert host.value("0:43") == (15360 if second < 3 else 128)
         assert host.tuner.must_look is (second <= 3)
@@ -339,23 +339,23 @@ def test_rules_that_run_late_for_earlier_superblocks_of_the_number_are_no_fight(
     host.mount("0:43")
     for _ in range(6):
         host.set("0:43", 128)
-        host.tuner.handled("0:43", "add")
+        host.tuner.rules_ran("0:43", "add")
         assert host.value("0:43") == 15360
     for wanted in (15360, 15360, 128):
         host.set("0:43", 128)
-        host.tuner.handled("0:43", "change")
+        host.tuner.rules_ran("0:43", "change")
         assert host.value("0:43") == wanted
 
 
 def test_a_number_without_a_backlog_allows_three_changes(host: Host) -> None:
     for _ in range(5):
         host.appear("0:43")
-        host.tuner.handled("0:43", "add")
+        host.tuner.rules_ran("0:43", "add")
         host.vanish("0:43")
     host.appear("0:43")
     for wanted in (15360, 15360, 15360, 128):
         host.set("0:43", 128)
-        host.tuner.settled("0:43")
+        host.tuner.may_be_written("0:43")
         assert host.value("0:43") == wanted
 
 
@@ -364,7 +364,7 @@ def test_a_contest_waits_for_a_name_and_follows_the_report_of_the_change(host: H
     """A mount names it, or its number once other namespaces were searched."""
     host.appear("0:43")
     host.set("0:43", 128)
-    host.tuner.settled("0:43")
+    host.tuner.may_be_written("0:43")
     host.look()
     assert host.entries == []
     if not deep:
@@ -416,7 +416,7 @@ def test_an_undo_stays_at_every_event(host: Host) -> None:
     host.look()
     undo(host.root, host.state)
     host.set("0:43", 128)
-    for serve in (host.tuner.added, host.tuner.settled):
+    for serve in (host.tuner.added, host.tuner.may_be_written):
         serve("0:43")
         host.look(deep=True)
         assert host.value("0:43") == 128
@@ -539,7 +539,7 @@ def test_a_read_that_fails_changes_no_value(host: Host, monkeypatch: pytest.Monk
     assert number > 10
 
 
-@pytest.mark.parametrize("event", ["added", "removed", "settled", "forget_lost"])
+@pytest.mark.parametrize("event", ["added", "removed", "may_be_written", "forget_lost"])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_failed_reads_lose_none(host: Host, monkeypatch: pytest.MonkeyPatch, event: str, error: int) -> None:
     """Each read of what follows an event in turn: nothing is made of it, and a look follows."""
@@ -552,7 +552,7 @@ def test_failed_reads_lose_none(host: Host, monkeypatch: pytest.MonkeyPatch, eve
     records = host.state.all()
     failed = set()
     for number in range(100):
-        if event in {"added", "settled"}:
+        if event in {"added", "may_be_written"}:
             host.set("0:43", 128)
         tuner.must_look = False
         fault.asked, fault.at, fault.failed = 0, number, ""

@@ -63,8 +63,8 @@ class Case:
         """The mounts of this mount namespace by their ids."""
         return {node.mount_id: node for node in self.sight.nodes}
 
-    def own_nodes(self, targets: Iterable[Target]) -> list[MountNode]:
-        """Return the lines of mounts in the tree."""
+    def nodes_of(self, targets: Iterable[Target]) -> list[MountNode]:
+        """Return the entries of mounts in mountinfo, where this namespace has them."""
         return [node for target in targets if (node := self.sight.node(target.live)) is not None]
 
     def remount_obstacle(self) -> str:
@@ -117,7 +117,7 @@ class Case:
     def _nested(self) -> str:
         """Return the other mounts in a mount of the group, or on top of it."""
         known = self.nodes
-        mine = {node.mount_id for node in self.own_nodes((*self.parts, *self.own))}
+        mine = {node.mount_id for node in self.nodes_of((*self.parts, *self.own))}
         nodes = [
             node for node in self.sight.nodes if node.mount_id not in mine and _lies_in(node, mine, known)
         ]
@@ -152,7 +152,7 @@ class Case:
         nodes = self.nodes
         places = frozenset(
             posixpath.relpath(node.point, outer.point)
-            for node in self.own_nodes(self.parts)
+            for node in self.nodes_of(self.parts)
             if (outer := nodes.get(node.parent_id)) is not None
         )
         receivers = Receivers(self._receiving(), places)
@@ -172,7 +172,7 @@ class Case:
     def _receiving(self) -> frozenset[int]:
         """Return the peer groups that an unmounting of the parts reaches, by the mounts around the parts."""
         known = self.nodes
-        outer = (known.get(node.parent_id) for node in self.own_nodes(self.parts))
+        outer = (known.get(node.parent_id) for node in self.nodes_of(self.parts))
         new = {node.shared for node in outer if node is not None and node.shared is not None}
         everywhere = [node for space in self.sight.spaces for node in space.nodes]
         # A slave of one of them receives from it, and a slave of the slave in turn.
