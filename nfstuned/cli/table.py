@@ -66,6 +66,7 @@ def print_table(columns: Sequence[Column], rows: Rows, header: Sequence[str] | N
     console = Console(
         file=output,
         width=width,
+        height=len(grid) + 1,  # on a dumb terminal rich takes both or neither
         force_terminal=terminal,
         color_system="auto" if terminal and not os.environ.get("NO_COLOR") else None,
         highlight=False,
@@ -82,7 +83,9 @@ def fit(columns: Sequence[Column], rows: Rows, header: Sequence[str] | None, wid
     for _, index in order:
         excess = _width(columns, grid, header) - width
         if excess > 0:
-            most = max(LEAST, _widest(grid, index) - excess)
+            # Cells narrower than their heading make no room.
+            heading = cell_len(header[index]) if header is not None else 0
+            most = max(LEAST, heading, _widest(grid, index) - excess)
             for row in grid:
                 row[index] = shorten(row[index], most)
     return grid

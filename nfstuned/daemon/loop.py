@@ -70,7 +70,7 @@ class Persister:
         self._known = None
 
     def offer(self, snapshot: Snapshot, policy: Policy | None) -> None:
-        """Ask where a look has shown a server that is new, or an old one after REPEAT_S."""
+        """Ask where the configuration is new, a look has shown a new server, or REPEAT_S have passed."""
         if policy is None or policy.observes or policy.nconnect_mode != PERSIST:
             return
         names = frozenset(
@@ -100,7 +100,10 @@ class Persister:
 
 
 class Daemon:
-    """The service's loop. `run` returns at SIGTERM or SIGINT. Raises OSError where events cannot be had."""
+    """The service's loop. `run` returns at SIGTERM or SIGINT.
+
+    Raises OSError where a source of events cannot be had.
+    """
 
     def __init__(self, root: Root, journal: Journal) -> None:
         self._root = root
@@ -119,8 +122,9 @@ class Daemon:
         self._blind_s = BLIND_S
         self._events_lost = False
         self._tick_at = float("inf")
-        State(root).prepare()
-        hold_existing(root, State(root))
+        state = State(root)
+        state.prepare()
+        hold_existing(root, state)
         self._tuner.forget_lost()
         # Every source is opened before the first look: a later change is an event.
         self._kernel = KernelEvents()
@@ -152,7 +156,7 @@ class Daemon:
     def _guard(self, step: Callable[[], None]) -> None:
         """Take a step; an error in it is reported, and the next step starts afresh.
 
-        The watchdog is only fed from a cycle that reached its end.
+        A tick feeds the watchdog once its look and its sample are done.
         """
         try:
             step()
@@ -167,7 +171,7 @@ class Daemon:
     def _cycle(self) -> None:
         ready = dict(self._poll.poll(self._timeout()))
         self._drain_kernel()
-        self._drain_writers(ready)
+        self._drain_writes(ready)
         if self._table.fileno() in ready:
             self._tuner.must_look = True
         # A signal replaces the child, and the descriptor of the new one may have the same number.
@@ -207,7 +211,7 @@ class Daemon:
         except EventsLostError:
             self._lose_events()
 
-    def _drain_writers(self, ready: Container[int]) -> None:
+    def _drain_writes(self, ready: Container[int]) -> None:
         """Check the value of each superblock to which a rule of udev, or anybody else, may have written."""
         writes = self._tuner.writes
         try:
@@ -232,10 +236,13 @@ class Daemon:
 
     def _look(self, *, deep: bool) -> None:
         started = time.monotonic()
+        retry = started + DEEP_REST_MOST_S
         if deep:
-            self._deep_at = float("inf")
+            self._deep_at = retry
             self._events_lost = False
         self._tuner.look(deep=deep)
+        if self._deep_at == retry:
+            self._deep_at = float("inf")
         self._persister.offer(self._tuner.snapshot, self._tuner.policy)
         ended = time.monotonic()
         took = ended - started
@@ -276,7 +283,7 @@ class Daemon:
             self._metrics.update()
 
     def _follow_requests(self, now: float) -> None:
-        """Look at requests that wait: their time is up before the next sample is due."""
+        """Look at waiting requests again before the next sample: a request that waits too long is a stall."""
         # A failure below is not tried again at once.
         self._sampler.stalls.due_s = now + FOLLOW_S
         policy = self._tuner.policy
@@ -324,17 +331,19 @@ class Daemon:
         self._become_ready()
 
     def _become_ready(self) -> None:
-        self._look(deep=True)
-        self._tick_at = min(self._tick_at, time.monotonic())
-        notify("READY=1")
+        try:
+            self._look(deep=True)
+        finally:
+            self._tick_at = min(self._tick_at, time.monotonic())
+            notify("READY=1")
 
     def _serve_signals(self) -> None:
-        for number in self._signals.recv(64):
-            if number == signal.SIGHUP:
-                reloading()
-                self._start_config()
-            else:
-                self._stop_signal = signal.Signals(number).name
+        stops = set(self._signals.recv(64)) - {signal.SIGHUP}
+        if stops:
+            self._stop_signal = signal.Signals(min(stops)).name
+            return
+        reloading()
+        self._start_config()
 
 
 def serve() -> int:
@@ -344,9 +353,10 @@ def serve() -> int:
     journal.send(Message.STARTED, f"nfstuned {__version__}", Priority.INFO, version=__version__)
     try:
         daemon = Daemon(Root(), journal)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        text = f"cannot start: {where}{error.strerror}" + ("" if os.geteuid() == 0 else "; run it as root")
+    except (OSError, ImportError) as error:  # pyudev has errors without a number, and needs libudev
+        name, why = getattr(error, "filename", None), getattr(error, "strerror", None) or error
+        where = f"{name}: " if name else ""
+        text = f"cannot start: {where}{why}" + ("" if os.geteuid() == 0 else "; run it as root")
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
         return 1
     # The modules live as long as the process: keep collections away from them.

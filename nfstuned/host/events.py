@@ -58,7 +58,7 @@ class KernelEvents:
                 return None
             except OSError as error:
                 raise _lost(error) from error
-            # Everyone may send to the group; only the kernel has port 0.
+            # A process with CAP_NET_ADMIN may send to the group, too; only the kernel has port 0.
             if sender[0] == 0:
                 event = parse_uevent(data, "bdi")
                 if event is not None:

@@ -8,6 +8,7 @@ import re
 import stat
 import sys
 import sysconfig
+from itertools import accumulate
 
 import nfstuned
 from nfstuned.host.image_root import ImageRoot
@@ -15,11 +16,11 @@ from nfstuned.model.change import FILES, IDENTITY, SERVICES
 
 _PACKAGE = os.path.dirname(os.path.abspath(nfstuned.__file__))
 _PAGES = os.path.join(_PACKAGE, "data", "rules")
-_PAGES_OF_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "docs", "rules")
-_INSTALLED = os.path.join(_PACKAGE, "data", "install")
-_BAKED = os.path.join(_PACKAGE, "data", "bake")
-"""Unlike the files to install it is in packages as well."""
 _CHECKOUT = os.path.dirname(_PACKAGE)
+_PAGES_OF_CHECKOUT = os.path.join(_CHECKOUT, "docs", "rules")
+_TO_INSTALL = os.path.join(_PACKAGE, "data", "install")
+_BAKED = os.path.join(_PACKAGE, "data", "bake")
+"""The files for an image; a package has them, too, unlike those of _TO_INSTALL."""
 _COMMAND = b"/usr/bin/nfstuned "
 """The command of units: a word of their own, or of a shell's."""
 _PLAIN = re.compile(r"[\w/.+@~-]+", re.ASCII)
@@ -64,22 +65,18 @@ def own_command(root: ImageRoot) -> str:
     if not root.executable(inside.lstrip("/")):
         reason = f"{root.prefix} has no such command: install nfstuned there, at the same place"
         raise OSError(errno.ENOENT, reason, inside)
-    _demand_own(path, os.stat(path), stat.S_IWGRP | stat.S_IWOTH)
     # Whoever owns a folder, or may write there, can put another file or folder into the place of this one.
-    parts = inside.split("/")[1:-1]
-    above = path.removesuffix(inside)
-    for depth in range(1 if above else 0, len(parts) + 1):
-        folder = "/".join((above, *parts[:depth])) or "/"
-        status = os.stat(folder)
-        _demand_own(folder, status, 0 if status.st_mode & stat.S_ISVTX else stat.S_IWOTH)
+    # Debian's group staff may write to /usr/local: a folder's group counts as the administrators'.
+    for name in accumulate(inside.split("/")[1:], "{}/{}".format):
+        with root.place(name) as (above, part):
+            status = os.stat(part, dir_fd=above, follow_symlinks=False)
+        # In a sticky folder nobody replaces another user's file.
+        of_folder = 0 if status.st_mode & stat.S_ISVTX else stat.S_IWOTH
+        forbidden = of_folder if stat.S_ISDIR(status.st_mode) else stat.S_IWGRP | stat.S_IWOTH
+        if status.st_mode & forbidden or status.st_uid not in {0, os.geteuid()}:
+            reason = "another user could change the command that root runs: install nfstuned as root"
+            raise OSError(errno.EPERM, reason, f"{root.prefix.rstrip('/')}/{name}")
     return inside
-
-
-def _demand_own(path: str, status: os.stat_result, forbidden: int) -> None:
-    """Raise OSError for a file or folder that is another user's, or has a forbidden bit of its mode."""
-    if status.st_mode & forbidden or status.st_uid not in {0, os.geteuid()}:
-        reason = "another user could change the command that root runs: install nfstuned as root"
-        raise OSError(errno.EPERM, reason, path)
 
 
 def baked_text(source: str) -> bytes:
@@ -91,7 +88,7 @@ def baked_text(source: str) -> bytes:
 
 def _source(name: str) -> bytes:
     """Return a file of this installation: in the package as it is installed, or in a checkout."""
-    folder = _BAKED if name == IDENTITY else _INSTALLED
+    folder = _BAKED if name == IDENTITY else _TO_INSTALL
     path = (
         os.path.join(folder, os.path.basename(name))
         if os.path.isdir(folder)

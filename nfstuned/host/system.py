@@ -49,10 +49,12 @@ _SCRIPTS = (
 )
 _MOST_SCRIPTS = 2000
 _BINARY = b"\x7fELF"
-_CALLS_SYSCTL = r"(?<![\w-])sysctl(?![\w.-])|(?:systemctl|Exec\w+=).*systemd-sysctl"
-"""In a script or a service; many services are only ordered after systemd-sysctl.service."""
+_SYSCTL = r"(?<![\w-])sysctl(?![\w.-])"
+_STARTS = r"systemctl|Exec[A-Za-z]{3,12}="
 _SYSCTLS_OF_NFS = ("sunrpc.", "fs.nfs.")
-_MODULES = r"(?:sunrpc|auth_rpcgss|rpcsec_gss_krb5|rpcrdma|lockd|nfs(?:d|v[34])?)\b"
+_MODULES = r"(?:sunrpc|auth[_-]rpcgss|rpcsec[_-]gss[_-]krb5|rpcrdma|lockd|nfs(?:d|v[34])?)\b"
+_LOADED = rf"(?:rd\.)?modules[_-]load=(?:[^,]*,)*{_MODULES}"
+"""A word of the kernel's command line (systemd-modules-load.service(8))."""
 _IN_TIME = {
     "modules-load.d": rf"(?m)^[ \t]*{_MODULES}",
     "modprobe.d": rf"(?m)^[ \t]*install[ \t]+{_MODULES}.*sysctl",
@@ -89,7 +91,6 @@ def observe_system(root: Root, *, image: bool) -> System:
         ),
         nfs_utils=read_nfs_utils(root),
     )
-    written = replace(written, sysctls_in_time=_sysctls_in_time(root, written))
     if image:
         known = at_first_boot(root, written)
     else:
@@ -100,6 +101,7 @@ def observe_system(root: Root, *, image: bool) -> System:
             cpus=parse_cpu_list(root.read_or_empty("sys/devices/system/cpu/online")),
             fips=root.read_or_empty("proc/sys/crypto/fips_enabled").strip() == "1",
         )
+    known = replace(known, sysctls_in_time=_sysctls_in_time(root, known))
     return replace(known, client=observe_identity(root, known.cmdline, image=image))
 
 
@@ -117,7 +119,7 @@ def _parameters(root: Root) -> dict[str, str]:
 
 
 def _sysctls_in_time(root: Root, system: System) -> bool | None:
-    """Return whether sysctls of NFS have an effect.
+    """Return whether a file other than udev's rules lets sysctls of NFS take effect.
 
     A file loads a module of NFS before systemd-sysctl runs, or runs sysctl later, or sunrpc is built in.
     None without settings of NFS, or where files are unread.
@@ -135,8 +137,9 @@ def _sysctls_in_time(root: Root, system: System) -> bool | None:
         )
         in_time = (
             any(re.search(pattern, text) for pattern, text in texts)
+            or any(re.match(_LOADED, word) for word in system.cmdline.words)
             or any("/sunrpc.ko" in text for text in built_in)
-            or bool(_scripts(root, _CALLS_SYSCTL, (name for name in _SCRIPTS if name.startswith("etc/"))))
+            or bool(_scripts(root, calls_sysctl, (name for name in _SCRIPTS if name.startswith("etc/"))))
         )
     return in_time or (None if faults else False)
 
@@ -149,7 +152,7 @@ def _parsed(root: Root, folder: str, parse: Callable[[str, str], Sequence[T]]) -
 _CLOUD = "etc/cloud"
 _NAME, _NAME_OF_IMAGE = "proc/sys/kernel/hostname", "etc/hostname"
 _IDENTIFIER, _NONE = "sys/fs/nfs/net/nfs_client/identifier", "(null)"
-_MACHINE_ID, _NO_MACHINE_ID = MACHINE_ID[1:], frozenset({"", "uninitialized"})
+_MACHINE_ID = MACHINE_ID[1:]
 _MACHINE_ID_OF_DBUS, _ID = "var/lib/dbus/machine-id", re.compile(r"(?!0{32})[0-9A-Fa-f]{32}\n?")
 _NAMERS = ("etc/waagent.conf", "usr/bin/ignition", "usr/lib/dracut/modules.d/30ignition")
 """Programs other than cloud-init that name each instance of an image: Azure's agent, Ignition."""
@@ -170,7 +173,7 @@ def observe_identity(root: Root, cmdline: CommandLine, *, image: bool) -> Client
             renamed = names_clones(root, cmdline)
         # D-Bus's file would count once the other is empty; no link to it is followed (systemd,
         # src/shared/machine-id-setup.c).
-        if root.read_or_empty(_MACHINE_ID).strip() not in _NO_MACHINE_ID:
+        if _ID.fullmatch(root.read_or_empty(_MACHINE_ID)):
             machine_ids.append(f"/{_MACHINE_ID}")
         if root.link(_MACHINE_ID_OF_DBUS) is None and _ID.fullmatch(root.read_or_empty(_MACHINE_ID_OF_DBUS)):
             machine_ids.append(f"/{_MACHINE_ID_OF_DBUS}")
@@ -192,12 +195,11 @@ SERVICE = "nfstuned.service"
 
 def observe_image(root: Root) -> Snapshot:
     """Return the requests of an image's files, and its newest kernel; it has no live mounts."""
-    collected = observe_intent(root, ())
+    collected, releases = observe_intent(root, ()), list(read_releases(root))
     if root.exists(_CLOUD):
         from nfstuned.parse.etc.cloud import read_cloud_mounts  # noqa: PLC0415 - the YAML loader is slow to load
 
-        read_cloud_mounts(root, collected)
-    releases = list(read_releases(root))
+        read_cloud_mounts(root, collected, read_command_line(root, releases[-1] if releases else ""))
     return Snapshot(
         requests=tuple(collected.requests),
         misnamed=tuple(collected.misnamed),
@@ -238,16 +240,33 @@ def at_first_boot(root: Root, system: System) -> System:
         config_problems=problems,
         kernels=kernels,
         cmdline=read_command_line(root, kernels[-1].release if kernels else ""),
-        scripts=_scripts(root, "read_ahead_kb", _SCRIPTS),
+        scripts=_scripts(root, lambda text: "read_ahead_kb" in text, _SCRIPTS),
     )
 
 
-def _scripts(root: Root, pattern: str, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return the services and scripts with a pattern in them, but for nfstuned's own."""
+def _scripts(root: Root, holds: Callable[[str], bool], folders: Iterable[str]) -> tuple[str, ...]:
+    """Return the services, their drop-ins, and the scripts with such a text, but for nfstuned's own."""
     names = ((folder, name) for folder in folders for name in root.names(folder))
-    files = [f"{folder}/{name}" for folder, name in names if not name.startswith("nfstuned")]
-    files = [*files[:_MOST_SCRIPTS], "etc/rc.local", "etc/rc.d/rc.local", "etc/crontab"]
-    return tuple(f"/{file}" for file in files if re.search(pattern, _script(root, file)))
+    places = [f"{folder}/{name}" for folder, name in names if not name.startswith("nfstuned")]
+    drop_ins = [
+        f"{place}/{name}" for place in places if place.endswith(".service.d") for name in root.names(place)
+    ]
+    files = [*places, *drop_ins][:_MOST_SCRIPTS]
+    files += ["etc/rc.local", "etc/rc.d/rc.local", "etc/crontab"]
+    return tuple(f"/{file}" for file in files if holds(_script(root, file)))
+
+
+def calls_sysctl(text: str) -> bool:
+    """Return whether a script or a service runs sysctl, or starts systemd-sysctl.service.
+
+    Many services are only ordered after that service.
+    """
+    for line in text.split("\n"):
+        before, service, _ = line.partition("systemd-sysctl")
+        runs = re.search(_SYSCTL, line) or (service and re.search(_STARTS, before))
+        if runs and not line.lstrip().startswith(("#", ";")):
+            return True
+    return False
 
 
 def _script(root: Root, file: str) -> str:

@@ -58,7 +58,7 @@ class Stalled(NamedTuple):
 
 STALLED = "run/nfstuned/stalled.json"
 LATE_S = 30.0
-"""A look that is due for longer does not come: the daemon was stopped."""
+"""Seconds after which an overdue look no longer comes: the daemon was stopped."""
 
 
 def stalled_to_json(stalled: Stalled, next_s: float) -> str:
@@ -77,6 +77,6 @@ def stalled_from_json(text: str, now_s: float) -> Stalled | None:
             (device, bdi): Stall(float(since_s), requests, tuple(map(str, operations)), recovering == [True])
             for device, bdi, since_s, requests, operations, *recovering in found["stalled"]
         }
-    except (KeyError, RecursionError, TypeError, ValueError):
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return None
     return Stalled(now_s, stalls)

@@ -375,6 +375,7 @@ class SmbSession(NamedTuple):
     """The names in the file: r"\\\\server\\share"."""
     signed: bool | None = None
     encrypted: bool | None = None
+    """Of the session, or of one of its shares."""
 
 
 class SmbOps(NamedTuple):

@@ -214,12 +214,10 @@ _EMPTY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errn
 """The errors of a link to nowhere, and of a file that is not regular."""
 
 
-_PROGRAM = re.compile(r'\b(?:PROGRAM|RUN)\b[^"]*"(/(?:usr/)?(?:s?bin|lib|libexec)/[^\s"$%]+)')
+_PROGRAM = r"(/(?:usr/)?(?:s?bin|lib|libexec)/[^\s$%]+)"
 """A program in a folder of the distribution's."""
-_STARTED = re.compile(
-    r'\bRUN\b[^"\n]*"(?:/(?:usr/)?bin/(?:ba|da|k)?sh (?:-c \')?)?(/(?:usr|opt|etc|s?bin|lib)/[^\s"\'$%]+)'
-)
-"""A program that may be a script, or a shell's script; no folder of a server, which may be dead."""
+_STARTED = r"(?:/(?:usr/)?bin/(?:ba|da|k)?sh (?:-c ')?)?(/(?:usr|opt|etc|s?bin|lib)/[^\s'$%]+)"
+"""A program, perhaps a script, or the script that a shell is given; Root leaves a network's folders out."""
 _LARGEST_SCRIPT = 16_384
 
 
@@ -271,12 +269,19 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
         hides = tuple("/" + path for path in apart[1:])
         if text or hides or unread:
             others = not apart[0].startswith(FOLDERS[3:])
-            own = _PROGRAM.findall(text) if "ahead" in text and others else ()
+            own = _programs(text, _PROGRAM, {"PROGRAM", "RUN"}) if "ahead" in text and others else ()
             absent = tuple(name for name in own if not root.executable(name[1:]))
-            started = dict.fromkeys(_STARTED.findall(text) if "bdi" in text and others else ())
+            started = _programs(text, _STARTED, {"RUN"}) if "bdi" in text and others else ()
             scripts = tuple((path, script) for path in started if (script := _read_script(root, path[1:])))
             files.append(UdevFile("/" + apart[0], text, hides, unread, absent if programs else (), scripts))
     return tuple(files)
+
+
+def _programs(text: str, pattern: str, keys: set[str]) -> tuple[str, ...]:
+    """Return the paths at the beginnings of the commands of rules, each once."""
+    tokens = (token for rule in parse_udev_rules(text).rules for token in rule.tokens if token.key in keys)
+    matches = (re.match(pattern, token.value) for token in tokens)
+    return tuple(dict.fromkeys(match[1] for match in matches if match))
 
 
 def _read_script(root: FileTree, name: str) -> str:
@@ -299,7 +304,7 @@ class MaskGrounds(NamedTuple):
 
 
 def read_mask_grounds(root: FileTree) -> MaskGrounds:
-    """Return them. Raises OSError: a file that could not be read is not taken for absent.
+    """Return the grounds to choose masks by. Raises OSError: an unread file is not taken for absent.
 
     Nothing below a network mount is read: a dead server must not hold up the service's start.
     """
@@ -319,6 +324,14 @@ def read_mask_grounds(root: FileTree) -> MaskGrounds:
 def _unmasked_file(root: FileTree, name: str) -> UdevFile | None:
     """Return the file of this name that would count without nfstuned's mask. Raises OSError."""
     for path in (f"{folder}/{name}" for folder in FOLDERS):
-        if root.demand_existence(path) and not is_mask(text := root.read(path)):
+        if not root.demand_existence(path):
+            continue
+        try:
+            text = root.read(path)
+        except OSError as error:
+            if error.errno not in _EMPTY - {errno.ENOTDIR}:
+                raise
+            return UdevFile(f"/{path}", "")
+        if not is_mask(text):
             return UdevFile(f"/{path}", text)
     return None

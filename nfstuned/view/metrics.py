@@ -331,7 +331,7 @@ def _escaped(label: str) -> str:
 
 FINDINGS = frozenset({"nfstuned_findings", "nfstuned_findings_timestamp_seconds", "nfstuned_mounts_missing"})
 FINDINGS_MOST = 1 << 16
-"""The most characters of a file of findings; a line for each rule needs an eighth."""
+"""The most characters of a file of findings; a line for each rule needs a seventh."""
 _LABEL = r'[a-z]+="(?:[^"\\]|\\.)*"'
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,2})?"
 _LINE = re.compile(rf"# (?:HELP|TYPE) (\w+) .*|(\w+)(?:{{{_LABEL}(?:,{_LABEL})*}})? {_NUMBER}")
@@ -340,7 +340,7 @@ _LINE = re.compile(rf"# (?:HELP|TYPE) (\w+) .*|(\w+)(?:{{{_LABEL}(?:,{_LABEL})*}
 def findings_lines(text: str) -> str:
     """Return the lines about findings of `nfstuned check --format prometheus`, and no others.
 
-    Raises ValueError for a line that check does not write, and for text longer than FINDINGS_MOST.
+    Raises ValueError for a line without the form of check's, and for text longer than FINDINGS_MOST.
     """
     if len(text) > FINDINGS_MOST:
         raise ValueError(f"longer than {FINDINGS_MOST} characters")

@@ -48,7 +48,7 @@ def _shown(value: object) -> object:
 
 
 def zone_name(start: float, end: float, zone: tzinfo | None = None) -> str:
-    """Return the name of a time zone with its offset, both where it changed in between: "CET (UTC+01:00)"."""
+    """Return the name of a time zone with its offset, both where the ends differ: "CET (UTC+01:00)"."""
     parts = []
     for moment in (start, end):
         local = datetime.fromtimestamp(moment, zone).astimezone(zone)
@@ -58,7 +58,7 @@ def zone_name(start: float, end: float, zone: tzinfo | None = None) -> str:
 
 
 _LEAST = 1e-6
-"""A scale of less shows nothing that anybody could want to know."""
+"""The least end of a scale, in its unit: zeros need a scale, too."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _STEPS_S = (
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
@@ -66,7 +66,7 @@ _STEPS_S = (
     _DAY, 2 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY,
 )  # fmt: skip
 _YEARS_S = 300 * _DAY
-"""From here on a day is not clear without its year."""
+"""The span from which on days have their year."""
 
 
 def number_ticks(most: float, about: int = 4) -> tuple[float, ...]:
@@ -75,8 +75,8 @@ def number_ticks(most: float, about: int = 4) -> tuple[float, ...]:
     power = 10.0 ** math.floor(math.log10(least_step))
     step = next(power * times for times in (1, 2, 5, 10) if power * times >= least_step * (1 - 1e-12))
     # A number is not to be above its axis because of the last bit of a quotient.
-    count = max(1, math.ceil(max(most, _LEAST) / step * (1 - 1e-12)))
-    return tuple(step * number for number in range(count + 1))
+    steps = max(1, math.ceil(max(most, _LEAST) / step * (1 - 1e-12)))
+    return tuple(step * number for number in range(steps + 1))
 
 
 def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> tuple[tuple[float, str], ...]:
@@ -89,11 +89,14 @@ def time_ticks(start: float, end: float, zone: tzinfo | None, most: int = 8) -> 
         step_s = _DAY * math.ceil((end - start) / most / _DAY)
     labels: list[tuple[float, str]] = []
     walls = _walls(datetime.fromtimestamp(start, zone).replace(tzinfo=None), step_s)
-    moments = ((wall.replace(tzinfo=zone).timestamp(), wall) for wall in walls)
-    for moment, wall in takewhile(lambda pair: pair[0] <= end, moments):
-        if moment >= start and (not labels or moment > labels[-1][0]):
-            labels.append((moment, _label(wall, step_s, end - start)))
-    return tuple(labels)
+    for wall in takewhile(lambda wall: wall.replace(tzinfo=zone).timestamp() <= end, walls):
+        # In autumn a wall clock shows an hour twice, in spring it leaves an hour out.
+        for moment in (wall.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1)):
+            shown = datetime.fromtimestamp(moment, zone).replace(tzinfo=None, fold=0)
+            if start <= moment <= end and shown == wall:
+                labels.append((moment, _label(wall, step_s, end - start)))
+                break
+    return tuple(sorted(labels))
 
 
 def _walls(start: datetime, step_s: int) -> Iterator[datetime]:

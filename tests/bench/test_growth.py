@@ -26,6 +26,7 @@ from nfstuned import api
 from nfstuned.core.samples.copies import parse_copies
 from nfstuned.core.samples.top import parse_keys
 from nfstuned.errors import ParseError
+from nfstuned.host.system import calls_sysctl
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import AutoMap, MapEntry
 from nfstuned.model.policy import ConfigError
@@ -81,6 +82,7 @@ SPECIAL: dict[str, Reader] = {
     "escapes": fields.unescape,
     "message": fields.quoted,
     "secrets": fields.mask_secrets,
+    "calls of sysctl": calls_sysctl,
     "versions": lambda text: settings.in_version_order(text.split("\n")),
 }
 """Readers with arguments or texts of their own, and other functions of a text."""

@@ -123,6 +123,16 @@ def test_a_command_that_others_may_replace_is_not_started_as_root(
     assert (run.status, reason in run.err) == ((2, True) if refused else (0, False))
 
 
+def test_an_images_own_command_counts_not_the_one_that_runs(
+    venv: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = put(tmp_path / "bin/nfstuned", "#!/bin/sh\n", 0o755)
+    inside = put(venv.tree / str(running)[1:], "#!/bin/sh\n", 0o777)
+    monkeypatch.setattr(sys, "argv", [str(running)])
+    run = venv.run("install-files", "--root", str(venv.tree))
+    assert (run.status, f"{inside}: another user could change" in run.err) == (2, True)
+
+
 def test_a_command_that_a_unit_cannot_name_is_refused(venv: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     strange = venv.tree / "opt/my tools/nfstuned"
     strange.parent.mkdir()

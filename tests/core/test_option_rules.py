@@ -549,6 +549,7 @@ def test_udp_is_an_error_where_refused(release: str | None, severity: Severity, 
     [
         ("nas:/a /a nfs nofail\nold:/a /a/ nfs4 nofail", ["NFS313 /etc/fstab:2"]),
         ("nas:/a /a nfs nofail\n//nas/a /a cifs nofail", ["NFS313 /etc/fstab:2"]),
+        ("nas:/a /a nfs nofail\nold:/a //a nfs4 nofail", ["NFS313 /etc/fstab:2"]),
         ("nas:/a /a nfs nofail\nold:/a /a nfs noauto", []),
         ("nas:/a /a nfs noauto\nold:/a /a nfs nofail", []),
         ("nas:/a /a nfs nofail\nnas:/a /b nfs nofail", []),

@@ -325,6 +325,10 @@ def test_they_are_round_behind_a_change_of_the_clock_too() -> None:
     assert clock(autumn, 24)[:4] == ["25 Oct", "03:00", "06:00", "09:00"]
     twice = datetime(2026, 10, 25, 0, 30, tzinfo=BERLIN)
     assert clock(twice, 4) == ["00:30", "01:00", "01:30", "02:00", "02:30", "03:00", "03:30"]
+    second = datetime(2026, 10, 25, 2, 5, tzinfo=BERLIN, fold=1)
+    assert clock(second, 0.5, 3) == ["02:10", "02:20", "02:30"]
+    gap = datetime(2026, 3, 29, 1, 10, tzinfo=BERLIN)
+    assert clock(gap, 2) == ["01:15", "01:30", "01:45", "03:00", "03:15", "03:30", "03:45", "04:00"]
 
 
 @given(

@@ -91,6 +91,11 @@ class TestSuperblock:
         assert totals.superblocks[PLACE].kinds["read"].ops == 2
         assert totals.superblocks[PLACE].since == 1e9 + 10.0
 
+    def test_an_old_one_in_its_place_that_was_not_counted_before_begins_now(self) -> None:
+        first, second = superblock(aged(1000, READ=5)), replace(superblock(aged(80, READ=7)), bdi=99)
+        totals = counts(look(0.0, first), look(90.0), look(100.0, second))
+        assert totals.superblocks[PLACE].kinds.get("read", OpTotals()).ops == 0
+
     def test_a_younger_one_is_another_one_where_its_bdi_is_not_known(self) -> None:
         seen = [(at, superblock(aged(age, READ=n))) for at, age, n in ((0, 50, 9), (9, 3, 4))]
         totals = counts(*(look(at, replace(each, bdi=None)) for at, each in seen))

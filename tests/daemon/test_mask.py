@@ -93,6 +93,14 @@ def test_an_administrators_rule_or_setting_stays_in_force(
     assert udev.told == 0
 
 
+def test_a_link_to_nowhere_hides_the_distributions_rule_and_holds_no_other_mask_up(udev: Udev) -> None:
+    udev.write(f"usr/lib/udev/rules.d/{EC2}", AMAZONS)
+    (udev.folder / "etc/udev/rules.d").mkdir(parents=True)
+    (udev.folder / "etc/udev/rules.d" / NFS).symlink_to("/nowhere")
+    assert udev.mask() == 0
+    assert udev.masks == [EC2]
+
+
 def test_a_reload_unmasks_a_rule_that_an_administrator_has_configured_since(udev: Udev) -> None:
     udev.mask()
     udev.write("etc/nfs.conf", CONF)

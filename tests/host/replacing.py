@@ -64,7 +64,7 @@ def kill_at(call: Call, program: Sequence[str]) -> None:
 def python(program: str, *arguments: str) -> list[str]:
     """Return a program of this project's modules; its first argument is the search path."""
     paths = os.pathsep.join([str(PROJECT), *(path for path in sys.path if "site-packages" in path)])
-    return [sys.executable, "-S", "-E", "-c", program, paths, *arguments]
+    return [sys.executable, "-S", "-E", "-B", "-c", program, paths, *arguments]
 
 
 def command(file: Path, text: bytes) -> list[str]:

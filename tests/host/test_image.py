@@ -142,7 +142,7 @@ def identity(folder: Path, files: dict[str, str], cmdline: str = "") -> ClientId
     [
         ({}, ()),
         ({ETC: ""}, ()),
-        ({ETC: "uninitialized\n"}, ()),
+        *(({ETC: text}, ()) for text in ("uninitialized\n", "no id\n")),
         ({OF_DBUS: ID}, (OF_DBUS,)),
         ({ETC: "uninitialized\n", OF_DBUS: ID.strip().upper()}, (OF_DBUS,)),
         ({ETC: ID, OF_DBUS: ID}, (ETC, OF_DBUS)),

@@ -68,8 +68,16 @@ def test_a_bundle_has_them_in_the_files_order_with_comments_between() -> None:
     assert parse_certificates(text, "f") == (ENDS["ended"], ENDS["root"])
 
 
+def test_another_name_of_a_plain_certificate_counts() -> None:
+    assert parse_certificates(ROOT.replace(" CERT", " X509 CERT"), "f") == (ENDS["root"],)
+
+
 def test_a_file_without_any_has_none() -> None:
-    for text in ("", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\nno certificate\n"):
+    for text in (
+        "",
+        ROOT.replace("-----BEGIN", " -----BEGIN"),
+        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\nno certificate\n",
+    ):
         assert parse_certificates(text, "f") == ()
 
 
@@ -77,7 +85,10 @@ def test_what_openssl_adds_to_a_trusted_one_is_not_taken() -> None:
     assert "not a plain certificate" in why((FOLDER / "trusted.pem").read_text())
 
 
-@pytest.mark.parametrize("text", [ROOT[:200], f"{ROOT[:200]}\n-----BEGIN PRIVATE KEY-----\n"])
+@pytest.mark.parametrize(
+    "text",
+    [*(ROOT[:200] + end for end in ("", "\n-----BEGIN PRIVATE KEY-----\n", "\n-----END PRIVATE KEY-----\n"))],
+)
 def test_one_that_is_cut_off_is_told(text: str) -> None:
     assert why(text) == "/ca.pem:1: a certificate that does not end"
 

@@ -54,6 +54,7 @@ def test_a_channel_that_was_given_up_does_not_count() -> None:
     [
         (SESSION, f"{SESSION} encrypted", False, True),
         (SESSION, f"{SESSION} encrypted(gcm256)", False, True),
+        ("Serial Number: 0x", "Serial Number: 0x1 Encrypted\n\t0x", False, True),
         (SESSION, f"{SESSION} signed", True, False),
         ("Dialect 0x311\nServer cap", "Dialect 0x311 signed\nServer cap", True, False),
         ("credits: 8190,1,1", "credits: 8190", False, False),

@@ -43,7 +43,7 @@ NAS = ("nas:/vol", "/data", "nfs", "vers=4.1,nconnect=4")
 def mounts(text: str) -> list[tuple[int, tuple[str | None, ...]]]:
     found = parse_cloud(text, "f").mounts
     assert found is not None
-    return [(entry.line, entry.fields) for entry in found]
+    return [(entry.line, entry.fields) for entry in found if isinstance(entry, CloudEntry)]
 
 
 def test_lists_in_brackets_and_of_dashes() -> None:
@@ -94,10 +94,13 @@ def test_other_forms(text: str, expected: list[tuple[str | None, ...]]) -> None:
     ],
 )
 def test_anything_else_is_an_error_with_its_line(text: str, line: int, problem: str) -> None:
-    with pytest.raises(ParseError) as raised:
-        parse_cloud(text, "/etc/cloud/cloud.cfg")
-    assert (raised.value.file, raised.value.line) == ("/etc/cloud/cloud.cfg", line)
-    assert problem in raised.value.message
+    try:
+        rows = parse_cloud(text, "/etc/cloud/cloud.cfg").mounts or ()
+        (error,) = (row for row in rows if isinstance(row, ParseError))
+    except ParseError as raised:
+        error = raised
+    assert (error.file, error.line) == ("/etc/cloud/cloud.cfg", line)
+    assert problem in error.message
 
 
 def test_a_file_without_the_keys_says_nothing() -> None:
@@ -117,6 +120,13 @@ def test_a_mount_gets_the_default_fields_and_the_line_of_its_entry() -> None:
     assert first == Request("nas:/vol", "/data", options, "f", 3, fstype="nfs", named="auto")
     assert second == Request("nas:/two", "/two", "ro", "f", 3, fstype="nfs", named="auto")
     assert str(broken) == "f:7: dump frequency is not a number: 'x'"
+
+
+def test_a_source_without_a_mount_point_takes_its_earlier_mounts_back_and_a_bad_mount_no_other() -> None:
+    text = "mounts: [[s:/a, /a], [s:/a, /a2], [s:/a, null], [s:/a, /a3], {b: c}, s:/d, [s:/e, /e]]\n"
+    entries = parse_cloud(text, "f").mounts or ()
+    found = [getattr(row, "point", "bad") for row in cloud_requests(entries, DEFAULTS, "f")]
+    assert found == ["/a3", "bad", "bad", "/e"]
 
 
 KEY = "preserve_hostname"

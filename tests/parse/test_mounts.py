@@ -20,6 +20,7 @@ from nfstuned.parse.proc.mounts import (
     parse_read_ahead,
     parse_uevent,
     parse_volumes,
+    remote_type,
 )
 from tests.parse.conftest import DATA, Captured
 from tests.parse.damage import damaged
@@ -78,8 +79,11 @@ def test_a_path_is_on_the_mount_on_top() -> None:
         "2 1 0:40 / /mnt rw - nfs4 s:/ rw\n"
         "3 2 0:41 / /mnt rw - nfs4 s:/b rw\n"
         "4 3 0:42 / /mnt/x rw - nfs4 s:/x rw\n"
+        "5 1 0:43 / /m rw - tmpfs m rw\n6 5 0:44 / /m/x rw - tmpfs x rw\n7 5 0:45 / /m rw - nfs4 s:/m rw\n"
     )
-    for path, mount_id in (("/mnt", 3), ("/mnt/y", 3), ("/mnt/x/y", 4), ("/mntx", 1), ("/", 1)):
+    types = [(node.point, node.fstype) for node in nodes]
+    assert [remote_type(types, path) for path in ("/m/x/y", "/mnt/x", "/n")] == ["nfs4", "nfs4", ""]
+    for path, mount_id in (("/mnt", 3), ("/mnt/y", 3), ("/mnt/x/y", 4), ("/mntx", 1), ("/", 1), ("/m/x", 7)):
         found = node_at(path, nodes)
         assert (found and found.mount_id, node_at("relative", nodes[1:])) == (mount_id, None)
 

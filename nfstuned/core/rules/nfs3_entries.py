@@ -137,14 +137,16 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
 
 
 def _waited_for(target: Target, named: str, options: Options) -> bool:
-    """Whether the boot waits for a line without its author's intention.
+    """Whether the boot waits for a mount, and the author of its line did not ask for that.
 
     The author of a line with _netdev alone thought of the network and wants the boot to wait; only Azure
     Files has a vendor who asks for nofail as well. systemd reads bg as nofail where the line names a type of
     NFS that it knows.
     """
     background = named in _BACKGROUND and options.last_of("bg", "fg") == "bg"
-    if _NOFAIL in options or background:
+    # Another unit than remote-fs.target waits for it then.
+    wanted = "x-systemd.wanted-by" in options or "x-systemd.required-by" in options
+    if _NOFAIL in options or background or wanted:
         return False
     return "_netdev" not in options or target.is_azure_files
 
@@ -206,7 +208,7 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
         if unit.setting:
             yield _unmet(facts, unit)
             continue
-        if unit.point in points and not unit.mask:  # by cloud-init, which writes a line of fstab at boot
+        if unit.point in points and not unit.mask:  # cloud-init writes its line at boot
             continue
         folder, _, own = unit.file.rpartition("/")
         refused = not folder.endswith((".wants", ".requires"))
@@ -230,9 +232,9 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
 
 
 def _unmet(facts: Facts, unit: Unloaded) -> Fault:
-    """Return the fault of a unit that is not there or masked, or of a mount point behind a link.
+    """Return the fault of a mount: its unit or line names a unit that is not there or masked.
 
-    A mount's unit or line names it.
+    Or its mount point lies behind a link.
     """
     if unit.setting == "Where":
         return Fault(
@@ -322,6 +324,7 @@ def engine_storage(facts: Facts) -> Iterator[Fault]:
     configured = facts.snapshot.storages
     usual: dict[str, str] = data.read_table("mount-options.toml")["overlays"]
     points = {clean_path(target.point) for target in facts.nfs}
+    points |= {clean_path(local.request.point) for local in facts.snapshot.local}
     # An engine with another folder does not use its usual one, and nobody knows which are installed.
     folders = {path: (path, name) for path, name in usual.items() if name not in configured.values()}
     folders |= {nearest_point(path, points): (path, name) for path, name in configured.items()}
@@ -378,19 +381,19 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
     source, fstype = request.source, request.fstype
     if source == _ROOT_OVER_NFS or (has_placeholder(source) and not re.search(r"//|\\\\|:/", source)):
         return None
-    of_smb = source.startswith(("//", "\\\\"))
+    of_smb, server = source.startswith(("//", "\\\\")), source.partition(":/")[0]
     if fstype in SMB_TYPES:
-        if of_smb and any(source[2:].strip("/\\").partition(mark)[2] for mark in "/\\"):
+        if of_smb and re.match(r"\\*[^/\\]+[/\\]+[^/\\]", source[2:]):
             return None
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
         names = "with the server's name for HOST and its share's for SHARE"
-    elif source.startswith(":") and request.maker is not Maker.AUTOFS:
+    elif source.startswith(":") and as_address(server) is None and request.maker is not Maker.AUTOFS:
         address = parse_options(request.options).get("addr")
         why = "has no server before the colon: mount.nfs resolves the empty name, and drops addr= unread"
         named = "" if address else ", with the server's name for HOST,"
         right = f"{address or 'HOST'}{source}"
         return why, right, f"write {right}{named} as the source"
-    elif (server := source.partition(":/")[0]) and ":" in server and as_address(server) is not None:
+    elif ":" in server and as_address(server) is not None:
         path = source.removeprefix(server + ":")
         why = "has an IPv6 address without brackets: mount.nfs takes its part before a colon for a name"
         return why, f"[{server}]:{path}", "write the address in brackets"
@@ -405,7 +408,7 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
     else:
         return None
     return (
-        f"is not one of type {fstype}: mount(8) refuses it",
+        f"is not one of type {fstype}: {'mount.cifs' if fstype in SMB_TYPES else 'mount.nfs'} refuses it",
         form,
         f"write {form}, {names}, or the type {other},",
     )
@@ -487,11 +490,12 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
     noauto leaves the choice to people. An administrator's unit precedes a line of fstab (systemd.mount(5)).
     """
     first: dict[tuple[str, str], Request] = {}
-    units = {each.point: each for each in facts.snapshot.requests if each.file.startswith(_ADMINISTRATORS)}
+    own = (each for each in facts.snapshot.requests if each.file.startswith(_ADMINISTRATORS))
+    units = {clean_path(each.point): each for each in own}
     for request in facts.snapshot.requests:
         if not _is_automatic(request) or request.file == UTAB:
             continue
-        place = request.file, posixpath.normpath(request.point)
+        place = request.file, clean_path(request.point)
         unit = units.get(place[1])
         if unit is not None and (unit.source, unit.options) != (request.source, request.options):
             yield Fault(

@@ -22,11 +22,13 @@ NFSRAHEAD_KB = 128
 """nfsrahead's value where nfs.conf has none (nfs-utils, tools/nfsrahead/main.c)."""
 _UDEV = "https://www.freedesktop.org/software/systemd/man/latest/udev.html"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/lib/common.sh"
-_EFS = "https://github.com/aws/efs-utils/blob/master/src/mount_efs/__init__.py"
+_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_utils.py"
+_EFS_SINCE = (5, 4, 0)
 _TUNED = "https://github.com/redhat-performance/tuned/blob/master/tuned/plugins/plugin_sysfs.py"
 _NUMBER = re.compile(r"\s*([-+]?[0-9]{1,12})")
 _VERSIONS = {"nfs": "NFS 3", "nfs4": "NFS 4"}
 """By the name of nfsrahead's setting: the version that it is for."""
+_UNSET = -1
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _EFS_TIMES = 15
 _PROBE = "0:43"
@@ -66,7 +68,10 @@ def agrees(facts: Facts, target: Target, rival: Rival) -> bool:
 
 
 def fits_policy(facts: Facts, target: Target, written_kb: int) -> bool:
-    """Whether nfstuned leaves a value: it only raises, and the profile may have an upper bound."""
+    """Whether nfstuned leaves a value: it raises only, unless the profile lowers, up to the profile's bound.
+
+    True where the policy has no value.
+    """
     kb, page = wanted_kb(target), facts.snapshot.page_kb
     if kb is None:
         return True
@@ -92,14 +97,16 @@ def profile_of(facts: Facts, target: Target) -> Profile:
 def nfsrahead_kb(facts: Facts, kind: str) -> tuple[int, Setting | None]:
     """Return nfsrahead's value for "nfs" or "nfs4" (nfsrahead(5)), and the setting that decides it.
 
-    Names have no case. Values are read as by atoi(3).
+    Names have no case. Values are read as by atoi(3); -1 stands for no setting.
     """
     settings = _settings(facts, NFSRAHEAD)
     for name in (kind, "default"):
         chosen = next((setting for setting in reversed(settings) if setting.name.lower() == name), None)
         if chosen is not None:
             number = _NUMBER.match(chosen.value)
-            return int(number[1]) if number else 0, chosen
+            kb = int(number[1]) if number else 0
+            if kb != _UNSET:
+                return kb, chosen
     return NFSRAHEAD_KB, None
 
 
@@ -183,8 +190,10 @@ def is_aznfs(target: Target) -> bool:
 
 
 def _efs(facts: Facts) -> Iterator[Rival]:
-    """Yield efs-utils' writes on kernels since 5.4 (mount_efs, optimize_readahead_window)."""
-    for setting in _settings(facts, EFS_UTILS)[-1:]:
+    """Yield efs-utils' writes on kernels since 5.4 (optimize_readahead_window)."""
+    kernel = facts.snapshot.kernel
+    old = kernel is not None and kernel.version < _EFS_SINCE
+    for setting in () if old else _settings(facts, EFS_UTILS)[-1:]:
         if setting.value.lower() not in {"true", "yes", "on", "1"}:
             continue
         target_groups: dict[int, list[Target]] = {}
@@ -208,7 +217,7 @@ def _tuned(facts: Facts) -> Iterator[Rival]:
             for target, device in devices
             if fnmatchcase(f"{folder}/{device}/read_ahead_kb", setting.name)
         )
-        reload = then_sudo("tuned-adm profile", image=facts.image)
+        reload = then_sudo("systemctl restart tuned", image=facts.image)
         remedy = f"take {setting.name} out of {setting.file}{reload}"
         yield Rival(f"{setting.file}:{setting.line}", "TuneD", int(setting.value), reached, remedy, _TUNED)
 

@@ -195,9 +195,9 @@ def _added(
     # All superblocks of a group show the same connections: the first that can is asked.
     lines = () if now.group in counting.connected else parse_transports(now.stats.transports)
     last = counting.known.get(now.key, had)
-    last_s = counting.before.looked_s if last is None else last.looked_s
-    span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
     fresh = last is None or _is_another(last.counted, now)
+    last_s = counting.before.looked_s if last is None or fresh else last.looked_s
+    span = UNBOUNDED if last_s is None else Span.of(counting.look.monotonic_s - last_s)
     # Ages are whole seconds of jiffies.
     age_s = now.stats.age_s
     born = fresh and last_s is not None and age_s is not None and age_s <= 1.1 * span.seconds + 2
@@ -273,6 +273,6 @@ def _without_oldest(values: dict[_Key, _Value], present: Iterable[_Key]) -> Mapp
     """Return the values; of those that are gone only the latest."""
     gone = values.keys() - set(present)
     if len(gone) > MOST_GONE:
-        oldest = sorted(gone, key=lambda key: values[key].looked_s)[: len(gone) - MOST_GONE]
-        values = {key: value for key, value in values.items() if key not in set(oldest)}
+        oldest = set(sorted(gone, key=lambda key: values[key].looked_s)[: len(gone) - MOST_GONE])
+        values = {key: value for key, value in values.items() if key not in oldest}
     return MappingProxyType(values)

@@ -69,8 +69,9 @@ class NewFile:
 def temporary_file(folder: int, mode: int = _PRIVATE) -> Iterator[NewFile]:
     """Yield a new file in a folder; it is removed afterwards unless it has taken a name. Raises OSError.
 
-    A kill leaves none: the file has no name (O_TMPFILE). Where the file system cannot do that it has a name
-    that nobody guesses, and a lock; the next call removes such files without a lock.
+    A kill while it is written leaves none: the file has no name (O_TMPFILE). A file on a file system that
+    cannot do that, or between its temporary and its own name, has a name that nobody guesses, and a lock; the
+    next call removes such files without a lock.
     """
     with _temporary_name(folder) as name:
         fd: int | None = None
@@ -122,7 +123,7 @@ def _temporary_name(folder: int) -> Iterator[str]:
 
 
 def remove_leftovers(folder: int) -> None:
-    """Remove the temporary files in a folder that killed writers left."""
+    """Remove the temporary files and links in a folder that killed writers left; a link has no lock."""
     try:
         with opened_folder(".", folder) as fd:
             names = [name for name in os.listdir(fd) if _TEMPORARY.fullmatch(name)]
@@ -130,17 +131,18 @@ def remove_leftovers(folder: int) -> None:
         return
     for name in names:
         with suppress(OSError):
-            kind = stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-            if kind == stat.S_IFLNK:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
                 os.unlink(name, dir_fd=folder)
-            elif kind == stat.S_IFREG:
-                with open(os.open(name, READ, dir_fd=folder), "rb") as file:
+            elif stat.S_ISREG(status.st_mode):
+                # NFS locks exclusively only what is open for writing.
+                with open(os.open(name, _WRITE | os.O_NOFOLLOW, dir_fd=folder), "wb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     os.unlink(name, dir_fd=folder)
 
 
 def make_folder(path: str) -> bool:
-    """Make a folder that everyone may read; return whether there was none. Raises OSError."""
+    """Make a folder that everyone may read; return whether nothing had its name. Raises OSError."""
     try:
         os.mkdir(path)
     except FileExistsError:
@@ -285,7 +287,7 @@ def write_file(path: str, lines: Iterable[str] | bytes) -> None:
 
 
 def demand_place(path: str) -> None:
-    """Raise OSError where no file of this name can be written, before anybody works for it."""
+    """Raise OSError where no file of this name can be written, as far as that is known beforehand."""
     with destination(path) as (folder, name):
         old = _status(folder, name)
         if old is not None:

@@ -17,7 +17,7 @@ MOST_CERTIFICATES = 1000
 MOST_CHARACTERS = 65_536
 """The limit for one certificate in base64; a CA's has 1,000 to 3,000."""
 _DASHES, _BEGINS, _ENDS, _KIND = "-----", "-----BEGIN ", "-----END ", "CERTIFICATE-----"
-_PLAIN = "-----BEGIN CERTIFICATE-----"
+_PLAIN = ("-----BEGIN CERTIFICATE-----", "-----BEGIN X509 CERTIFICATE-----")
 _SEQUENCE, _INTEGER, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0x02, 0xA0, 0x17, 0x18
 _LONG_FORM, _MOST_LENGTH_BYTES = 0x80, 4
 _TIMES = {_UTC_TIME: 12, _GENERALIZED_TIME: 14}
@@ -50,12 +50,13 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str | None]]:
     began, header = 0, ""
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
-        word = line.strip()
+        word = line.rstrip()
         if not word.startswith(_DASHES):
             lines.append(word)
             continue
         if began:
-            yield began, header, "".join(lines) if word.startswith(_ENDS) else None
+            ended = word == header.replace(_BEGINS, _ENDS)
+            yield began, header, "".join(lines) if ended else None
         begins = word.startswith(_BEGINS) and word.endswith(_KIND)
         began, header, lines = number if begins else 0, word, []
     if began:
@@ -64,7 +65,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str | None]]:
 
 def _expiry(header: str, content: str | None) -> int:
     """Return the last valid second of a certificate. Raises ValueError."""
-    if header != _PLAIN:
+    if header not in _PLAIN:
         raise ValueError(f"not a plain certificate: {quoted(header)}")
     if content is None:
         raise ValueError("a certificate that does not end")

@@ -46,13 +46,13 @@ class CloudEntry(NamedTuple):
 class CloudConfig:
     """A file's keys about mounts and the host's name; None for a key that it does not have."""
 
-    mounts: tuple[CloudEntry, ...] | None = None
+    mounts: tuple[CloudEntry | ParseError, ...] | None = None
     defaults: tuple[str | None, ...] | None = None
     preserve_hostname: bool | None = None
 
 
 def parse_cloud(text: str, file: str) -> CloudConfig:
-    """Return the keys of a file. Raises ParseError for text that is no YAML, and a mount that is no list.
+    """Return the keys of a file; a mount that is no list of texts is an error.
 
     Of a key that is there twice the last counts, as for cloud-init.
     """
@@ -68,10 +68,24 @@ def parse_cloud(text: str, file: str) -> CloudConfig:
 
 
 def cloud_requests(
-    mounts: Sequence[CloudEntry], defaults: Sequence[str | None], file: str
+    mounts: Sequence[CloudEntry | ParseError], defaults: Sequence[str | None], file: str
 ) -> Iterator[Request | ParseError]:
-    """Yield the requests of the lines that cloud-init writes to fstab, with the lines of their entries."""
-    for line, fields in mounts:
+    """Yield the requests of the lines that cloud-init writes to fstab, with the lines of their entries.
+
+    An entry without a mount point takes back earlier entries of its source (remove_nonexistent_devices).
+    """
+    last = {
+        entry.fields[0]: at
+        for at, entry in enumerate(mounts)
+        if isinstance(entry, CloudEntry) and entry.fields[1:2] == (None,)
+    }
+    for at, entry in enumerate(mounts):
+        if isinstance(entry, ParseError):
+            yield entry
+            continue
+        line, fields = entry
+        if at <= last.get(fields[0] if fields else None, -1):
+            continue
         filled = [
             defaults[index] if value is None and index < len(defaults) else value
             for index, value in enumerate(fields)
@@ -86,14 +100,14 @@ def cloud_requests(
                     yield item._replace(line=line)
 
 
-def read_cloud_mounts(root: FileTree, intent: Intent) -> None:
+def read_cloud_mounts(root: FileTree, intent: Intent, cmdline: CommandLine) -> None:
     """Add the mounts of cloud-init's own files; the user data of an instance is not known.
 
     Of several files with the key the last counts, whole (cloudinit/util.py, read_conf_with_confd).
     """
-    if root.exists(_OFF):
+    if root.exists(_OFF) or _OFF_AT_BOOT in cmdline.words:
         return
-    mounts: tuple[str, Sequence[CloudEntry]] | None = None
+    mounts: tuple[str, Sequence[CloudEntry | ParseError]] | None = None
     defaults: Sequence[str | None] = DEFAULTS
     for file, config in _configs(root):
         if isinstance(config, ParseError):
@@ -169,10 +183,15 @@ class _BoundedLoader(yaml.SafeLoader):
         return node
 
 
-def _entry(node: Node, file: str) -> CloudEntry:
+def _entry(node: Node, file: str) -> CloudEntry | ParseError:
     """Return a mount; more than six fields make no difference to mount(8)."""
-    items = islice(_items(node, file), len(DEFAULTS)) if isinstance(node, SequenceNode) else (node,)
-    return CloudEntry(node.start_mark.line + 1, tuple(_scalar(item, file) for item in items))
+    try:
+        if not isinstance(node, SequenceNode):
+            raise _not_plain(node, file)
+        fields = tuple(_scalar(item, file) for item in islice(node.value, len(DEFAULTS)))
+    except ParseError as error:
+        return error
+    return CloudEntry(node.start_mark.line + 1, fields)
 
 
 def _items(node: Node, file: str) -> Sequence[Node]:

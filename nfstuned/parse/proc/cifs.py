@@ -39,6 +39,7 @@ _SESSION = r"\t?\d+\) (?:Address|Name): (\S+) "
 _FLAGS = r" SessionId: 0x[0-9a-f]+(.*)"
 _EXTRA = r"\tExtra Channels: (\d{1,4})"
 _DISABLED = r"\t\tChannel: \d+ DISABLED"
+_SEALED_SHARE = r"Serial Number: 0x[0-9a-f]+ .*\b[Ee]ncrypted\b"
 _SHARE = r"\t\d+\) (\\\\.+?) Mounts: \d+ "
 
 
@@ -73,6 +74,8 @@ def _with_line(session: SmbSession, line: str) -> SmbSession:
         return session._replace(signed=session.signed or " signed" in flags, encrypted=" encrypted" in flags)
     if match := re.match(_EXTRA, line):
         return session._replace(channels=session.channels + int(match[1]))
+    if re.search(_SEALED_SHARE, line):
+        return session._replace(encrypted=True)
     if re.match(_DISABLED, line):
         return session._replace(channels=max(1, session.channels - 1))
     if match := re.match(_SHARE, line):
@@ -131,7 +134,10 @@ def read_smb_operations(root: FileTree) -> tuple[SmbOps, ...]:
 
 
 def added_smb_operations(before: tuple[SmbOps, ...], after: tuple[SmbOps, ...]) -> tuple[SmbOps, ...]:
-    """Return the requests to each share between two looks; a share with counters that fell is left out."""
+    """Return the requests to each share between two looks; a share with a sum that fell is left out.
+
+    A sum that fell by 2**31 or more looks as if a counter had wrapped.
+    """
     earlier = {counters.share: counters for counters in before}
     growths = (
         SmbOps(now.share, _grown(then.metadata, now.metadata), _grown(then.data, now.data))

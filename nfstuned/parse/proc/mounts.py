@@ -20,9 +20,12 @@ from nfstuned.parse.fields import LARGEST, parse_kernel_options, parse_number, q
 FILE = "/proc/self/mountinfo"
 _LEAST_BEFORE, _AFTER = 6, 2
 _REMOTE = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "autofs", "ceph", "9p", "afs", "lustre", "gpfs", "ocfs2", "gfs2"}
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "autofs", "ceph", "9p", "afs", "coda", "beegfs", "lustre"),
+        *("gpfs", "ocfs2", "gfs", "gfs2", "ncpfs", "orangefs", "pvfs2", "virtiofs"),
+    )
 )
-"""File systems that may give no answer, besides those of FUSE: a dead server must not hang the daemon."""
+"""File systems that may give no answer, as those of FUSE: a dead server must not hang the daemon."""
 
 
 class Family(NamedTuple):
@@ -86,11 +89,14 @@ def remote_type(mounts: Sequence[tuple[str, str]], path: str, never: Container[s
 
     `mounts` are those of parse_mount_types; a mount at a point of `never` counts as local.
     """
-    where, kind = "", ""
-    for point, fstype in mounts:  # the last mount at the longest path counts
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(where):
+    where, kind, above = "", "", set[str]()
+    for point, fstype in mounts:
+        if path != point and not path.startswith(point.rstrip("/") + "/"):
+            continue
+        # The longest path counts. A second mount at a point hides those below the first.
+        if len(point) >= len(where) or point in above:
             where, kind = point, fstype
+        above.add(point)
     if where in never:
         return ""
     return kind if kind in _REMOTE or kind.partition(".")[0] == "fuse" else ""
@@ -128,11 +134,13 @@ def parse_nodes(text: str) -> tuple[MountNode, ...]:
 
 def node_at(path: str, nodes: Sequence[MountNode]) -> MountNode | None:
     """Return the mount that a path is on, by its name; of several at the same point the last is on top."""
-    deepest: MountNode | None = None
+    deepest, above = None, set[str]()
     for node in nodes:
-        holds = path == node.point or path.startswith(node.point.rstrip("/") + "/")
-        if holds and (deepest is None or len(node.point) >= len(deepest.point)):
+        if path != node.point and not path.startswith(node.point.rstrip("/") + "/"):
+            continue
+        if deepest is None or len(node.point) >= len(deepest.point) or node.point in above:
             deepest = node
+        above.add(node.point)
     return deepest
 
 
@@ -175,8 +183,8 @@ def follow_path(
     """Return where a path leads, past links, also to an absent file; and whether a network has it.
 
     `link` returns where a link leads, None for any other file; it is not asked about a path on a network.
-    Such a path, or one behind too many links, stays as it is written. `mounts` and `never` are those of
-    remote_type.
+    On a network the rest of the path stays as it is written; behind too many links the whole path does.
+    `mounts` and `never` are those of remote_type.
     """
     here, waiting, links = "", path.split("/")[::-1], 0
     while waiting:
