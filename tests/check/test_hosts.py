@@ -88,3 +88,11 @@ def test_no_number_is_too_long_for_a_check(name: str, tmp_path: Path) -> None:
     root = Root(str(folder))
     facts = examine(root, load_policy(root), Scope(), hosts.World(case.network))
     assert "NFS000" not in {one.rule for one in run_rules(facts, RULES).findings}
+
+
+def test_an_absent_target_is_another_reason_than_a_target_that_nothing_starts(tmp_path: Path) -> None:
+    case = hosts.load("image-targets-that-nothing-starts")
+    units = hosts.facts_of(case, tmp_path / "host").snapshot.unstarted
+    absent = {unit.target: unit.absent for unit in units if unit.target}
+    there = dict.fromkeys(("own.target", "graphical.target", "remote-fs.target"), False)
+    assert absent == {"multiuser.target": True, **there}

@@ -52,6 +52,15 @@ def test_each_end_has_its_zone_where_summer_time_ends_between_them() -> None:
     assert first == "2026-10-24 13:59:00 CEST to 2026-10-25 13:00:00 CET"
 
 
+def test_a_span_beyond_all_widths_has_wider_columns() -> None:
+    found = history.Series(40)
+    for step in (0, 2 * 365 * 1440):
+        found.add(at(step, 1e6))
+    axis = found.axis()
+    assert axis is not None
+    assert axis.width_s == 8_640_000
+
+
 def test_the_text_says_what_it_shows() -> None:
     ops = MappingProxyType({"READ": OpRate(8.0, 1.5, 0.1, 1.7, 0.0, 0.0)})
     samples = [replace(at(step, 1e6 * (step + 1)), ops=ops, over_fetch_ratio=1.25) for step in range(8)]

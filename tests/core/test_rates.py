@@ -360,6 +360,7 @@ def test_major_faults_are_the_machines(counts: tuple[int | None, int | None], pe
 
 class TestTelling:
     def test_a_line_says_what_was_read_and_how_long_it_took(self) -> None:
+        assert one_line(replace(QUIET, read_bytes_per_s=None)).startswith("/mnt/data: read -, write 0")
         assert one_line(SAMPLE) == (
             "/mnt/data: read 104 MB/s (server 110 MB/s), write 0, READ 1.2 ms, 4 connections"
         )
