@@ -241,8 +241,8 @@ class Daemon:
             self._deep_at = retry
             self._events_lost = False
         self._tuner.look(deep=deep)
-        if self._deep_at == retry:
-            self._deep_at = float("inf")
+        if deep and self._deep_at == retry:
+            self._deep_at = float("inf")  # no event was lost during the look
         self._persister.offer(self._tuner.snapshot, self._tuner.policy)
         ended = time.monotonic()
         took = ended - started

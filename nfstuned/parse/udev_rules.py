@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from nfstuned.model.kernel import Mount
@@ -269,17 +269,18 @@ def read_rule_files(root: FileTree) -> tuple[UdevFile, ...]:
         hides = tuple("/" + path for path in apart[1:])
         if text or hides or unread:
             others = not apart[0].startswith(FOLDERS[3:])
-            own = _programs(text, _PROGRAM, {"PROGRAM", "RUN"}) if "ahead" in text and others else ()
+            rules = parse_udev_rules(text).rules if others and re.search("ahead|bdi", text) else ()
+            own = _programs(rules, _PROGRAM, {"PROGRAM", "RUN"}) if "ahead" in text else ()
             absent = tuple(name for name in own if not root.executable(name[1:]))
-            started = _programs(text, _STARTED, {"RUN"}) if "bdi" in text and others else ()
+            started = _programs(rules, _STARTED, {"RUN"}) if "bdi" in text else ()
             scripts = tuple((path, script) for path in started if (script := _read_script(root, path[1:])))
             files.append(UdevFile("/" + apart[0], text, hides, unread, absent if programs else (), scripts))
     return tuple(files)
 
 
-def _programs(text: str, pattern: str, keys: set[str]) -> tuple[str, ...]:
+def _programs(rules: Iterable[UdevRule], pattern: str, keys: set[str]) -> tuple[str, ...]:
     """Return the paths at the beginnings of the commands of rules, each once."""
-    tokens = (token for rule in parse_udev_rules(text).rules for token in rule.tokens if token.key in keys)
+    tokens = (token for rule in rules for token in rule.tokens if token.key in keys)
     matches = (re.match(pattern, token.value) for token in tokens)
     return tuple(dict.fromkeys(match[1] for match in matches if match))
 

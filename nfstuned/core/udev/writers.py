@@ -99,6 +99,7 @@ _PIECE = r"[^;&|()<>`\n]*"
 """A part of one command of a shell."""
 _TO = rf"(?:>>?|\|\s*{_PATH}tee\b){_PIECE}"
 _TARGET = rf"(?:>|\btee\b){_PIECE}(?:{ATTRIBUTE}|\$)"
+"""A redirection or tee to the attribute, or to a variable."""
 _ECHO = re.compile(rf"""\becho\s+(?:-n\s+)?["']?([0-9]+)["']?\s*{_TO}(?:{ATTRIBUTE}|\$\w+["']?\s*;)""")
 """A command that writes a number to the attribute, or in a loop to a variable."""
 _ALWAYS = re.compile(

@@ -135,8 +135,8 @@ def remove_leftovers(folder: int) -> None:
             if stat.S_ISLNK(status.st_mode):
                 os.unlink(name, dir_fd=folder)
             elif stat.S_ISREG(status.st_mode):
-                # NFS locks exclusively only what is open for writing.
-                with open(os.open(name, _WRITE | os.O_NOFOLLOW, dir_fd=folder), "wb") as file:
+                # NFS gives an exclusive lock only to a file that is open for writing.
+                with open(os.open(name, READ | os.O_RDWR, dir_fd=folder), "rb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     os.unlink(name, dir_fd=folder)
 
