@@ -79,7 +79,8 @@ def status_command(root: Root, form: str) -> int:
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
-    that exist. The word after a number judges it: ok, low, high, undone (by `nfstuned undo`), existing
+    that exist. The word after a number judges it: ok, adapted (the mount's reads have moved the target from
+    the profile's number, see ADAPTING in nfstuned.toml(5)), low, high, undone (by `nfstuned undo`), existing
     (from before the installation, left alone until the next boot), ignored (the mount asked for another
     number), unknown (it could not be read) or - (the profile asks for nothing).
     STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No

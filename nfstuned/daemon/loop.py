@@ -270,7 +270,7 @@ class Daemon:
         self._look(deep=False)
         sampled = policy is not None and interval > 0 and now >= self._sampler.due_at(interval)
         if policy is not None and sampled:
-            self._sampler.sample(self._tuner.snapshot, policy)
+            self._tuner.adapt(self._sampler.sample(self._tuner.snapshot, policy))
         if interval > 0:
             self._tick_at = min(self._tick_at, self._sampler.due_at(interval))
         superblocks = self._tuner.snapshot.superblocks

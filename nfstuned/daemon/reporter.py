@@ -58,6 +58,19 @@ class Reporter:
         text = f"{name}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
 
+    def adapted(self, superblock: Superblock, decision: Decision, action: Action, why: str) -> None:
+        """Report that a superblock's reads have moved its read-ahead."""
+        name, most = superblock_name(superblock), f", of at most {decision.most_kb}"
+        text = f"{name}: read-ahead {action.old_kb} -> {action.new_kb} KiB{most}, as {why}"
+        self._journal.send(
+            Message.READ_AHEAD_ADAPTED,
+            text,
+            Priority.INFO,
+            reason=why,
+            most_kb=decision.most_kb,
+            **_fields(superblock, action, decision),
+        )
+
     def held(self, names: Sequence[str]) -> None:
         """Report the mounts that keep their read-ahead until the next boot."""
         shown = names[:MOST_REMEMBERED]

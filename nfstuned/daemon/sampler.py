@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nfstuned.core.samples.link import SeenLinks
 from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
 from nfstuned.core.samples.stalls import (
@@ -179,6 +180,7 @@ class Sampler:
         self.last: Look | None = None
         self._sampled_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
+        self._links = SeenLinks()
         self._damaged = frozenset[str]()
         """The errors in the last look at mountstats, which left mounts without a sample."""
         self.cost_s = 0.0
@@ -190,8 +192,8 @@ class Sampler:
         """Return when the next sample is due, in seconds of CLOCK_MONOTONIC: at once before the first."""
         return self._sampled_s + interval_s
 
-    def sample(self, snapshot: Snapshot, policy: Policy) -> None:
-        """Look at mountstats now; `snapshot` has the superblock of each stanza.
+    def sample(self, snapshot: Snapshot, policy: Policy) -> Sequence[Sample]:
+        """Look at mountstats now, and return the samples; `snapshot` has the superblock of each stanza.
 
         Where it cannot be read, the look before stays, and the next rates are since that look.
         """
@@ -201,9 +203,10 @@ class Sampler:
             now = self._look(snapshot)
             self._sampled_s = now.monotonic_s if now is not None else time.monotonic()
             if now is None:
-                return
+                return ()
             self.stalls.add_look(now, self.due_at(policy.sample_interval_s))
             samples = rates(self.last, now, damaged.append) if self.last is not None else ()
+            samples = self._links.add(now, samples)
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
@@ -215,6 +218,7 @@ class Sampler:
         for sample in active:
             self._send(sample)
         self._file.write(active, policy)
+        return active
 
     @property
     def stalled_s(self) -> dict[str, float]:

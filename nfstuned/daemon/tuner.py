@@ -15,6 +15,8 @@ from nfstuned.core.policy.plan import (
     plan_read_aheads,
     plan_superblock,
 )
+from nfstuned.core.samples.adapt import Memory, bounds_of, step
+from nfstuned.core.samples.evidence import reads_of
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
@@ -32,8 +34,9 @@ from nfstuned.host.read_ahead import (
     write,
 )
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Action, Decision, Hold, Outcome, Result, Snapshot, Superblock
+from nfstuned.model.mounts import Action, Decision, Hold, Outcome, Record, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.model.samples import Sample
 from nfstuned.model.udev import UdevEvent
 from nfstuned.parse.proc.mounts import find_volume
 from nfstuned.parse.udev_rules import rule_texts
@@ -105,6 +108,8 @@ class WatchedDevice:
     """Whether other namespaces were searched for its mounts; None where they are known."""
     wanted: Action | None = None
     """Where the service only observes: the last change that it would have made, noted for one report."""
+    memory: Memory = field(default_factory=Memory)
+    """The loop's past."""
     unnamed_since_s: float | None = None
     """The time since which a change waits for a mount in any namespace to be reported by."""
 
@@ -272,6 +277,46 @@ class Tuner:
         for device, bdi in known.items():
             if alive.get(device) != bdi:
                 self.removed(device)
+
+    def adapt(self, samples: Iterable[Sample]) -> None:
+        """Move read-aheads to the use that the reads of an interval make of them, each by a step at most."""
+        for sample in samples:
+            self.serve_events()
+            watched = self._devices.get(sample.device)
+            if watched is None or not sample.server_read_bytes_per_s:
+                continue
+            if watched.decided is not None and not watched.contest.left:
+                self._adapt(watched, *watched.decided, sample)
+
+    def _adapt(
+        self, watched: WatchedDevice, superblock: Superblock, decision: Decision, sample: Sample
+    ) -> None:
+        reads, kb, bdi = reads_of(sample), superblock.read_ahead_kb, superblock.bdi
+        if reads is None or self.policy is None or self.policy.observes or bdi is None or bdi != watched.bdi:
+            return
+        bounds = bounds_of(superblock, decision, PAGE_KB)
+        if bounds is None or kb is None or kb != reads.read_ahead_kb:
+            return
+        watched.memory, change = step(watched.memory, reads, bounds, sample.bdp_bytes)
+        if change is None:
+            return
+        with suppress(OSError):
+            # An undo since the record was read is the administrator's word.
+            record = self._state.get(superblock.device)
+            if record != superblock.record:
+                return
+            record = record or Record(superblock.device, bdi, kb, kb)
+            self._state.put(record._replace(adapted_kb=bounds.adapted(change.kb)))
+            superblock = superblock._replace(record=self._state.get(superblock.device))
+            decision = decide(self.policy, superblock, self.snapshot)
+            planned = plan_superblock(superblock, decision, PAGE_KB)
+            if planned is not None and planned.result is Result.PLANNED:
+                outcome = apply_action(self._root, self._state, planned.action)
+                if outcome.result is Result.DONE:
+                    watched.decided = (superblock, decision)
+                    self._reporter.adapted(superblock, decision, outcome.action, change.why)
+                else:
+                    watched.add_change(outcome)
 
     def report_faults(self) -> None:
         """Report the files that could not be read outside of a look: nothing was made of them."""

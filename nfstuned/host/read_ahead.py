@@ -92,8 +92,8 @@ class Bdi:
 FIRST_START = "run/nfstuned/first-start"
 """A package makes this file when it is installed, and only then."""
 RECORDS = "run/nfstuned/read-ahead"
-LENGTH = 96
-"""Bytes of a record's file: four JSON values of at most 20 characters, and spaces."""
+LENGTH = 120
+"""Bytes of a record's file: five JSON values of at most 20 characters, and spaces."""
 
 
 _HOLDS = {hold.value: hold for hold in Hold}
@@ -115,14 +115,16 @@ class State:
     def get(self, device: str) -> Record | None:
         """Return the record of a device number; None where no record is whole. Raises OSError."""
         try:
-            bdi, original, written, hold = json.loads(self._root.read(f"{RECORDS}/{device}"))
+            # Until 0.1 a record had no fifth value.
+            values = json.loads(self._root.read(f"{RECORDS}/{device}"))
+            bdi, original, written, hold, adapted = (*values, None)[:5]
         except (FileNotFoundError, RecursionError, TypeError, ValueError):
             return None
         if not all(type(value) is int for value in (bdi, original, written)):
             return None
         # 0.1 wrote true for a value that was taken back.
         known = Hold.UNDONE if hold is True else _HOLDS.get(hold) if isinstance(hold, str) else None
-        return Record(device, bdi, original, written, known)
+        return Record(device, bdi, original, written, known, adapted if type(adapted) is int else None)
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number. Raises OSError."""
@@ -138,7 +140,7 @@ class State:
         A single write(2) of always the same length replaces the record before it: whenever a reader looks or
         the daemon is killed, there is the old record, the new record, or (instead of the first) none.
         """
-        values = [record.bdi, record.original_kb, record.written_kb, record.hold]
+        values = list(record[1:])
         fd = self._open(record.device)
         try:
             os.write(fd, json.dumps(values).ljust(LENGTH).encode())
@@ -181,8 +183,9 @@ def write(bdi: Bdi, state: State, action: Action) -> Outcome:
     A value that is another when it is read back is another writer's: the record stays nfstuned's own.
     """
     known = state.get(action.device)
-    original = known.original_kb if known is not None and known.bdi == bdi.inode else action.old_kb
-    state.put(Record(action.device, bdi.inode, original, action.new_kb))
+    if known is None or known.bdi != bdi.inode:
+        known = Record(action.device, bdi.inode, action.old_kb, action.new_kb)
+    state.put(known._replace(written_kb=action.new_kb, hold=None))
     bdi.write_kb(action.new_kb)
     value = bdi.read_kb()
     if value != action.new_kb:

@@ -232,6 +232,8 @@ class Record(NamedTuple):
     original_kb: int
     written_kb: int
     hold: Hold | None = None
+    adapted_kb: int | None = None
+    """The read-ahead that its reads use; None where that is the profile's."""
 
 
 class Superblock(NamedTuple):
@@ -538,6 +540,12 @@ class Decision:
     why: str
     conflict: bool = False
     """The mounts of the superblock ask for different values."""
+    most_kb: int | None = None
+    """The bound up to which its reads may move it; None where they may not."""
+    by_need: bool = False
+    """The profile has no number: its reads may move it up where they wait for the server."""
+    adapted: bool = False
+    """Its reads have moved it: `kb` is not the profile's number."""
 
 
 @dataclass(frozen=True, slots=True)

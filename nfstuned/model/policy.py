@@ -18,6 +18,9 @@ SAMPLE_INTERVAL_S = 60.0
 WORKLOAD_MARK = "+"
 """The sign between the names of a profile and of the workload that changed it; no name contains it."""
 OBSERVE = "observe"
+ADAPT_OFF, ADAPT_DOWN, ADAPT_ON = "off", "down", "on"
+"""How far a mount's reads may move its read-ahead: not at all; below the profile's number where they waste
+it, and back; or up as well, where the profile has no number and they wait for the server."""
 RANDOM = "random"
 """The built-in workload of files that are read here and there (data/workloads)."""
 _READ_AHEAD = "read_ahead_kb"
@@ -51,6 +54,8 @@ class ReadAhead:
 
     kb: int | None = None
     times_rsize: int | None = None
+    own: bool = False
+    """It is an administrator's number: the service never moves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,10 @@ class Workload:
     """For people: how programs read and write, in a few words."""
     read_ahead_kb: int | None = None
     """None where the profile's own is best."""
+    own: bool = False
+    """The number is an administrator's."""
+    adapt: str = ""
+    """"" where the profile's counts."""
     sources: tuple[Source, ...] = ()
 
 
@@ -74,6 +83,8 @@ class Profile:
     read_ahead_max_kb: int | None = None
     lower: bool = False
     """Whether a read-ahead above the profile's is lowered; otherwise nfstuned only raises."""
+    adapt: str = ADAPT_DOWN
+    """An administrator's number stays where it is in spite of it (`moves`)."""
     nconnect: int | None = None
     nconnect_max: int | None = None
     """1 for a server that does not support nconnect."""
@@ -98,6 +109,11 @@ class Profile:
         """The profile that vendors' rules mean: the built-in profile that this inherits from, else itself."""
         return self.inherits or self.name
 
+    @property
+    def moves(self) -> str:
+        """How far reads may move its read-ahead."""
+        return ADAPT_OFF if self.read_ahead and self.read_ahead.own else self.adapt
+
     def most_connections(self, version: str | None) -> int | None:
         """Return the most connections that it allows with a version of NFS, "3" or "4.1"; None: no bound.
 
@@ -111,7 +127,12 @@ class Profile:
         Its read-ahead is the workload's, lowered where it must be, and never above the profile's limit. The
         rules of the profile's vendor still count.
         """
-        named = replace(self, name=f"{self.name}{WORKLOAD_MARK}{workload.name}", inherits=self.base)
+        named = replace(
+            self,
+            name=f"{self.name}{WORKLOAD_MARK}{workload.name}",
+            inherits=self.base,
+            adapt=workload.adapt or self.adapt,
+        )
         kb, most = workload.read_ahead_kb, self.read_ahead_max_kb
         if kb is None:
             return named
@@ -121,7 +142,7 @@ class Profile:
         )
         return replace(
             named,
-            read_ahead=ReadAhead(kb=min(kb, most) if most else kb),
+            read_ahead=ReadAhead(kb=min(kb, most) if most else kb, own=workload.own),
             lower=True,
             sources=(*workload.sources, *(source for source in others if source.keys)),
         )
@@ -191,6 +212,8 @@ class Assignment:
     origin: str
     """Position and file, for people: "policy 2 of /etc/nfstuned/nfstuned.toml"."""
     workload: str = ""
+    adapt: str = ""
+    """"" where the profile's or the workload's counts."""
 
 
 @dataclass(frozen=True, slots=True)

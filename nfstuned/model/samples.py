@@ -199,6 +199,9 @@ class Sample:
         float | None, Field("rpc_clnt: tasks, else xprt:", "s", "mount_stalled_seconds", Csv.LAST)
     ] = None
     """For how long its users have waited for the server at the end of the interval; 0 where they do not."""
+    bdp_bytes: Annotated[float | None, Field("bytes: server read; READ: rtt", "B", csv=Csv.LAST)] = None
+    """The bytes in flight that fill the link: the most that the server sent in a second over an interval,
+    times the least mean round trip of READ; None before the first READ that was watched."""
     ops: Mapping[str, OpRate]
     """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
     the like), which the kernel shows in every mount of a server, are in its first sample only."""

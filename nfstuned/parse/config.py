@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from nfstuned.model.policy import LEAST_KB, MOST_KB, SIZE_UNITS
+from nfstuned.model.policy import ADAPT_DOWN, LEAST_KB, MOST_KB, SIZE_UNITS
 from nfstuned.parse.toml import shown
 
 MOST_MOUNTS = 10_000
@@ -230,16 +230,21 @@ class MatchTable(_Table):
     )
 
 
+_Adapt = Literal["off", "down", "on"]
+_ADAPT: Any = Field(default=ADAPT_DOWN, description='"off", "down" or "on"')
+
+
 class PolicyTable(_Table):
     """Mounts that match get the profile, or their provider's, as their workload changes it."""
 
     model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": ["profile"]}, {"required": ["workload"]}]}
+        json_schema_extra={"anyOf": [{"required": [key]} for key in ("profile", "workload", "adapt")]}
     )
 
     match: MatchTable = Field(description="a table with server, export or mount_point")
     profile: str = Field(default_factory=str, description="the name of a profile")
     workload: str = Field(default_factory=str, description="the name of a workload")
+    adapt: _Adapt = _ADAPT
 
 
 class SourceTable(_Table):
@@ -276,6 +281,7 @@ class ProfileTable(_Table):
     )
     read_ahead_max_kb: int = _number(LEAST_KB, MOST_KB, " KiB")
     lower: bool = Field(default=False, description="true or false")
+    adapt: _Adapt = _ADAPT
     nconnect: int = _number(1, 16)
     nconnect_max: int = _number(1, 16)
     nconnect_depends: str = Field(
@@ -295,6 +301,7 @@ class WorkloadTable(_Table):
 
     about: str = Field(default_factory=str, description="a string")
     read_ahead_kb: int = _number(LEAST_KB, MOST_KB, " KiB")
+    adapt: _Adapt = _ADAPT
     sources: list[SourceTable] = Field(default_factory=list, description="[[workload.NAME.sources]] tables")
 
 

@@ -6,7 +6,7 @@ entries are tried before theirs. Within a file the first [[policy]] entry that m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -81,7 +81,7 @@ def parse_config(builtin: Iterable[NamedText], files: Iterable[NamedText]) -> Po
     own = [_File.read(name, text, ConfigFile, problems) for name, text in files]
     inheritance = _Inheritance(_profile_keys(base), _profile_keys(own), problems)
     profiles = inheritance.profiles()
-    workloads = _workloads([*base, *own])
+    workloads = _workloads(base, own)
     for file in reversed(own):
         file.check_names(inheritance.names, list(workloads), problems)
     settings = {
@@ -150,7 +150,8 @@ class _File:
         for number, entry in enumerate(self.tables.policy, 1):
             match = Match(entry.match.server, entry.match.export, entry.match.mount_point)
             origin = f"policy {number} of {self.document.file}"
-            yield Assignment(match, entry.profile, origin, entry.workload)
+            adapt = entry.adapt if "adapt" in entry.model_fields_set else ""
+            yield Assignment(match, entry.profile, origin, entry.workload, adapt)
 
     def check_names(self, profiles: list[str], workloads: list[str], problems: list[str]) -> None:
         """Add a problem for each [[policy]] entry that names no known profile or workload."""
@@ -159,7 +160,7 @@ class _File:
             if not isinstance(entry, dict):
                 continue
             names = {key: entry[key] for key in ("profile", "workload") if isinstance(entry.get(key), str)}
-            if not names:
+            if not names and "adapt" not in entry:
                 path = ("policy", number, "profile")
                 problems.append(
                     self.document.problem(path, "", f"missing; {_allowed(PolicyTable, 'profile')}")
@@ -232,18 +233,19 @@ def _allowed(model: type[BaseModel], key: str) -> str:
     return f"allowed: {model.model_fields[key].description}"
 
 
-def _workloads(files: Iterable[_File]) -> dict[str, Workload]:
+def _workloads(builtin: Sequence[_File], own: Sequence[_File]) -> dict[str, Workload]:
     """Return the workloads by name. A later table replaces the keys that it sets, and keeps the others.
 
     A new read-ahead drops the sources of the old one.
     """
     known: dict[str, Workload] = {}
-    for file in files:
+    for file in (*builtin, *own):
         for name, table in file.tables.workload.items():
             values = _set_keys(table)
             before = known.get(name, Workload(name))
-            sources = before.sources if "read_ahead_kb" not in values else ()
-            known[name] = replace(before, **{"sources": sources, **values})
+            if "read_ahead_kb" in values:
+                before = replace(before, sources=(), own=file in own)
+            known[name] = replace(before, **values)
     return known
 
 
@@ -332,10 +334,12 @@ class _Inheritance:
         builtin = name in self._builtin
         inherits = base.base if base.base in self._builtin and not builtin else ""
         profile = replace(base, name=name, inherits=inherits, builtin=builtin, sources=sources, **values)
+        is_own = own is self._own.get(name)
         if isinstance(read_ahead, int):
-            profile = replace(profile, read_ahead=ReadAhead(kb=read_ahead))
+            profile = replace(profile, read_ahead=ReadAhead(kb=read_ahead, own=is_own))
         elif read_ahead is not None:
-            profile = replace(profile, read_ahead=ReadAhead(times_rsize=int(read_ahead.partition("*")[0])))
+            times = int(read_ahead.partition("*")[0])
+            profile = replace(profile, read_ahead=ReadAhead(times_rsize=times, own=is_own))
         self._check_limits(own, profile)
         return profile
 

@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from nfstuned.model.policy import SIZE_UNITS, Assignment, Policy, Profile, Source, Workload
+from nfstuned.model.policy import (
+    ADAPT_DOWN,
+    ADAPT_OFF,
+    SIZE_UNITS,
+    Assignment,
+    Policy,
+    Profile,
+    Source,
+    Workload,
+)
 from nfstuned.view.words import Document, without_secrets
 
 _PLAIN_KEYS = (
@@ -94,7 +103,7 @@ def _daemon_tables(policy: Policy) -> dict[str, dict[str, object]]:
 
 def _assignment_values(entry: Assignment) -> dict[str, object]:
     match = {key: list(patterns) for key in _MATCH_KEYS if (patterns := getattr(entry.match, key))}
-    names = {"profile": entry.profile, "workload": entry.workload}
+    names = {"profile": entry.profile, "workload": entry.workload, "adapt": entry.adapt}
     return {"match": match, **{key: name for key, name in names.items() if name}}
 
 
@@ -109,13 +118,18 @@ def _profile_values(profile: Profile) -> dict[str, object]:
         "read_ahead_max_kb": profile.read_ahead_max_kb,
         # Its parent may have the opposite.
         "lower": profile.lower if profile.lower or profile.inherits else None,
+        "adapt": None if profile.moves == ADAPT_DOWN and not profile.inherits else profile.moves,
         **{key: getattr(profile, key) for key in _PLAIN_KEYS},
     }
     return {key: value for key, value in values.items() if value is not None and value != ()}
 
 
 def _workload_values(workload: Workload) -> dict[str, object]:
-    values = {"about": workload.about, "read_ahead_kb": workload.read_ahead_kb}
+    values = {
+        "about": workload.about,
+        "read_ahead_kb": workload.read_ahead_kb,
+        "adapt": ADAPT_OFF if workload.own else workload.adapt,
+    }
     return {key: value for key, value in values.items() if value}
 
 

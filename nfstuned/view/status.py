@@ -20,6 +20,7 @@ STATUS_KEYS = (
     "profile",
     "read_ahead_kb",
     "read_ahead_target_kb",
+    "adapted",
     "hold",
     "nconnect_requested",
     "nconnect_requested_by",
@@ -34,8 +35,10 @@ STATUS_KEYS = (
 STATUS_HEADER = ("MOUNT", "SERVER", "PROFILE", "READ-AHEAD KiB", "", "NCONNECT", "", "CONN")
 """READ-AHEAD is now/target and NCONNECT is requested/now/target; the column after it has the mark."""
 DEPENDS = "depends"
+ADAPTED = "adapted"
 STALLED_HEADER = "STALLED"
 """The header of one more column, which the table has where any mount is stalled."""
+_JOURNAL = "journalctl -u nfstuned"
 _REMOUNT = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
 _OTHERS_DECIDE = ", as other mounts of the server decide"
 _HELD = {
@@ -76,7 +79,7 @@ def read_ahead_mark(row: StatusRow) -> str:
     if now is None:
         return "unknown"
     if now == target or (now > target and not row.lower):
-        return "ok"
+        return ADAPTED if row.adapted else "ok"
     if row.hold:
         return row.hold.value
     return "low" if now < target else "high"
@@ -86,7 +89,7 @@ def wait_reason(mount_point: str, row: StatusRow | None) -> str | None:
     """Return why `nfstuned wait` waits for a mount, None where it has its read-ahead; no `row`: no mount."""
     if row is None:
         return f"{mount_point}: no NFS mount is there"
-    if read_ahead_mark(row) in {"ok", DASH}:
+    if read_ahead_mark(row) in {"ok", ADAPTED, DASH}:
         return None
     if row.hold:
         return f"{mount_point}: the service leaves it alone: {_HELD[row.hold]}: sudo nfstuned apply"
@@ -143,6 +146,7 @@ def hints(
     `unseen` are the file systems without a visible mount, `steps` those of nconnect.
     """
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
+    adapted = sum(1 for row in rows if read_ahead_mark(row) == ADAPTED)
     held = Counter(row.hold for row in rows if read_ahead_mark(row) in _HELD)
     remedies = {point: _nconnect_remedy(step) for step in steps for point in step.points}
     off = Counter(
@@ -153,6 +157,7 @@ def hints(
     stalled = sum(1 for row in rows if row.stalled_s)
     lines = (
         (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
+        (adapted, f"{count(adapted, 'mount')} adapted to the reads, off the profile's number: {_JOURNAL}"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         *((held[hold], f"{count(held[hold], 'mount')} {_HELD[hold]}: sudo nfstuned apply") for hold in _HELD),
         *(

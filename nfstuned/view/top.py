@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from nfstuned.core.samples.sample import figure, label, ratio, speed, throughput
+from nfstuned.core.samples.sample import amount, figure, label, ratio, speed, throughput
 from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arrange, rdma_of
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
@@ -151,6 +151,8 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
         ("direct", sample.direct_read_bytes_per_s, sample.direct_write_bytes_per_s),
     )
     yield "; ".join(f"{way}: read {_speed(read)}, write {_speed(write)}" for way, read, write in moved)
+    if sample.bdp_bytes is not None:
+        yield f"in flight to fill the link: {amount(sample.bdp_bytes)}"
     rates = ((name, getattr(sample, key)) for name, key in _EVENTS.items())
     events = [f"{name} {figure(rate)}" for name, rate in rates if rate]
     if events:

@@ -166,16 +166,16 @@ def table(checkout: Path) -> dict[str, int]:
 
 
 TARGETS = {
-    "lines in nfstuned/": 32_000,
-    "modules": 175,
-    "import edges": 950,
+    "lines in nfstuned/": 36_000,
+    "modules": 195,
+    "import edges": 1_050,
     "modules imported by one other alone": 55,
-    "private functions with one caller": 330,
+    "private functions with one caller": 360,
     "largest folder": 18,
     "check --fstab F --offline: modules": 80,
     "check --fstab F --offline: changes of module": 1_000,
     "status: modules": 40,
-    "lines of Python in tests/": 42_000,
+    "lines of Python in tests/": 46_000,
     "files in the repository": 1_500,
     '"what" per 1,000 lines': 3,
     "public names of two modules": 0,

@@ -98,7 +98,9 @@ class TestWorkload:
 
     def test_its_read_ahead_counts_in_the_place_of_the_providers_and_is_lowered_too(self) -> None:
         seen = decided(self.policy("random"), mount("sa1.file.core.windows.net:/sa1/s"))
-        assert seen == Decision(256, "azure-files+random", "azure-files", lower=True, why="policy 1")
+        assert seen == Decision(
+            256, "azure-files+random", "azure-files", lower=True, why="policy 1", most_kb=256
+        )
         assert decided(self.policy("random"), mount("nas:/v", "/elsewhere")).kb == 1024
 
     def test_an_early_decision_waits_where_a_server_may_turn_out_to_want_less(self) -> None:
@@ -153,7 +155,7 @@ class TestDecide:
         other, ours = (Match(server=("other",)), "generic"), (Match(server=("SA1.*",)), "scratch")
         seen = decided(policy(other, ours, (Match(), "generic")), mount("sa1.file.core.windows.net:/s"))
         why = "policy 2 of nfstuned.toml"
-        assert seen == Decision(4096, "scratch", "azure-files", lower=True, why=why)
+        assert seen == Decision(4096, "scratch", "azure-files", lower=True, why=why, most_kb=4096)
 
     @pytest.mark.parametrize("pattern", ["10.0.0.0/24", "10.0.0.5", "127.0.0.1", "127.*", "127.0.0.0/8"])
     def test_a_server_pattern_means_both_ends_of_a_tunnel(self, pattern: str) -> None:

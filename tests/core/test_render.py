@@ -29,7 +29,7 @@ ROW = StatusRow(
 CHANGE = Change(ChangeKind.READ_AHEAD, "/mnt/a", 128, 15360, Result.DONE, "because")
 
 
-LOWER = replace(ROW, lower=True)
+LOWER, ADAPTED = replace(ROW, lower=True), replace(ROW, adapted=True)
 UNDONE = replace(ROW, hold=Hold.UNDONE)
 
 
@@ -40,6 +40,8 @@ UNDONE = replace(ROW, hold=Hold.UNDONE)
         (ROW, None, 15360, "unknown"),
         (ROW, 15360, 15360, "ok"),
         (ROW, 16384, 15360, "ok"),
+        (ADAPTED, 960, 960, "adapted"),
+        (ADAPTED, 128, 960, "low"),
         (LOWER, 16384, 15360, "high"),
         (ROW, 128, 15360, "low"),
         (UNDONE, 128, 15360, "undone"),
@@ -98,6 +100,8 @@ def test_each_thing_that_is_off_has_one_hint() -> None:
     ]
     steps = [NconnectStep((ROW.mount_point,), ChangeKind.PERSIST, "a\nb")]
     assert hints([ROW], []) == ()
+    (line,) = hints([ADAPTED, replace(ADAPTED, mount_point="/b")], [])
+    assert line == "2 mounts adapted to the reads, off the profile's number: journalctl -u nfstuned"
     lines = hints(rows, ["0:51", "0:52"], steps)
     assert lines[3:5] == (
         "1 mount below the profile's nconnect: sudo nfstuned apply --persist, for the next boot (a\\nb)",

@@ -139,7 +139,7 @@ def test_a_record_of_version_0_1_keeps_its_hold(root: Root) -> None:
     assert State(root).get("0:43") == Record("0:43", 1, 128, 128, Hold.UNDONE)
 
 
-@pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3, 4, 5]"])
+@pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3]"])
 def test_a_record_that_is_not_whole_counts_as_none(root: Root, text: str) -> None:
     Path(root.path("run/nfstuned/read-ahead/0:43")).write_text(text)
     assert State(root).get("0:43") is None

@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from nfstuned.core.policy.decision import decide
 from nfstuned.host.policy import builtin_texts
-from nfstuned.model.policy import ConfigError, Policy, Prometheus, ReadAhead
+from nfstuned.model.kernel import Mount, Options
+from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.model.policy import (
+    ConfigError,
+    Policy,
+    Prometheus,
+    ReadAhead,
+    policy_from_json,
+    policy_to_json,
+)
 from nfstuned.parse.config import schema
 from nfstuned.parse.policy import parse_config
 from nfstuned.view.policy import policy_text
@@ -68,6 +78,7 @@ lower = true
 [profile.c]
 nconnect = 3
 """
+OWN_4096 = ReadAhead(4096, own=True)
 SCRATCH = "inherits = 'azure-files'\nread_ahead_kb = 4096\nlower = true\n"
 BAD = r"""
 daemon.sample_interval | a duration such as "60s", "5m" or "1h", at most "24h"; "0" for no samples
@@ -158,7 +169,7 @@ class TestBuiltin:
             generic, nas = policy.profile("generic"), policy.profile("alibaba-nas")
             assert (nas.read_ahead, nas.sources) == (generic.read_ahead, generic.sources)
             assert nas.base == "alibaba-nas"
-        assert changed.profile("alibaba-nas").read_ahead == ReadAhead(4096)
+        assert changed.profile("alibaba-nas").read_ahead == OWN_4096
 
 
 class TestFormat:
@@ -179,13 +190,51 @@ class TestFormat:
         assert (policy.sample_file, policy.sample_files_kept) == (path, 9)
 
 
+OF_GENERIC = "policy = [{match = {}, profile = 'generic'}]"
+
+
+class TestAdapt:
+    """How far reads may move the read-ahead of a mount at /data of an Azure file share."""
+
+    @pytest.mark.parametrize(
+        ("text", "kb", "most_kb"),
+        [
+            ("", 15360, 15360),
+            ("profile.azure-files.adapt = 'off'", 15360, None),
+            ("profile.azure-files.read_ahead_kb = 4096", 4096, None),
+            ("profile.azure-files = {read_ahead_kb = '15*rsize', adapt = 'on'}", 3840, None),
+            ("policy = [{match.mount_point = '/data', adapt = 'off'}]", 15360, None),
+            ("policy = [{match.mount_point = '/other', adapt = 'off'}]", 15360, 15360),
+            (OF_GENERIC, None, None),
+            ("policy = [{match = {}, profile = 'generic', adapt = 'on'}]", None, 3840),
+            ("profile.generic = {adapt = 'on', read_ahead_max_kb = 2048}\n" + OF_GENERIC, None, 2048),
+            ("policy = [{match = {}, workload = 'model-loading'}]", 1024, 1024),
+            ("policy = [{match = {}, workload = 'tiles', adapt = 'on'}]\nworkload.tiles.read_ahead_kb = 512",
+             512, None),
+            ("policy = [{match = {}, workload = 'tiles'}]\nworkload.tiles.adapt = 'off'", 15360, None),
+            ("policy = [{match = {}, workload = 'tiles', adapt = 'down'}]\nworkload.tiles.adapt = 'off'",
+             15360, 15360),
+        ],
+    )  # fmt: skip
+    def test_the_nearest_word_counts_and_a_number_of_ones_own_never_moves(
+        self, text: str, kb: int | None, most_kb: int | None
+    ) -> None:
+        source = "sa1.file.core.windows.net:/sa1/s"
+        options = Options((("vers", "4.1"), ("rsize", "262144"), ("addr", "10.0.0.5")))
+        mount = Mount(40, 25, "0:43", "/", "/data", "nfs4", source, options)
+        superblock = Superblock("0:43", 7, 128, (mount,))
+        policy = policy_from_json(policy_to_json(parse(text)))
+        decision = decide(policy, superblock, Snapshot(superblocks=(superblock,)))
+        assert (decision.kb, decision.most_kb) == (kb, most_kb)
+
+
 class TestInheritance:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
             (f"[profile.x]\n{SCRATCH}", {"nconnect": 4, "actimeo_min": 30, "lower": True}),
-            (f"[profile.x]\n{SCRATCH}", {"read_ahead": ReadAhead(4096), "read_ahead_max_kb": 16384}),
-            (f"[profile.azure-files]\n{SCRATCH}", {"read_ahead": ReadAhead(4096), "nconnect": 4}),
+            (f"[profile.x]\n{SCRATCH}", {"read_ahead": OWN_4096, "read_ahead_max_kb": 16384}),
+            (f"[profile.azure-files]\n{SCRATCH}", {"read_ahead": OWN_4096, "nconnect": 4}),
             ("[profile.azure-files]\nnconnect = 2", {"read_ahead": ReadAhead(15360), "nconnect": 2}),
             ("[profile.generic]\ninherits = 'azure-netapp-files'", {"name": "generic", "nconnect": 8}),
             ("[profile.x]\ninherits = 'generic'\n[profile.generic]\nnconnect = 5", {"nconnect": 5}),

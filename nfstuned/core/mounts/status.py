@@ -46,6 +46,8 @@ class StatusRow:
     """The file and line that ask for it, `/etc/fstab:7`; utab's where no other file asks for the same."""
     nconnect_carrying: int | None = None
     """How many carry requests: more than `nconnect` where some were added while it was mounted."""
+    adapted: bool = False
+    """The mount's reads have moved the target from the profile's number."""
     hold: Hold | None = None
     """Why the service leaves its read-ahead alone."""
     stalled_s: float | None = None
@@ -111,7 +113,7 @@ class _Look:
 def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy, superblock, look.snapshot)
     if not look.valid:
-        decision = replace(decision, kb=None, lower=False)
+        decision = replace(decision, kb=None, lower=False, adapted=False)
     profile = matcher(look.policy).profile(decision.profile) if look.valid else Profile(decision.profile)
     asked = last_asked(look.intents.of(mount), "nconnect")
     stats = look.snapshot.stanza_of(mount, superblock)
@@ -139,6 +141,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_depends=profile.nconnect_depends,
         nconnect_max=profile.most_connections(named),
         lower=decision.lower,
+        adapted=decision.adapted,
         hold=superblock.record.hold if superblock.record is not None else None,
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,

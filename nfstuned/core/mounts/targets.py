@@ -43,7 +43,7 @@ def targets(
     live: list[Target] = []
     for superblock in snapshot.superblocks:
         mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
-        decision = join_decisions(mounts) if mounts else None
+        decision = join_decisions(mounts, superblock.record) if mounts else None
         for mount, classified in mounts:
             target = _live_target(mount, classified, policy, intents, program_of(mount.point, snapshot))
             stats = snapshot.stanza_of(mount, superblock)

@@ -20,9 +20,21 @@ from nfstuned.core.policy.endpoint import (
     split_source,
 )
 from nfstuned.model.kernel import Mount, NfsClient, Options, Volume
-from nfstuned.model.mounts import GENERIC, Decision, Endpoint, Snapshot, Superblock, Tunnel
-from nfstuned.model.policy import LEAST_KB, MOST_KB, WORKLOAD_MARK, Assignment, Policy, Profile, ReadAhead
+from nfstuned.model.mounts import GENERIC, Decision, Endpoint, Record, Snapshot, Superblock, Tunnel
+from nfstuned.model.policy import (
+    ADAPT_OFF,
+    ADAPT_ON,
+    LEAST_KB,
+    MOST_KB,
+    WORKLOAD_MARK,
+    Assignment,
+    Policy,
+    Profile,
+    ReadAhead,
+)
 
+_MOST_WITHOUT_NUMBER = ReadAhead(times_rsize=15)
+"""The bound where no vendor names a number: the kernel's own read-ahead before 5.4 (fs/nfs/internal.h)."""
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _ADDRESS_GLOB = re.compile(r"[0-9.:*?]+")
 
@@ -134,7 +146,9 @@ class Matcher:
     def _choice(self, assignment: Assignment, endpoint: Endpoint) -> Choice:
         profile = self.profile(assignment.profile or endpoint.provider)
         workload = self._policy.workload(assignment.workload)
-        return Choice(profile.working(workload) if workload else profile, assignment.origin)
+        profile = profile.working(workload) if workload else profile
+        profile = replace(profile, adapt=assignment.adapt) if assignment.adapt else profile
+        return Choice(profile, assignment.origin)
 
     def _sign(self, endpoint: Endpoint) -> str:
         """Return how the provider of an endpoint was recognised."""
@@ -266,10 +280,10 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
 
     Mounts of one superblock share its read-ahead.
     """
+    record = superblock.record
     if superblock.mounts:
-        return join_decisions(
-            [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
-        )
+        mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
+        return join_decisions(mounts, record)
     choices: list[tuple[Choice, Endpoint]] = []
     if superblock.volume is not None:
         choices = _volume_choices(matcher(policy), superblock.volume, superblock.servers, snapshot.tunnels)
@@ -279,8 +293,10 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     decisions = [_decision(choice, server, None) for choice, server in choices]
     best = min(decisions, key=lambda decision: decision.kb or 0)
     if len({(decision.kb, decision.lower) for decision in decisions}) == 1:
-        return best
-    return replace(best, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be")
+        return as_adapted(best, record)
+    return replace(
+        best, most_kb=None, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be"
+    )
 
 
 def decide_early(
@@ -323,7 +339,7 @@ def decide_early(
     return first
 
 
-def join_decisions(mounts: Sequence[tuple[Mount, Classification]]) -> Decision:
+def join_decisions(mounts: Sequence[tuple[Mount, Classification]], record: Record | None = None) -> Decision:
     """Return the decision on a superblock, given the classifications of its mounts; there must be a mount.
 
     The largest value counts. Mounts in other namespaces count only where the host's own namespace has no
@@ -335,12 +351,23 @@ def join_decisions(mounts: Sequence[tuple[Mount, Classification]]) -> Decision:
         for mount, classified in deciding
     ]
     best = max(decisions, key=lambda decision: (decision.kb or 0, not decision.lower))
+    if any(decision.most_kb is None for decision in decisions):
+        best = replace(best, most_kb=None)
     values = sorted({decision.kb for decision in decisions if decision.kb is not None})
     if len(values) <= 1:
-        return best
+        return as_adapted(best, record)
     others = " and ".join(str(value) for value in values)
     why = f"{best.why}; its mounts ask for {others} KiB, the largest counts"
-    return replace(best, why=why, conflict=True)
+    return as_adapted(replace(best, why=why, conflict=True), record)
+
+
+def as_adapted(decision: Decision, record: Record | None) -> Decision:
+    """Return the decision with the value to which a superblock's reads have moved it, if they may."""
+    kb = record.adapted_kb if record is not None and record.hold is None else None
+    if kb is None or decision.most_kb is None or min(kb, decision.most_kb) == decision.kb:
+        return decision
+    why = f"{decision.why}; adapted to its reads"
+    return replace(decision, kb=min(kb, decision.most_kb), adapted=True, why=why)
 
 
 def _volume_choices(
@@ -366,4 +393,8 @@ def _volume_choices(
 def _decision(choice: Choice, server: Endpoint, rsize: int | None) -> Decision:
     profile = choice.profile
     kb = read_ahead_kb(profile.read_ahead, rsize, profile.read_ahead_max_kb)
-    return Decision(kb, profile.name, server.provider, profile.lower, choice.why)
+    most_kb, by_need = None if profile.moves == ADAPT_OFF else kb, profile.read_ahead is None
+    if by_need and profile.moves == ADAPT_ON:
+        most_kb = read_ahead_kb(_MOST_WITHOUT_NUMBER, rsize, profile.read_ahead_max_kb)
+    named = (profile.name, server.provider, profile.lower, choice.why)
+    return Decision(kb, *named, most_kb=most_kb, by_need=by_need)

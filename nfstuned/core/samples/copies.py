@@ -471,7 +471,7 @@ def _entry_to_json(entry: TopEntry) -> dict[str, object]:
         "mount_points": list(entry.counted.mount_points),
         "source": entry.counted.source,
         "rsize_bytes": entry.counted.rsize_bytes,
-        **dict.fromkeys(("time", "device", "read_ahead_kb", "stalled_s")),
+        **dict.fromkeys(("time", "device", "read_ahead_kb", "stalled_s", "bdp_bytes")),
     }
     return {key: known.get(key) for key in (*keys, "kinds", "ops", "transport")} | {
         "note": entry.note or None

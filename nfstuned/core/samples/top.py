@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from nfstuned.core.samples.link import SeenLinks
 from nfstuned.core.samples.rates import rates, sends_between
 from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
 from nfstuned.errors import ParseError
@@ -119,10 +120,17 @@ class Frame:
     """
 
 
-def frame(before: Look | None, now: Look, snapshot: Snapshot, stalled: Stalled | None = None) -> Frame:
+def frame(
+    before: Look | None,
+    now: Look,
+    snapshot: Snapshot,
+    stalled: Stalled | None = None,
+    links: SeenLinks | None = None,
+) -> Frame:
     """Return the frame of two looks, each superblock once; `snapshot` is the later look's."""
     seconds = now.monotonic_s - before.monotonic_s if before is not None else None
-    samples = {sample.device: sample for sample in rates(before, now)} if before is not None else {}
+    found = rates(before, now) if before is not None else ()
+    samples = {sample.device: sample for sample in (links.add(now, found) if links else found)}
     sends = sends_between(before, now) if before is not None else {}
     read_ahead = {superblock.device: superblock.read_ahead_kb for superblock in snapshot.superblocks}
     stalls = stalled.stalls if stalled is not None else {}

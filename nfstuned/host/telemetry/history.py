@@ -217,6 +217,7 @@ CHANGES = (
     Message.STARTED,
     Message.STOPPED,
     Message.READ_AHEAD_SET,
+    Message.READ_AHEAD_ADAPTED,
     Message.READ_AHEAD_CONTESTED,
     Message.READ_AHEAD_LEFT,
     Message.READ_AHEAD_RESTORED,

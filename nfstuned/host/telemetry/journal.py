@@ -69,6 +69,11 @@ class Message(Enum):
         (*_MOUNT, "provider", "profile", "old_kb", "new_kb", "reason"),
     )
     """With mode = "observe": the service would write `new_kb` to a superblock, and does not."""
+    READ_AHEAD_ADAPTED = (
+        "82edbccc9b9a43c3bf630d220f8817ab",
+        (*_MOUNT, "provider", "profile", "old_kb", "new_kb", "most_kb", "reason"),
+    )
+    """The reads of a superblock have moved its read-ahead, up to `most_kb` at most."""
     READ_AHEAD_RESTORED = ("230913708d0d4b7c923972ca92cfedb6", ("device", "old_kb", "new_kb", "reason"))
     """A superblock got back the value that it had before nfstuned changed it."""
     READ_AHEAD_FAILED = ("660f2b2f659043009b1eaf166aaa014f", (*_MOUNT, "old_kb", "new_kb", "file", "reason"))

@@ -1,0 +1,206 @@
+"""The closed loop: a superblock's read-ahead follows the use that its own reads make of it.
+
+The aim is the largest read-ahead, up to a bound, that the reads use up. It goes down where much more comes
+from the server than programs read. It goes up by doubling while nothing is wasted. A step up that wastes is
+taken back, and the next one waits twice as long. A file keeps the read-ahead that it was opened with
+(mm/readahead.c, file_ra_state_init): the interval of a step says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import NamedTuple
+
+from nfstuned.core.samples.evidence import DIRECT_PART, FULL, NEAR_ONE, Reads
+from nfstuned.core.samples.sample import amount
+from nfstuned.model.kernel import whole_pages
+from nfstuned.model.mounts import Decision, Superblock
+from nfstuned.model.policy import KERNEL_KB
+
+_WASTED, _USED = 1.12, 1.07
+"""The bytes sent for each byte read through the page cache above which a read-ahead is wasted, and up to
+which it is used. On a full link programs get the inverse: eight streams 0.96 of it at 1.08, 0.88 at 1.19."""
+_UNCLEAR = 32.0
+"""Above it most of the bytes are not read(2)'s but those of mapped files, which nobody counts."""
+_FAULTED, _IN_ORDER = 0.07, 0.05
+"""The same for mapped files, in major faults for each window that was fetched: a fault begins a run of pages
+in order, and a run ends with about a window that nobody reads."""
+_HERE_AND_THERE, _ANYTHING = 0.5, 1.5
+"""From the first on each page costs a window; above the second the machine's faults may be of anything."""
+_ENOUGH_WINDOWS = 8
+"""Each reader has about a window that is fetched and not yet read. Of few windows this looks like waste; the
+step down that follows costs little, and is taken back."""
+_ENOUGH_BYTES = 16 << 20
+_ENOUGH_CALLS = 32
+"""For mapped files: so many windows do not have as many faults of other programs by chance."""
+_LESS = 16
+"""The divisor of a step down for pages here and there. Whole small files that are mapped have a fault for
+each window as well: after this step they do not, and the value stays."""
+_FULL_WINDOW = 0.5
+"""Smaller calls, as a part of the read-ahead, are of small files: their ends bound them already."""
+_BETTER = 0.8
+"""At the least read-ahead the ratio is at most so many times the first, or the bytes are not read-ahead's."""
+_MOST_WAIT = 32
+"""Verdicts that a step up waits for at most."""
+_DEAF = 64
+"""Verdicts of waste that are left alone where less read-ahead did not help; twice as many the next time."""
+_MOST_DEAF = 1024
+
+
+class Bounds(NamedTuple):
+    """Between which values, in KiB, a superblock's read-ahead may move."""
+
+    least_kb: int
+    most_kb: int
+    by_need: bool = False
+    """No vendor names the upper bound: up only as long as the requests in flight are too few for the link."""
+
+    def adapted(self, kb: int) -> int | None:
+        """Return the value of a record for a step; None where it is the profile's."""
+        return None if kb == self.most_kb and not self.by_need else kb
+
+
+def bounds_of(superblock: Superblock, decision: Decision, page_kb: int) -> Bounds | None:
+    """Return the bounds of a superblock's read-ahead; None where its reads do not move it.
+
+    nfstuned only raises, unless the profile lowers: the value before it is a bound, too.
+    """
+    kb, record = superblock.read_ahead_kb, superblock.record
+    if kb is None or decision.most_kb is None or (record is not None and record.hold is not None):
+        return None
+    original = kb if record is None else record.original_kb
+    least = KERNEL_KB if decision.lower else max(KERNEL_KB, original)
+    most = whole_pages(decision.most_kb, page_kb)
+    return Bounds(least, most, decision.by_need) if least < most and least <= kb <= most else None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The past of a superblock's loop, as far as it decides."""
+
+    reads: Reads | None = None
+    """Reads under one value that do not suffice for a verdict yet."""
+    used: int = 0
+    """Verdicts, one after the other, that the whole read-ahead is used."""
+    wait: int = 1
+    """So many of them lead to the next step up."""
+    raised: bool = False
+    """The last step was up."""
+    began: tuple[int, float] | None = None
+    """The value in KiB and the ratio before the first of the steps down."""
+    deaf: int = 0
+    """Verdicts of waste that are still left alone."""
+    was_deaf: int = _DEAF // 2
+
+
+class Move(NamedTuple):
+    """A change of a read-ahead to `kb` KiB."""
+
+    kb: int
+    why: str
+
+
+def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) -> tuple[Memory, Move | None]:
+    """Return the memory after the reads of another interval, and the next step; None: no change."""
+    kb, before = reads.read_ahead_kb, memory.reads
+    if before is not None and (before.read_ahead_kb, before.rsize_bytes) == (kb, reads.rsize_bytes):
+        reads = before + reads
+    if not _suffices(reads):
+        return replace(memory, reads=reads), None
+    memory = replace(memory, reads=None)
+    less_kb = _less(reads)
+    if less_kb is not None:
+        return _down(replace(memory, used=0), reads, less_kb, bounds)
+    if not _is_used(reads):
+        return replace(memory, used=0), None
+    wait = max(1, memory.wait // 2) if memory.raised else memory.wait
+    memory = replace(memory, used=memory.used + 1, wait=wait, raised=False, began=None)
+    more_kb = min(2 * kb, bounds.most_kb)
+    if more_kb <= kb or memory.used < wait or (bounds.by_need and not _is_short(kb, bdp_bytes)):
+        return memory, None
+    return replace(memory, used=0, raised=True), Move(more_kb, "its reads use all of it")
+
+
+def _down(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> tuple[Memory, Move | None]:
+    """Return the memory and the next step after waste: less, or the first value where less did not help."""
+    kb, ratio = reads.read_ahead_kb, _ratio(reads)
+    if memory.deaf:
+        return replace(memory, deaf=memory.deaf - 1), None
+    less_kb = max(less_kb, bounds.least_kb)
+    if less_kb < kb:
+        wait = min(2 * memory.wait, _MOST_WAIT) if memory.raised else memory.wait
+        began = memory.began or (None if ratio is None else (kb, ratio))
+        return replace(memory, wait=wait, raised=False, began=began), Move(less_kb, _waste(reads))
+    began, memory = memory.began, replace(memory, began=None)
+    if began is None or ratio is None or ratio < _BETTER * began[1] or began[0] > bounds.most_kb:
+        return memory, None
+    deaf = min(2 * memory.was_deaf, _MOST_DEAF)
+    return replace(memory, deaf=deaf, was_deaf=deaf), Move(began[0], "less did not help")
+
+
+def _waste(reads: Reads) -> str:
+    sent, ratio = f"the server sent {amount(reads.fetched_bytes)}", _ratio(reads)
+    if ratio is None:
+        return f"{sent} in {reads.calls:.0f} windows for {reads.faults:.0f} page faults of mapped files"
+    return f"{sent}, {ratio:.2f} times as much as programs read"
+
+
+def _suffices(reads: Reads) -> bool:
+    if _ratio(reads) is None and (reads.calls or 0) < _ENOUGH_CALLS:
+        return False
+    return reads.fetched_bytes >= max(_ENOUGH_BYTES, _ENOUGH_WINDOWS * reads.read_ahead_kb * 1024)
+
+
+def _ratio(reads: Reads) -> float | None:
+    """Return the bytes sent for each byte that programs read through the page cache; None for unclear."""
+    read = reads.read_bytes - reads.direct_bytes
+    ratio = (reads.fetched_bytes - reads.direct_bytes) / read if read > 0 else None
+    return None if ratio is None or ratio > _UNCLEAR else ratio
+
+
+def _faults_a_fetch(reads: Reads) -> float | None:
+    """Return the major faults for each window or page that mapped files fetched; None for unclear.
+
+    After a hundred misses the kernel fetches single pages of an open file (mm/filemap.c, MMAP_LOTSAMISS):
+    READs beyond those of the windows.
+    """
+    window = reads.read_ahead_kb * 1024
+    if reads.calls is None or reads.faults is None or _ratio(reads) is not None:
+        return None
+    if reads.fetched_bytes < _FULL_WINDOW * window * reads.calls:
+        return None
+    of_windows = reads.calls * ceil(window / (reads.rsize_bytes or window))
+    faults = reads.faults / (reads.calls + max(0.0, reads.requests - of_windows))
+    return faults if faults <= _ANYTHING else None
+
+
+def _less(reads: Reads) -> int | None:
+    """Return a smaller read-ahead in KiB where much of this one is wasted; None where it is not."""
+    kb, ratio, faults = reads.read_ahead_kb, _ratio(reads), _faults_a_fetch(reads)
+    if ratio is not None and ratio > _WASTED:
+        return _power_of_two(kb / ratio)
+    if faults is None or faults <= _FAULTED:
+        return None
+    return kb // _LESS if faults >= _HERE_AND_THERE else _power_of_two(kb * _IN_ORDER / faults)
+
+
+def _power_of_two(most: float) -> int:
+    """Return the largest power of two up to a number, 1 at least."""
+    return 1 << max(0, int(most).bit_length() - 1)
+
+
+def _is_used(reads: Reads) -> bool:
+    """Whether programs read nearly all, and in windows or READs as large as they can be."""
+    ratio, faults, window = _ratio(reads), _faults_a_fetch(reads), reads.read_ahead_kb * 1024
+    if ratio is None:
+        return faults is not None and faults <= _IN_ORDER
+    largest = min(window, reads.rsize_bytes or window)
+    if reads.direct_bytes > DIRECT_PART * reads.fetched_bytes or reads.request_bytes < FULL[0] * largest:
+        return False
+    return NEAR_ONE[0] <= ratio <= _USED
+
+
+def _is_short(kb: int, bdp_bytes: float | None) -> bool:
+    """Whether a read-ahead is less than twice the bytes in flight that fill the link."""
+    return bdp_bytes is not None and kb * 1024 < 2 * bdp_bytes

@@ -1,0 +1,107 @@
+"""The proof of docs/workloads.md: ways of reading with the kernel's, the vendor's and the service's values.
+
+Leaves `workloads.jsonl` among the results, a line for each case. The link is the limit, and not the emulated
+processors. The two fixed values are measured on a mount that the service leaves alone, before and after the
+third; the mount that it serves is made afresh for each case, and read until its value stays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from tests.lab.kit.daemon import Daemon
+from tests.lab.kit.faults import shaped
+from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
+from tests.lab.kit.reading import WAYS, Way, lay_out, read
+from tests.lab.kit.server import GENERIC, Server
+from tests.lab.kit.shell import CommandError
+
+RESULTS = Path("/results/workloads.jsonl")
+FIXED_KB = (128, 15360)
+RTTS_MS = (0.5, 1, 5, 20)
+READERS = (1, 8)
+MBIT = 200
+SAMPLE_S = 5
+ROUND_S = 3.0
+LEAST_ROUNDS, MOST_ROUNDS, STEADY_ROUNDS = 8, 24, 4
+OPTIONS = "vers=4.1,nconnect=4"
+
+
+def main() -> int:
+    """Measure everything; return the exit status."""
+    try:
+        server, mount, daemon = Server(), Mounts(), Daemon()
+        server.start()
+        for readers in READERS:
+            lay_out(server.path("a"), readers, *WAYS)
+        daemon.start(f'[daemon]\nsample_interval = "{SAMPLE_S}s"\n')
+        fixed = mount("a", OPTIONS, host=GENERIC)
+        for rtt_ms, readers, way in itertools.product(RTTS_MS, READERS, WAYS):
+            with shaped("netem", "delay", f"{rtt_ms / 2}ms", "rate", f"{MBIT}mbit", "limit", "100000"):
+                case = {"rtt_ms": rtt_ms, "mbit": MBIT, "readers": readers, "way": way.name}
+                case |= _measure(fixed, mount, way, readers)
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(case) + "\n")
+            print(f"lab: {case}", flush=True)
+        mount.clean()
+    except (CommandError, AssertionError) as error:
+        print(f"@failed {error}", flush=True)
+        return 1
+    return 0
+
+
+def _measure(fixed: Mounted, mount: Mounts, way: Way, readers: int) -> dict[str, object]:
+    runs: dict[int, list[tuple[float, float]]] = {kb: [] for kb in FIXED_KB}
+    _fix(fixed, way, readers, runs)
+    served = mount("a", OPTIONS)
+    began, wasted, values = time.monotonic(), 0, [served.read_ahead_kb]
+    moved_s = 0.0
+    while len(values) <= LEAST_ROUNDS or len(set(values[-STEADY_ROUNDS:])) > 1:
+        _, sent, asked = _round(served, way, readers)
+        wasted += max(0, sent - asked)
+        values.append(served.read_ahead_kb)
+        if values[-1] != values[-2]:
+            moved_s = time.monotonic() - began
+        if len(values) > MOST_ROUNDS:
+            break
+    settled = [_round(served, way, readers) for _ in range(2)]
+    _fix(fixed, way, readers, runs)
+    mount.umount(served)
+    return {
+        "fixed": {
+            str(kb): [median(column) for column in zip(*of_kb, strict=True)] for kb, of_kb in runs.items()
+        },
+        "adapted": [median(row[0] for row in settled), median(row[1] / max(1, row[2]) for row in settled)],
+        "values": [kb for kb, _ in itertools.groupby(values)],
+        "samples": round(moved_s / SAMPLE_S),
+        "wasted_bytes": wasted,
+    }
+
+
+def _fix(fixed: Mounted, way: Way, readers: int, runs: dict[int, list[tuple[float, float]]]) -> None:
+    for kb in FIXED_KB if len(runs[FIXED_KB[0]]) % 2 else reversed(FIXED_KB):
+        set_read_ahead_kb(fixed.device, kb)
+        rate, sent, asked = _round(fixed, way, readers)
+        runs[kb].append((rate, sent / max(1, asked)))
+
+
+def _round(mounted: Mounted, way: Way, readers: int) -> tuple[float, int, int]:
+    """Return bytes a second, the bytes that the server sent, and those that programs read."""
+    before = _sent(mounted)
+    delivered = read(way, readers, mounted.point, ROUND_S)
+    return delivered.bytes_per_s, _sent(mounted) - before, delivered.read_bytes
+
+
+def _sent(mounted: Mounted) -> int:
+    counted = mounted.stats.bytes
+    assert counted is not None
+    return counted.server_read
+
+
+if __name__ == "__main__":
+    sys.exit(main())
