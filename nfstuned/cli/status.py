@@ -11,7 +11,7 @@ import click
 from nfstuned.cli.terminal import format_option, note, print_document, unreadable_lines, usable_policy
 from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
-from nfstuned.host.observe import observe_host, read_stalls
+from nfstuned.host.observe import observe_host, read_seen, read_stalls
 from nfstuned.host.root import Root
 from nfstuned.model.change import NconnectStep
 from nfstuned.model.mounts import Snapshot
@@ -23,6 +23,7 @@ from nfstuned.view.status import (
     hints,
     nconnect_mark,
     rule_lines,
+    seen_lines,
     stalled_cell,
     status_cells,
     status_document,
@@ -72,9 +73,15 @@ def _steps(
 
 
 @click.command("status")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Add lines on the reads that the service saw: before and after the last change, and the link.",
+)
 @format_option()
 @click.pass_obj
-def status_command(root: Root, form: str) -> int:
+def status_command(root: Root, form: str, *, verbose: bool) -> int:
     """Show the settings of every NFS mount, and its targets.
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
@@ -83,6 +90,9 @@ def status_command(root: Root, form: str) -> int:
     the profile's number, see ADAPTING in nfstuned.toml(5)), low, high, undone (by `nfstuned undo`), existing
     (from before the installation, left alone until the next boot), ignored (the mount asked for another
     number), unknown (it could not be read) or - (the profile asks for nothing).
+    With -v each mount that was read has a line: its throughput, the round trip of READ and the over-fetch
+    before and after the last change of its read-ahead, as far as the load stayed the same, and the bytes in
+    flight that fill the link to its server.
     STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No
     mount is touched, so that a dead server cannot hang this.
 
@@ -102,7 +112,9 @@ def status_command(root: Root, form: str) -> int:
     if policy is None:
         note("the configuration is invalid: no target is known")
     snapshot = observe_host(root)
-    rows = status(snapshot, policy or builtin_policy(), read_stalls(root), valid=policy is not None)
+    rows = status(
+        snapshot, policy or builtin_policy(), read_stalls(root), read_seen(root), valid=policy is not None
+    )
     writers = status_rules(read_rule_files(root))
     unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
@@ -112,7 +124,8 @@ def status_command(root: Root, form: str) -> int:
     else:
         lines = hints(rows, hidden(snapshot), _steps(root, snapshot, policy, rows))
         observes = (OBSERVES,) if policy is not None and policy.observes else ()
-        _print(rows, (*observes, *lines, *(rule_lines(writers) if rows else ())))
+        reads = seen_lines(rows) if verbose else ()
+        _print(rows, (*observes, *reads, *lines, *(rule_lines(writers) if rows else ())))
     return SHOWN if policy is not None else INVALID
 
 

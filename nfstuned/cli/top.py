@@ -22,8 +22,8 @@ from nfstuned.core.samples.copies import (
     frame_since_mounted,
     parse_copies,
 )
-from nfstuned.core.samples.link import SeenLinks
 from nfstuned.core.samples.rates import make_look
+from nfstuned.core.samples.seen import SeenReads
 from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arrange, frame, parse_keys, press
 from nfstuned.host.observe import observe_major_faults, observe_stanzas, observe_superblocks, read_stalls
 from nfstuned.host.root import STDIN, Root, read_saved
@@ -76,7 +76,7 @@ class Watch:
         self._clock = clock
         self._before: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
-        self._links = SeenLinks()
+        self._reads = SeenReads()
         self._shown: Frame | None = None
 
     def look(self) -> Frame:
@@ -90,7 +90,7 @@ class Watch:
         self._stanzas = stanzas
         moment = self._clock.now(), self._clock.monotonic()
         now = make_look(snapshot, stanzas, *moment, observe_major_faults(self._root))
-        self._shown = frame(self._before, now, snapshot, read_stalls(self._root), self._links)
+        self._shown = frame(self._before, now, snapshot, read_stalls(self._root), self._reads)
         self._before = now
         return self._shown
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nfstuned.core.samples.link import SeenLinks
 from nfstuned.core.samples.rates import make_look, rates
 from nfstuned.core.samples.sample import one_line, to_fields, to_line
+from nfstuned.core.samples.seen import SeenReads
 from nfstuned.core.samples.stalls import (
     FOLLOW_S,
     RequestWatch,
@@ -28,9 +28,9 @@ from nfstuned.host.observe import observe_major_faults, observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
-from nfstuned.host.telemetry.sinks import append, write_stalls
+from nfstuned.host.telemetry.sinks import append, write_seen, write_stalls
 from nfstuned.model.kernel import Stanza
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.mounts import SEEN_READS, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look, Sample, SampleFile, SuperblockKey
 from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, Requests, Stall, Stalled
@@ -180,7 +180,9 @@ class Sampler:
         self.last: Look | None = None
         self._sampled_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
-        self._links = SeenLinks()
+        self.reads = SeenReads()
+        self._unwritten = False
+        """Whether it was reported that the file of seen reads cannot be written."""
         self._damaged = frozenset[str]()
         """The errors in the last look at mountstats, which left mounts without a sample."""
         self.cost_s = 0.0
@@ -206,7 +208,7 @@ class Sampler:
                 return ()
             self.stalls.add_look(now, self.due_at(policy.sample_interval_s))
             samples = rates(self.last, now, damaged.append) if self.last is not None else ()
-            samples = self._links.add(now, samples)
+            samples = self.reads.add(now, samples)
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
@@ -218,7 +220,19 @@ class Sampler:
         for sample in active:
             self._send(sample)
         self._file.write(active, policy)
+        if active:
+            self._write_seen()
         return active
+
+    def _write_seen(self) -> None:
+        try:
+            write_seen(self._root, self.reads.seen)
+            self._unwritten = False
+        except OSError as error:
+            if not self._unwritten:
+                why = f"it cannot be written: {error.strerror or error}"
+                self._reporter.unreadable(ParseError(f"/{SEEN_READS}", 0, why))
+            self._unwritten = True
 
     @property
     def stalled_s(self) -> dict[str, float]:

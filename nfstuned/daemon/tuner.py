@@ -280,7 +280,7 @@ class Tuner:
 
     def adapt(self, samples: Iterable[Sample]) -> None:
         """Move read-aheads to the use that the reads of an interval make of them, each by a step at most."""
-        for sample in samples:
+        for sample in () if self.blind else samples:
             self.serve_events()
             watched = self._devices.get(sample.device)
             if watched is None or not sample.server_read_bytes_per_s:
@@ -297,8 +297,9 @@ class Tuner:
         bounds = bounds_of(superblock, decision, PAGE_KB)
         if bounds is None or kb is None or kb != reads.read_ahead_kb:
             return
-        watched.memory, change = step(watched.memory, reads, bounds, sample.bdp_bytes)
+        memory, change = step(watched.memory, reads, bounds, sample.bdp_bytes)
         if change is None:
+            watched.memory = memory
             return
         with suppress(OSError):
             # An undo since the record was read is the administrator's word.
@@ -306,8 +307,10 @@ class Tuner:
             if record != superblock.record:
                 return
             record = record or Record(superblock.device, bdi, kb, kb)
-            self._state.put(record._replace(adapted_kb=bounds.adapted(change.kb)))
-            superblock = superblock._replace(record=self._state.get(superblock.device))
+            record = record._replace(adapted_kb=bounds.adapted(change.kb))
+            self._state.put(record)
+            watched.memory = memory
+            superblock = superblock._replace(record=record)
             decision = decide(self.policy, superblock, self.snapshot)
             planned = plan_superblock(superblock, decision, PAGE_KB)
             if planned is not None and planned.result is Result.PLANNED:
@@ -377,15 +380,15 @@ class Tuner:
         if decision is None:
             self.must_look = True
             return
+        record = self._state.get(bdi.device)
+        if record is not None and record.bdi == bdi.inode:
+            # Announced once more (udevadm trigger): an undo, a contest or its reads since then count.
+            self.must_look = True
+            return
         superblock = Superblock(bdi.device, bdi.inode, bdi.read_kb(), volume=volume)
         watched.decided = (superblock, decision)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None:
-            return
-        record = self._state.get(bdi.device)
-        if record is not None and record.bdi == bdi.inode:
-            # Announced once more (udevadm trigger): an undo or a contest since then counts.
-            self.must_look = True
             return
         if self.policy is not None and self.policy.observes:
             self.must_look = True
@@ -422,8 +425,7 @@ class Tuner:
             # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
-        else:
-            decision = decide(policy, superblock, self.snapshot)
+        decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)
         self._settle(watched, superblock, decision)

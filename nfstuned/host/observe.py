@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
-from nfstuned.model.mounts import Login, Request, Snapshot, Superblock, Tunnel
+from nfstuned.model.mounts import SEEN_READS, Login, Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
 from nfstuned.parse.etc.requests import Intent, parse_utab
@@ -35,6 +35,9 @@ from nfstuned.parse.proc.mounts import (
     parse_volumes,
 )
 from nfstuned.parse.proc.mountstats import parse_mountstats, parse_stanzas
+
+if TYPE_CHECKING:
+    from nfstuned.model.effect import Seen
 
 AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
 """The chassis asset tag of every Azure VM."""
@@ -206,6 +209,16 @@ def observe_stats(root: Root) -> tuple[tuple[MountStats, ...], tuple[ParseError,
 def read_stalls(root: Root) -> Stalled | None:
     """Return the superblocks that wait; None without a daemon that samples."""
     return stalled_from_json(root.read_or_empty(STALLED), time.monotonic())
+
+
+def read_seen(root: Root) -> Mapping[tuple[str, int | None], Seen]:
+    """Return the service's knowledge of each superblock's reads; none without a daemon that sampled."""
+    text = root.read_or_empty(SEEN_READS)
+    if not text:
+        return {}
+    from nfstuned.model.effect import seen_from_json  # noqa: PLC0415 - only hosts with samples need it
+
+    return seen_from_json(text)
 
 
 def observe_entries(root: Root, folder: str) -> int | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Hold, Outcome, Record, Result
+from nfstuned.model.policy import KERNEL_KB, MOST_KB
 from nfstuned.parse.proc.mounts import is_device_number, parse_read_ahead
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ class State:
             return None
         # 0.1 wrote true for a value that was taken back.
         known = Hold.UNDONE if hold is True else _HOLDS.get(hold) if isinstance(hold, str) else None
-        return Record(device, bdi, original, written, known, adapted if type(adapted) is int else None)
+        moved = type(adapted) is int and KERNEL_KB <= adapted <= MOST_KB
+        return Record(device, bdi, original, written, known, adapted if moved else None)
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number. Raises OSError."""

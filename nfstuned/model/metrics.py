@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from nfstuned.model.effect import Effect
 from nfstuned.model.kernel import Transport
 from nfstuned.model.samples import Counted
 
@@ -127,3 +128,5 @@ class Service:
     """The devices with a read-ahead that is left to another writer."""
     stalled: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     """By device: for how many seconds the users of a superblock have waited for its server."""
+    effects: Mapping[str, Effect] = field(default_factory=lambda: MappingProxyType({}))
+    """By device: the effect of the last change of its read-ahead, where it can be compared."""

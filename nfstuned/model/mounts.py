@@ -212,6 +212,10 @@ PERSISTED = "/etc/nfsmount.conf.d/50-nfstuned.conf"
 """nfstuned's own drop-in (`nfstuned apply --persist`)."""
 
 
+SEEN_READS = "run/nfstuned/reads.json"
+"""The service's file of its knowledge of each superblock's reads."""
+
+
 class Hold(str, Enum):
     """Why the service leaves a superblock alone until `nfstuned apply`; until the next boot at most."""
 

@@ -190,6 +190,30 @@ TUNING = (
 )
 
 
+EFFECT: tuple[Metric, ...] = (
+    Metric(
+        "nfstuned_mount_change_read_ahead_bytes",
+        "The read-ahead before and after its last change; absent where the load was another one.",
+        lambda pace: pace.read_ahead_kb * 1024,
+    ),
+    Metric(
+        "nfstuned_mount_change_read_bytes_per_second",
+        "Programs' reads in the last interval with reads before the change, and in the first one after it.",
+        lambda pace: pace.read_bytes_per_s,
+    ),
+    Metric(
+        "nfstuned_mount_change_read_rtt_seconds",
+        "The mean round trip of READ in these intervals.",
+        lambda pace: None if pace.rtt_ms is None else pace.rtt_ms / 1000,
+    ),
+    Metric(
+        "nfstuned_mount_change_over_fetch_ratio",
+        "Bytes from the server for each byte that programs read in these intervals.",
+        lambda pace: pace.over_fetch_ratio,
+    ),
+)
+"""The effect of the last change of a read-ahead: `when` is before or after."""
+_WHEN = ("before", "after")
 GROUP = (
     Metric(
         "nfstuned_transport_connections", "Connections that the kernel lists.", lambda group: len(group.lines)
@@ -306,6 +330,9 @@ def _mounts(
     text = "For how long its users have waited for the server's answers; 0 where they do not."
     waits = tuple(Point(tuple(place), service.stalled.get(place.device, 0.0)) for place in shown)
     yield MetricFamily("nfstuned_mount_stalled_seconds", text, MOUNT, waits)
+    changed = [(place, service.effects[place.device]) for place in shown if place.device in service.effects]
+    paces = [((*place, when), getattr(effect, when)) for place, effect in changed for when in _WHEN]
+    yield from (_family(metric, (*MOUNT, "when"), paces) for metric in EFFECT)
 
 
 def exposition(shown: Iterable[MetricFamily]) -> str:

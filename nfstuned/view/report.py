@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
+from nfstuned.core.samples.effect import effect_text
 from nfstuned.core.samples.history import BOUNDS_MS, Axis, MountSeries
 from nfstuned.core.samples.sample import ALL_KINDS, amount, figure, speed
 from nfstuned.model.facts import Report
@@ -128,7 +129,7 @@ def _row(mount: MountSeries, frame: PlotFrame, number: int | None) -> _Row:
 
 
 def _section(mount: MountSeries, frame: PlotFrame, events: Iterable[Event]) -> _Section:
-    texts = [str(each) for each in mount.read_ahead]
+    texts = [*map(str, mount.read_ahead), *map(effect_text, mount.effects)]
     return _Section(
         mount,
         f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}, over {mount.group}",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from nfstuned.core.mounts.status import StatusRow, StatusRules
 from nfstuned.model.change import ChangeKind, NconnectStep
 from nfstuned.model.mounts import Hold
 from nfstuned.parse.fields import count
 from nfstuned.view.words import DASH, Document, cell, duration, printable
+
+if TYPE_CHECKING:
+    from nfstuned.model.effect import Seen
 
 STATUS_KEYS = (
     "mount_point",
@@ -56,9 +60,32 @@ _OFF = {
 
 def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules], mode: str | None) -> Document:
     """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json); `mode` is the policy's."""
-    mounts = [{key: getattr(row, key) for key in STATUS_KEYS} for row in rows]
+    mounts = [{key: getattr(row, key) for key in STATUS_KEYS} | _seen_document(row.seen) for row in rows]
     writers = [{"file": rule.file, "masked_by": rule.masked_by} for rule in rules]
     return {"schema": "nfstuned.status/1", "mode": mode, "mounts": mounts, "udev_rules": writers}
+
+
+def _seen_document(seen: Seen | None) -> Document:
+    change: Document | None = None
+    if seen is not None and seen.effect is not None:
+        before, after, unlike = seen.effect
+        change = {"before": before._asdict(), "after": after._asdict(), "unlike": unlike or None}
+    return {"bdp_bytes": seen and seen.bdp_bytes, "read_ahead_change": change}
+
+
+def seen_lines(rows: Sequence[StatusRow]) -> Iterator[str]:
+    """Yield a line for each mount with reads that the service saw: the last change, and its link."""
+    from nfstuned.core.samples.effect import effect_text  # noqa: PLC0415 - few ask for it
+    from nfstuned.core.samples.sample import amount  # noqa: PLC0415 - as above
+
+    for row in rows:
+        if row.seen is None:
+            continue
+        parts = [] if row.seen.effect is None else [effect_text(row.seen.effect)]
+        if row.seen.bdp_bytes is not None:
+            parts.append(f"in flight to fill the link: {amount(row.seen.bdp_bytes)}")
+        if parts:
+            yield f"{printable(row.mount_point)}: {'; '.join(parts)}"
 
 
 def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:
@@ -79,7 +106,7 @@ def read_ahead_mark(row: StatusRow) -> str:
     if now is None:
         return "unknown"
     if now == target or (now > target and not row.lower):
-        return ADAPTED if row.adapted else "ok"
+        return ADAPTED if row.adapted and now == target else "ok"
     if row.hold:
         return row.hold.value
     return "low" if now < target else "high"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import log
 from pathlib import Path
+from statistics import mean
 from typing import NamedTuple
 
 import pytest
@@ -103,12 +104,13 @@ def test_two_hundred_hours_of_changing_loads_have_no_oscillation() -> None:
     chance = random.Random(37)  # noqa: S311 - made-up hours
     memory, kb, moved, steps = Memory(), 15360, False, []
     loads = list(LOADS.values())
-    left, load = 0, loads[0]
+    left, load, shares = 0, loads[0], []
     for minute in range(200 * 60):
         if left == 0:
             left, load = chance.randint(10, 120), chance.choice(loads)
         left -= 1
-        reads = load.minute(kb)[1]
+        rate, reads = load.minute(kb)
+        shares.append(rate / max(load.minute(each)[0] for each in (128, 15360)))
         noise = chance.uniform(0.9, 1.1)
         reads = replace(reads, read_bytes=reads.read_bytes * noise, fetched_bytes=reads.fetched_bytes * noise)
         if moved:
@@ -119,9 +121,41 @@ def test_two_hundred_hours_of_changing_loads_have_no_oscillation() -> None:
             kb, moved = change.kb, True
             steps.append(minute)
     hours = [sum(1 for at in steps if at // 60 == hour) for hour in range(200)]
-    assert sum(hours) / 200 < 2
+    assert sum(hours) / 200 < 2.5
     assert max(hours) <= 15
+    assert mean(shares) > 0.95
     assert all(after - before >= 2 for before, after in pairwise(steps))
+
+
+def test_a_load_after_another_is_judged_by_itself() -> None:
+    """Less did not help the second load as far as the first one's ratio shows."""
+    memory, kb = Memory(), 15360
+    for name in ["8 read, sequential, 1 ms"] * 2 + ["1 read, stretches, 1 ms"] * 6:
+        memory, change = step(memory, LOADS[name].minute(kb)[1], BOUNDS, None)
+        kb = kb if change is None else change.kb
+    assert kb == 128
+
+
+def test_where_less_did_not_help_another_load_is_heard_at_once() -> None:
+    reads = Reads(10e9, 0.0, 20e9, 80_000, 15360, 262144, 1300, 0)
+    deaf = Memory(deaf=64, deaf_ratio=2.0)
+    assert step(deaf, reads, BOUNDS, None) == (replace(deaf, deaf=63), None)
+    assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, None)[1] is not None
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        Reads(1e9 + 40960, 1e9, 1e9 + 163840, 15300, 15360, 262144, 10, 0),
+        Reads(1e9, 1e9, 1e9, 122_000, 128, 262144, 40, 0),
+        Reads(1e9, 1e9, 1.1e9, 122_000, 1024, 262144, 100, 100),
+    ],
+)
+def test_direct_reads_are_no_evidence(reads: Reads) -> None:
+    memory = Memory()
+    for _ in range(5):
+        memory, change = step(memory, reads, BOUNDS, None)
+        assert change is None
 
 
 NUMBER = st.floats(0, 1e100) | st.integers(0, 2**64).map(float)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.link import SeenLinks
 from nfstuned.core.samples.rates import rates
+from nfstuned.core.samples.seen import SeenReads
 from nfstuned.core.samples.top import (
     NAME,
     SORTS,
@@ -45,7 +45,7 @@ class TestFrame:
     def test_it_is_the_samples_that_the_service_takes(self) -> None:
         before, now = looks()
         samples = [entry.sample for entry in FRAME.entries if entry.sample is not None]
-        assert samples == list(SeenLinks().add(now, rates(before, now)))
+        assert samples == list(SeenReads().add(now, rates(before, now)))
         assert (FRAME.seconds, FRAME.time) == (10.0, now.time)
 
     def test_a_first_look_has_every_superblock_and_no_rate(self) -> None:

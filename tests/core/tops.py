@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from nfstuned.core.samples.link import SeenLinks
+from nfstuned.core.samples.seen import SeenReads
 from nfstuned.core.samples.top import Frame, frame
 from nfstuned.model.kernel import Mount, MountStats
 from nfstuned.model.mounts import Snapshot, Superblock
@@ -80,7 +80,7 @@ def first_frame() -> Frame:
 
 def second_frame() -> Frame:
     before, now = looks()
-    return frame(before, now, snapshot(now), links=SeenLinks())
+    return frame(before, now, snapshot(now), reads=SeenReads())
 
 
 def empty_frame() -> Frame:

@@ -102,6 +102,46 @@ def test_a_moved_value_stays_at_looks_events_and_starts_and_is_set_again_after_a
     assert mounted.value("0:43") == 4096
 
 
+def test_the_profiles_number_from_another_writer_does_not_end_the_loop(mounted: Host) -> None:
+    wasteful(mounted)
+    mounted.set("0:43", 15360)
+    mounted.tuner.may_be_written("0:43")
+    assert mounted.value("0:43") == 4096
+    mounted.look()
+    wasteful(mounted)
+    assert mounted.value("0:43") == 2048
+
+
+def test_a_second_announcement_keeps_the_moved_value(mounted: Host) -> None:
+    wasteful(mounted)
+    mounted.tuner.added("0:43")
+    mounted.set("0:43", 128)
+    mounted.tuner.may_be_written("0:43")
+    assert mounted.value("0:43") == 4096
+
+
+def test_a_number_that_somebody_writes_by_hand_stays_where_no_vendor_names_one(host: Host) -> None:
+    host.tuner.policy = of_azure(None, ADAPT_ON)
+    host.appear("0:43")
+    host.mount("0:43")
+    for _ in range(2):
+        host.look()
+        host.tuner.adapt([sample(host, 20 * MB, 20 * MB)])
+    host.set("0:43", 1024)
+    for _ in range(3):
+        wasteful(host)
+    assert host.value("0:43") == 1024
+
+
+def test_a_record_out_of_bounds_moves_nothing(mounted: Host) -> None:
+    record = mounted.state.get("0:43")
+    assert record is not None
+    for kb in (0, -5, 10**9):
+        mounted.state.put(record._replace(adapted_kb=kb))
+        mounted.look()
+        assert mounted.value("0:43") == 15360
+
+
 def test_nothing_below_the_kernels_value_nor_below_the_value_before_nfstuned(host: Host) -> None:
     host.volume("0:43")
     host.set("0:43", 1000)

@@ -13,9 +13,10 @@ import pytest
 
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.sampler import Sampler, SampleSink, StallWatch
-from nfstuned.host.observe import observe_superblocks, read_stalls
+from nfstuned.host.observe import observe_superblocks, read_seen, read_stalls
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
+from nfstuned.model.effect import Seen
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Sample
 from nfstuned.model.stalls import LATE_S, Stall
@@ -117,6 +118,22 @@ def test_looks_between_two_samples_cost_as_well(looks: Looks) -> None:
 
     looks.two(between=look, times=(100.0, 105.0, 110.0))
     assert costs == [1, 2, 1]
+
+
+def test_others_can_read_what_the_service_saw_of_a_superblocks_reads(looks: Looks) -> None:
+    looks.two()
+    (used,) = (one for one in looks.snapshot.superblocks if one.mounts and one.mounts[0].point == "/mnt/2")
+    # The capture has bytes, and no READ with a round trip.
+    assert read_seen(looks.root) == {used.key: Seen()}
+
+
+def test_a_file_of_seen_reads_that_cannot_be_written_is_reported_once(looks: Looks, tmp_path: Path) -> None:
+    put(tmp_path / "run/nfstuned/reads.json/file", "")
+    looks.two(between=lambda: None)
+    looks.two()
+    assert [text for text in looks.entries.texts(Message.UNREADABLE) if "reads" in text] == [
+        "/run/nfstuned/reads.json: it cannot be written: Is a directory"
+    ]
 
 
 def test_an_entry_of_the_journal_is_a_line_of_the_file(looks: Looks, tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.bench import pictures
+from tests.bench import pictures, workloads
 from tests.lab import demo, guest, image, recipe, runs
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
+       sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 70 minutes
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -39,7 +40,7 @@ def _run(kernel: str, *words: str) -> int:
     if (kernel, *words) == ("build",):
         return 0
     release = image.release(kernel)
-    modes = {"shell": _shell, "pictures": _pictures, "demo": demo.demonstrate}
+    modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "demo": demo.demonstrate}
     if len(words) == 1 and words[0] in modes:
         return modes[words[0]](release)
     target = runs.folder() / release
@@ -80,6 +81,18 @@ def _pictures(release: str) -> int:
         return 1
     for file in pictures.draw(boot.files, runs.PROJECT / "docs/pictures"):
         _say(f"{file}: {file.stat().st_size // 1000} kB")
+    return 0
+
+
+def _workloads(release: str) -> int:
+    limits = guest.Limits(10_800, quiet_s=600, retries=2, processors=2)
+    target = runs.folder() / f"workloads-{release}"
+    boot = runs.run_module("tests.lab.kit.workloads", release, target, guest.stdout_line, limits)
+    _say(boot.explain())
+    if not boot.passed or boot.files is None:
+        return 1
+    for file in workloads.make(boot.files, release):
+        _say(str(file))
     return 0
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
@@ -14,6 +15,9 @@ from nfstuned.model.mounts import Hold, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.udev import UdevFile, is_mask
+
+if TYPE_CHECKING:
+    from nfstuned.model.effect import Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class StatusRow:
     """The server answers again, and serves nobody yet."""
     stalled_operations: tuple[str, ...] = ()
     """The operations that they wait for, the most frequent first."""
+    seen: Seen | None = None
+    """The service's knowledge of its reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,12 @@ class StatusRules:
 
 
 def status(
-    snapshot: Snapshot, policy: Policy, stalled: Stalled | None = None, *, valid: bool = True
+    snapshot: Snapshot,
+    policy: Policy,
+    stalled: Stalled | None = None,
+    seen: Mapping[tuple[str, int | None], Seen] | None = None,
+    *,
+    valid: bool = True,
 ) -> tuple[StatusRow, ...]:
     """Return a row for each mount, in the order of their mount points.
 
@@ -79,6 +90,7 @@ def status(
         policy=policy,
         valid=valid,
         stalled=stalled,
+        seen=seen or {},
         intents=Intents(snapshot.requests, snapshot.settings, snapshot.tunnels),
     )
     rows = [
@@ -107,6 +119,7 @@ class _Look:
     policy: Policy
     valid: bool
     stalled: Stalled | None
+    seen: Mapping[tuple[str, int | None], Seen]
     intents: Intents
 
 
@@ -146,4 +159,5 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,
         stalled_operations=stall.operations if stall else (),
+        seen=look.seen.get(superblock.key),
     )

@@ -261,7 +261,7 @@ def depends_on_implementation(policy: Policy) -> bool:
     known = matcher(policy)
     other = known.profile(GENERIC)
     # A workload's number is cut by the profile's limit.
-    keys = ("read_ahead", "lower", "read_ahead_max_kb")
+    keys = ("read_ahead", "lower", "read_ahead_max_kb", "moves")
     return any(
         getattr(named, key) != getattr(other, key)
         for named in known.by_implementation(azure=False)
@@ -351,7 +351,7 @@ def join_decisions(mounts: Sequence[tuple[Mount, Classification]], record: Recor
         for mount, classified in deciding
     ]
     best = max(decisions, key=lambda decision: (decision.kb or 0, not decision.lower))
-    if any(decision.most_kb is None for decision in decisions):
+    if any(decision.kb is not None and decision.most_kb is None for decision in decisions):
         best = replace(best, most_kb=None)
     values = sorted({decision.kb for decision in decisions if decision.kb is not None})
     if len(values) <= 1:

@@ -65,6 +65,14 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
     if current is None or bdi is None:
         return None
     original = record.original_kb if record is not None and current == record.written_kb else current
+    if (
+        record is not None
+        and decision.adapted
+        and not decision.by_need
+        and current <= (decision.most_kb or 0)
+    ):
+        # Another program that writes the profile's number again does not end the loop.
+        original = record.original_kb
     new = original
     if decision.kb is not None:
         new = whole_pages(decision.kb, page_kb)

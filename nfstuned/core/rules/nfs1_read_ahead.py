@@ -29,7 +29,7 @@ from nfstuned.core.rules.rule import (
 from nfstuned.core.udev.writers import in_force, is_nfsrahead, reaches_all, runs_unknown
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import whole_pages
-from nfstuned.model.policy import KERNEL_KB, MOST_KB, RANDOM, WORKLOAD_MARK
+from nfstuned.model.policy import KERNEL_KB, MOST_KB, RANDOM, WORKLOAD_MARK, Profile
 from nfstuned.parse.fields import quote, some
 
 _FIXED_DEFAULT_SINCE = (5, 4, 0)
@@ -60,13 +60,19 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
         profile = profile_of(facts, target)
         yield Fault(
             target.subject,
-            f"read-ahead is {kb} KiB and the profile {profile.name} asks for {wanted} KiB: "
+            f"read-ahead is {kb} KiB and {_asker(target, profile)} {wanted} KiB: "
             f"sequential reads wait for the server again and again{_why_128(facts, kb)}",
             observed=f"{kb} KiB",
             expected=f"{wanted} KiB",
             remedy=f"sudo nfstuned apply, and {first}sudo systemctl enable --now {SERVICE} for later mounts",
             source=source_of(profile, "read_ahead_kb"),
         )
+
+
+def _asker(target: Target, profile: Profile) -> str:
+    if target.decision is not None and target.decision.adapted:
+        return "the mount's own reads have moved its target to"
+    return f"the profile {profile.name} asks for"
 
 
 def _unnamed(facts: Facts) -> Iterator[Fault]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import NamedTuple
 
+from nfstuned.core.policy.plan import changed_by_another
 from nfstuned.core.samples.evidence import DIRECT_PART, FULL, NEAR_ONE, Reads
 from nfstuned.core.samples.sample import amount
 from nfstuned.model.kernel import whole_pages
@@ -29,14 +30,14 @@ in order, and a run ends with about a window that nobody reads."""
 _HERE_AND_THERE, _ANYTHING = 0.5, 1.5
 """From the first on each page costs a window; above the second the machine's faults may be of anything."""
 _ENOUGH_WINDOWS = 8
-"""Each reader has about a window that is fetched and not yet read. Of few windows this looks like waste; the
-step down that follows costs little, and is taken back."""
+"""Each reader has about a window that is fetched and not yet read. With few windows that looks like waste.
+The step down then costs little, and the next steps take it back."""
 _ENOUGH_BYTES = 16 << 20
 _ENOUGH_CALLS = 32
 """For mapped files: so many windows do not have as many faults of other programs by chance."""
 _LESS = 16
-"""The divisor of a step down for pages here and there. Whole small files that are mapped have a fault for
-each window as well: after this step they do not, and the value stays."""
+"""The divisor of a step down for pages here and there. Small files that are mapped as a whole have a fault
+for each window as well. After this step such a file takes several windows, and the value stays."""
 _FULL_WINDOW = 0.5
 """Smaller calls, as a part of the read-ahead, are of small files: their ends bound them already."""
 _BETTER = 0.8
@@ -69,6 +70,8 @@ def bounds_of(superblock: Superblock, decision: Decision, page_kb: int) -> Bound
     kb, record = superblock.read_ahead_kb, superblock.record
     if kb is None or decision.most_kb is None or (record is not None and record.hold is not None):
         return None
+    if changed_by_another(superblock):
+        return None
     original = kb if record is None else record.original_kb
     least = KERNEL_KB if decision.lower else max(KERNEL_KB, original)
     most = whole_pages(decision.most_kb, page_kb)
@@ -88,9 +91,11 @@ class Memory:
     raised: bool = False
     """The last step was up."""
     began: tuple[int, float] | None = None
-    """The value in KiB and the ratio before the first of the steps down."""
+    """The value in KiB with the largest ratio since the first of the steps down, and this ratio."""
     deaf: int = 0
     """Verdicts of waste that are still left alone."""
+    deaf_ratio: float = 0.0
+    """The ratio of the load that less did not help; another load is heard."""
     was_deaf: int = _DEAF // 2
 
 
@@ -113,7 +118,7 @@ def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) 
     if less_kb is not None:
         return _down(replace(memory, used=0), reads, less_kb, bounds)
     if not _is_used(reads):
-        return replace(memory, used=0), None
+        return replace(memory, used=0, began=None), None
     wait = max(1, memory.wait // 2) if memory.raised else memory.wait
     memory = replace(memory, used=memory.used + 1, wait=wait, raised=False, began=None)
     more_kb = min(2 * kb, bounds.most_kb)
@@ -125,22 +130,24 @@ def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) 
 def _down(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> tuple[Memory, Move | None]:
     """Return the memory and the next step after waste: less, or the first value where less did not help."""
     kb, ratio = reads.read_ahead_kb, _ratio(reads)
-    if memory.deaf:
+    if memory.deaf and ratio is not None and ratio <= memory.deaf_ratio / _BETTER:
         return replace(memory, deaf=memory.deaf - 1), None
     less_kb = max(less_kb, bounds.least_kb)
     if less_kb < kb:
         wait = min(2 * memory.wait, _MOST_WAIT) if memory.raised else memory.wait
-        began = memory.began or (None if ratio is None else (kb, ratio))
-        return replace(memory, wait=wait, raised=False, began=began), Move(less_kb, _waste(reads))
+        began = memory.began
+        if ratio is not None and (began is None or ratio > began[1]):
+            began = (kb, ratio)
+        return replace(memory, wait=wait, raised=False, began=began, deaf=0), Move(less_kb, _waste(reads))
     began, memory = memory.began, replace(memory, began=None)
     if began is None or ratio is None or ratio < _BETTER * began[1] or began[0] > bounds.most_kb:
         return memory, None
     deaf = min(2 * memory.was_deaf, _MOST_DEAF)
-    return replace(memory, deaf=deaf, was_deaf=deaf), Move(began[0], "less did not help")
+    return replace(memory, deaf=deaf, deaf_ratio=began[1], was_deaf=deaf), Move(began[0], "less did not help")
 
 
 def _waste(reads: Reads) -> str:
-    sent, ratio = f"the server sent {amount(reads.fetched_bytes)}", _ratio(reads)
+    sent, ratio = f"the server sent {amount(_buffered(reads))}", _ratio(reads)
     if ratio is None:
         return f"{sent} in {reads.calls:.0f} windows for {reads.faults:.0f} page faults of mapped files"
     return f"{sent}, {ratio:.2f} times as much as programs read"
@@ -149,13 +156,18 @@ def _waste(reads: Reads) -> str:
 def _suffices(reads: Reads) -> bool:
     if _ratio(reads) is None and (reads.calls or 0) < _ENOUGH_CALLS:
         return False
-    return reads.fetched_bytes >= max(_ENOUGH_BYTES, _ENOUGH_WINDOWS * reads.read_ahead_kb * 1024)
+    return _buffered(reads) >= max(_ENOUGH_BYTES, _ENOUGH_WINDOWS * reads.read_ahead_kb * 1024)
+
+
+def _buffered(reads: Reads) -> float:
+    """Return the bytes sent for reads through the page cache."""
+    return max(0.0, reads.fetched_bytes - reads.direct_bytes)
 
 
 def _ratio(reads: Reads) -> float | None:
     """Return the bytes sent for each byte that programs read through the page cache; None for unclear."""
     read = reads.read_bytes - reads.direct_bytes
-    ratio = (reads.fetched_bytes - reads.direct_bytes) / read if read > 0 else None
+    ratio = _buffered(reads) / read if read > 0 else None
     return None if ratio is None or ratio > _UNCLEAR else ratio
 
 
@@ -167,6 +179,8 @@ def _faults_a_fetch(reads: Reads) -> float | None:
     """
     window = reads.read_ahead_kb * 1024
     if reads.calls is None or reads.faults is None or _ratio(reads) is not None:
+        return None
+    if reads.direct_bytes > DIRECT_PART * reads.fetched_bytes:
         return None
     if reads.fetched_bytes < _FULL_WINDOW * window * reads.calls:
         return None

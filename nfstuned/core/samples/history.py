@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter, sub
@@ -18,8 +18,10 @@ from statistics import median
 from types import MappingProxyType
 from typing import NamedTuple
 
+from nfstuned.core.samples.effect import effect, is_reading
 from nfstuned.core.samples.evidence import ReadAheadVerdict, Tally
 from nfstuned.core.samples.sample import ALL_KINDS, combine, kinds, label, rtt_ms, stalled_percent
+from nfstuned.model.effect import Effect
 from nfstuned.model.samples import OpRate, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -236,6 +238,8 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
 
 
 MOST_POINTS = 400
+MOST_EFFECTS = 10
+"""The most effects of a mount; the journal has every change."""
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
 """The seconds of a point; each is a multiple of the one before. Then tenfold."""
 _OF_KIND = {"ops": "per_s", "rtt": "rtt_ms", "queue": "queue_ms", "exe": "exe_ms"}
@@ -283,6 +287,8 @@ class MountSeries:
     read_ahead: tuple[ReadAheadVerdict, ...] = ()
     """The verdict of its reads on each read-ahead that it had."""
     mean_times: tuple[MeanTimes, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    """The effects of the last changes of its read-ahead, in their order."""
 
 
 def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
@@ -320,6 +326,9 @@ class _Sums:
     most: array[float] = field(default_factory=lambda: array("d", bytes(8 * len(NAMES))))
     tally: Tally = field(default_factory=Tally)
     mean_times: MeanTimesCount = field(default_factory=MeanTimesCount)
+    last: Sample | None = None
+    """The last sample with reads."""
+    effects: deque[Effect] = field(default_factory=lambda: deque(maxlen=MOST_EFFECTS))
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample; `columns` are its seconds in each."""
@@ -328,6 +337,10 @@ class _Sums:
         self.samples += 1
         self.used_s += sample.interval_s
         self.tally.add(sample)
+        if is_reading(sample) and (self.last is None or sample.time > self.last.time):
+            found = effect(self.last, sample) if self.last is not None else None
+            self.effects.extend((found,) if found else ())
+            self.last = sample
         of_kind = kinds(sample)
         self.mean_times.add(of_kind)
         values = _values(sample, of_kind)
@@ -372,6 +385,7 @@ class _Sums:
             means=MappingProxyType(means),
             read_ahead=self.tally.verdicts(),
             mean_times=self.mean_times.counted(),
+            effects=tuple(self.effects),
         )
 
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from nfstuned.core.samples.link import SeenLinks
 from nfstuned.core.samples.rates import rates, sends_between
 from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
+from nfstuned.core.samples.seen import SeenReads
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.samples import Counted, Look, Sample, SuperblockKey
@@ -125,12 +125,12 @@ def frame(
     now: Look,
     snapshot: Snapshot,
     stalled: Stalled | None = None,
-    links: SeenLinks | None = None,
+    reads: SeenReads | None = None,
 ) -> Frame:
     """Return the frame of two looks, each superblock once; `snapshot` is the later look's."""
     seconds = now.monotonic_s - before.monotonic_s if before is not None else None
     found = rates(before, now) if before is not None else ()
-    samples = {sample.device: sample for sample in (links.add(now, found) if links else found)}
+    samples = {sample.device: sample for sample in (reads.add(now, found) if reads else found)}
     sends = sends_between(before, now) if before is not None else {}
     read_ahead = {superblock.device: superblock.read_ahead_kb for superblock in snapshot.superblocks}
     stalls = stalled.stalls if stalled is not None else {}

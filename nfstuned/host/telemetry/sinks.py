@@ -1,4 +1,4 @@
-"""The service's files: samples, one a line; metrics; stalled superblocks; the request to persist nconnect.
+"""The service's files: samples, one a line; metrics; stalls; seen reads; the request to persist nconnect.
 
 Samples are on a disk that other programs fill, in a file that others may move or remove. It is opened for
 each batch and closed after it: a file that was moved (logrotate) or removed is simply made again, and nothing
@@ -13,13 +13,15 @@ import errno
 import os
 import signal
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from posixpath import dirname
 
 from nfstuned.host.files.write import destination, make_folders, refresh, rename
 from nfstuned.host.root import Root, demand_local
-from nfstuned.model.samples import Appended, SampleFile
+from nfstuned.model.effect import Seen, seen_to_json
+from nfstuned.model.mounts import SEEN_READS
+from nfstuned.model.samples import Appended, SampleFile, SuperblockKey
 from nfstuned.model.stalls import STALLED, Stalled, stalled_to_json
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -205,6 +207,12 @@ def write_stalls(root: Root, stalled: Stalled, next_s: float) -> None:
     """
     make_folders(root.path, dirname(STALLED))
     refresh(root.path(STALLED), stalled_to_json(stalled, next_s).encode())
+
+
+def write_seen(root: Root, seen: Mapping[SuperblockKey, Seen]) -> None:
+    """Replace the file by the present knowledge of reads. Raises OSError."""
+    make_folders(root.path, dirname(SEEN_READS))
+    refresh(root.path(SEEN_READS), seen_to_json(seen).encode())
 
 
 REQUEST = "run/nfstuned/persist"

@@ -28,8 +28,11 @@ READERS = (1, 8)
 MBIT = 200
 SAMPLE_S = 5
 ROUND_S = 3.0
+QUIET_S = 0.2
 LEAST_ROUNDS, MOST_ROUNDS, STEADY_ROUNDS = 8, 24, 4
 OPTIONS = "vers=4.1,nconnect=4"
+FIXED, SERVED = FOLDERS = ("fixed", "served")
+"""Each mount has small files of its own, so that neither meets the delegations that the other one holds."""
 
 
 def main() -> int:
@@ -37,10 +40,13 @@ def main() -> int:
     try:
         server, mount, daemon = Server(), Mounts(), Daemon()
         server.start()
-        for readers in READERS:
-            lay_out(server.path("a"), readers, *WAYS)
+        for readers, name in itertools.product(READERS, FOLDERS):
+            server.path("a").joinpath(name).mkdir(exist_ok=True)
+            lay_out(server.path("a"), readers, *(way for way in WAYS if not way.small))
+            lay_out(server.path("a") / name, readers, *(way for way in WAYS if way.small))
         daemon.start(f'[daemon]\nsample_interval = "{SAMPLE_S}s"\n')
-        fixed = mount("a", OPTIONS, host=GENERIC)
+        # Both names lead to one server: without the option the mounts would share a superblock.
+        fixed = mount("a", f"{OPTIONS},nosharecache", host=GENERIC)
         for rtt_ms, readers, way in itertools.product(RTTS_MS, READERS, WAYS):
             with shaped("netem", "delay", f"{rtt_ms / 2}ms", "rate", f"{MBIT}mbit", "limit", "100000"):
                 case = {"rtt_ms": rtt_ms, "mbit": MBIT, "readers": readers, "way": way.name}
@@ -58,18 +64,19 @@ def main() -> int:
 def _measure(fixed: Mounted, mount: Mounts, way: Way, readers: int) -> dict[str, object]:
     runs: dict[int, list[tuple[float, float]]] = {kb: [] for kb in FIXED_KB}
     _fix(fixed, way, readers, runs)
-    served = mount("a", OPTIONS)
+    served = mount("a", f"{OPTIONS},nosharecache")
+    assert served.read_ahead_kb == FIXED_KB[1]
     began, wasted, values = time.monotonic(), 0, [served.read_ahead_kb]
     moved_s = 0.0
     while len(values) <= LEAST_ROUNDS or len(set(values[-STEADY_ROUNDS:])) > 1:
-        _, sent, asked = _round(served, way, readers)
+        _, sent, asked = _round(served, SERVED, way, readers)
         wasted += max(0, sent - asked)
         values.append(served.read_ahead_kb)
         if values[-1] != values[-2]:
             moved_s = time.monotonic() - began
         if len(values) > MOST_ROUNDS:
             break
-    settled = [_round(served, way, readers) for _ in range(2)]
+    settled = [_round(served, SERVED, way, readers) for _ in range(2)]
     _fix(fixed, way, readers, runs)
     mount.umount(served)
     return {
@@ -86,14 +93,17 @@ def _measure(fixed: Mounted, mount: Mounts, way: Way, readers: int) -> dict[str,
 def _fix(fixed: Mounted, way: Way, readers: int, runs: dict[int, list[tuple[float, float]]]) -> None:
     for kb in FIXED_KB if len(runs[FIXED_KB[0]]) % 2 else reversed(FIXED_KB):
         set_read_ahead_kb(fixed.device, kb)
-        rate, sent, asked = _round(fixed, way, readers)
+        rate, sent, asked = _round(fixed, FIXED, way, readers)
         runs[kb].append((rate, sent / max(1, asked)))
 
 
-def _round(mounted: Mounted, way: Way, readers: int) -> tuple[float, int, int]:
+def _round(mounted: Mounted, name: str, way: Way, readers: int) -> tuple[float, int, int]:
     """Return bytes a second, the bytes that the server sent, and those that programs read."""
-    before = _sent(mounted)
-    delivered = read(way, readers, mounted.point, ROUND_S)
+    # The windows that nobody waited for are still under way when their reader has ended.
+    before = -1
+    while before != (before := _sent(mounted)):
+        time.sleep(QUIET_S)
+    delivered = read(way, readers, mounted.point / name if way.small else mounted.point, ROUND_S)
     return delivered.bytes_per_s, _sent(mounted) - before, delivered.read_bytes
 
 
