@@ -35,7 +35,7 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
     assert nfstuned_json("status")["schema"] == "nfstuned.status/1"
     rows = status_rows()
     assert set(rows) == {str(mounted.point) for mounted in (first, second, generic)}
-    assert all(set(row) == set(STATUS_KEYS) for row in rows.values())
+    assert all(set(row) == {*STATUS_KEYS, "bdp_bytes", "read_ahead_change"} for row in rows.values())
     for mounted, asked in ((first, 4), (second, 8)):
         row = rows[str(mounted.point)]
         assert str(row.pop("nconnect_requested_by")).startswith("/run/mount/utab:")
@@ -48,6 +48,7 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
             "profile": "azure-files",
             "read_ahead_kb": mounted.read_ahead_kb,
             "read_ahead_target_kb": 15360,
+            "adapted": False,
             "hold": None,
             "nconnect_requested": asked,
             "nconnect": 4,
@@ -57,6 +58,8 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
             "stalled_s": None,  # the service does not run
             "recovering": False,
             "stalled_operations": [],
+            "bdp_bytes": None,
+            "read_ahead_change": None,
         }
         assert row["connections"] == 4
     row = rows[str(generic.point)]
