@@ -14,7 +14,7 @@ from tests.lab.kit.faults import shaped
 from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
 from tests.lab.kit.reading import MAPPED_RANDOM, SEQUENTIAL, Way, lay_out, read
 from tests.lab.kit.server import GENERIC, Server
-from tests.lab.kit.shell import Say
+from tests.lab.kit.shell import Say, becomes
 
 pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
 
@@ -76,7 +76,9 @@ def test_eight_readers_of_mapped_files_get_the_kernels_speed_and_one_in_order_th
     with shaped(*NEAR):
         usual = median(read(MAPPED_RANDOM, 8, fixed.point, ROUND_S).bytes_per_s for _ in range(3))
         mounted = mount("a", options)
-        assert (fixed.read_ahead_kb, mounted.read_ahead_kb) == (KERNELS_KB, VENDORS_KB)
+        # Two names of one server: only mountinfo shows which of them the mount has.
+        becomes(VENDORS_KB, lambda: mounted.read_ahead_kb)
+        assert fixed.read_ahead_kb == KERNELS_KB
         began = time.monotonic()
         while time.monotonic() - began < 5 * SAMPLE_S:
             read(MAPPED_RANDOM, 8, mounted.point, ROUND_S)
