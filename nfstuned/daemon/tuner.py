@@ -420,8 +420,8 @@ class Tuner:
             watched.is_searched = None
         elif watched.is_searched is None:
             watched.is_searched = False
-        known, decision = watched.decided or (None, None)
-        if decision is not None and known is not None and known.mounts and not (superblock.mounts or deep):
+        known = watched.decided[0] if watched.decided is not None else None
+        if known is not None and known.mounts and not (superblock.mounts or deep):
             # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)

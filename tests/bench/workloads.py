@@ -102,18 +102,18 @@ def _cell(rate: float, ratio: float) -> str:
 _TOP, _ROW, _LEFT, _WIDTH, _PANEL = 64, 17, 150, 210, 250
 _SVG = "http://www.w3.org/2000/svg"
 _LEAST, _MOST = -8, 2
-"""Powers of two of the axis: the throughput beside the kernel's."""
+"""Powers of two of the axis: the throughput as a multiple of the kernel's."""
 
 
 def picture(release: str, rows: Sequence[Row]) -> str:
-    """Return the throughput with 15360 KiB and with the loop beside that with 128 KiB, as an SVG."""
+    """Return the throughput with 15360 KiB and with the loop as multiples of the kernel's, as an SVG."""
     rtts = list(dict.fromkeys(row["rtt_ms"] for row in rows))
     names = list(dict.fromkeys(f"{row['readers']}, {row['way']}" for row in rows if counts(row)))
     width, height = _LEFT + _PANEL * len(rtts), _TOP + _ROW * len(names) + 30
     lines = [
         f'<svg xmlns="{_SVG}" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        _text(8, 18, f"Throughput beside that with the kernel's 128 KiB, Linux {release}", size=14),
+        _text(8, 18, f"Throughput as a multiple of the kernel's 128 KiB, Linux {release}", size=14),
         '<circle cx="14" cy="34" r="4" fill="none" stroke="#bc4c00" stroke-width="1.5"/>',
         _text(24, 38, "15360 KiB"),
         '<circle cx="104" cy="34" r="4" fill="#0969da"/>',

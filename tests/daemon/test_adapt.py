@@ -155,7 +155,7 @@ def test_nothing_below_the_kernels_value_nor_below_the_value_before_nfstuned(hos
 
 
 def test_where_less_does_not_help_the_first_value_comes_back_for_long(mounted: Host) -> None:
-    """Mapped files are read in order beside read(2): their bytes count on one side alone."""
+    """Mapped files are read in order next to read(2): their bytes count on one side alone."""
     values = []
     for _ in range(3 + 64):
         wasteful(mounted)
