@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from nfstuned.model.policy import ADAPT_DOWN, LEAST_KB, MOST_KB, SIZE_UNITS
+from nfstuned.model.policy import LEAST_KB, MOST_KB, SIZE_UNITS
 from nfstuned.parse.toml import shown
 
 MOST_MOUNTS = 10_000
@@ -231,7 +231,7 @@ class MatchTable(_Table):
 
 
 _Adapt = Literal["off", "down", "on"]
-_ADAPT: Any = Field(default=ADAPT_DOWN, description='"off", "down" or "on"')
+_ADAPT: Any = Field(default_factory=str, description='"off", "down" or "on"')
 
 
 class PolicyTable(_Table):

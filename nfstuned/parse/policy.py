@@ -150,8 +150,7 @@ class _File:
         for number, entry in enumerate(self.tables.policy, 1):
             match = Match(entry.match.server, entry.match.export, entry.match.mount_point)
             origin = f"policy {number} of {self.document.file}"
-            adapt = entry.adapt if "adapt" in entry.model_fields_set else ""
-            yield Assignment(match, entry.profile, origin, entry.workload, adapt)
+            yield Assignment(match, entry.profile, origin, entry.workload, entry.adapt)
 
     def check_names(self, profiles: list[str], workloads: list[str], problems: list[str]) -> None:
         """Add a problem for each [[policy]] entry that names no known profile or workload."""
