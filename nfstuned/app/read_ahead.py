@@ -45,7 +45,7 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         snapshot = _observe_and_tell(self._host.root, self._host.dialog)
         outcomes = plan_without_holds(snapshot, self._host.policy)
         mounts = count(sum(len(superblock.mounts) for superblock in snapshot.superblocks), "mount")
-        as_asked = f"Nothing to do: {mounts} as the profiles ask."
+        as_asked = f"Nothing to do: {mounts} with the right read-ahead."
         nothing = as_asked if snapshot.superblocks else "No NFS mounts."
         if unread := sum(1 for superblock in snapshot.superblocks if superblock.read_ahead_kb is None):
             nothing = f"Nothing was done: the read-ahead of {count(unread, 'superblock')} could not be read."

@@ -68,10 +68,10 @@ _OPTION_APPLIES_TO = {
 def apply_command(root: Root, /, *, dry_run: bool, form: str, **wish: bool | str | None) -> int:
     """Set the read-ahead of every NFS mount.
 
-    Each mount gets its profile's value, see `nfstuned config show`. Nothing is unmounted or
-    interrupted: a read-ahead counts for files opened afterwards. Values are only raised, unless the profile
-    says `lower = true`, or the workload of a policy has a lower value. Values that `nfstuned undo` put back
-    are set again. The old values are remembered until the next boot.
+    Each mount gets its profile's value (`nfstuned config show`), or the value to which its own reads have
+    moved it. Nothing is unmounted or interrupted: a read-ahead counts for files opened afterwards. Values
+    are only raised, unless the profile says `lower = true`, or the workload of a policy has a lower value.
+    Values that `nfstuned undo` put back are set again. The old values are remembered until the next boot.
 
     With --fstab it changes /etc/fstab instead, for the next time that something is mounted: entries
     get the nconnect of their profile among their options, or its limit where they ask for more, all shares

@@ -534,9 +534,10 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The read-ahead that a superblock should have, and why; `kb` is None when the policy has no opinion."""
+    """The read-ahead that a superblock should have, and why."""
 
     kb: int | None
+    """The profile's number; None where the policy has no opinion."""
     profile: str
     provider: str
     lower: bool
@@ -548,8 +549,13 @@ class Decision:
     """The bound up to which its reads may move it; None where they may not."""
     by_need: bool = False
     """The profile has no number: its reads may move it up where they wait for the server."""
-    adapted: bool = False
-    """Its reads have moved it: `kb` is not the profile's number."""
+    adapted_kb: int | None = None
+    """The number to which its reads have moved it; None where it is the profile's."""
+
+    @property
+    def target_kb(self) -> int | None:
+        """The number that the superblock should have now."""
+        return self.kb if self.adapted_kb is None else self.adapted_kb
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ def hints(
     stalled = sum(1 for row in rows if row.stalled_s)
     lines = (
         (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
-        (adapted, f"{count(adapted, 'mount')} adapted to the reads, off the profile's number: {_JOURNAL}"),
+        (adapted, f"{count(adapted, 'mount')} with a read-ahead that their reads have moved: {_JOURNAL}"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         *((held[hold], f"{count(held[hold], 'mount')} {_HELD[hold]}: sudo nfstuned apply") for hold in _HELD),
         *(

@@ -21,7 +21,17 @@ from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Measured, Need, Rule, Severity
 from nfstuned.model.kernel import KernelRelease, Mount, Options
-from nfstuned.model.mounts import AZNFS, EFS_UTILS, NFSRAHEAD, TUNED, Request, Setting, Snapshot, Superblock
+from nfstuned.model.mounts import (
+    AZNFS,
+    EFS_UTILS,
+    NFSRAHEAD,
+    TUNED,
+    Record,
+    Request,
+    Setting,
+    Snapshot,
+    Superblock,
+)
 from nfstuned.model.policy import RANDOM, Assignment, Match, Policy, Profile, ReadAhead
 from nfstuned.model.samples import Sample, TransportRate
 from nfstuned.model.system import System, Unit
@@ -88,6 +98,15 @@ def test_below_policy_is_judged_in_whole_pages_if_there_are_any(kb: int | None, 
 )
 def test_read_ahead_above_a_sensible_limit_is_excessive(source: str, kb: int, found: list[str]) -> None:
     assert subjects(nfs1.excessive.judge(facts(superblock(kb, source)))) == found
+
+
+def test_other_writers_are_judged_by_the_profiles_number_where_reads_have_moved_it() -> None:
+    moved = superblock(512, AZURE)._replace(record=Record("0:46", 7, 128, 512, None, 512))
+    for kb, expected in ((15360, []), (512, ["15360 KiB"]), (128, ["15360 KiB"])):
+        writer = setting(NFSRAHEAD, "default", str(kb))
+        host = replace(facts(moved), udev=(PACKAGED,), writers=(writer,))
+        assert [fault.expected for fault in udev.contested.judge(host)] == expected
+        assert list(nfs1.low_read_ahead.judge(host)) == []
 
 
 BUILTIN = builtin_policy()

@@ -15,7 +15,7 @@ from nfstuned.core.policy.decision import (
 from nfstuned.host.config import builtin_policy
 from nfstuned.model.kernel import Mount, MountStats, NfsClient, Options, Volume
 from nfstuned.model.mounts import Decision, Snapshot, Superblock, Tunnel
-from nfstuned.model.policy import Assignment, Match, Policy, Profile, ReadAhead, Workload
+from nfstuned.model.policy import ADAPT_ON, Assignment, Match, Policy, Profile, ReadAhead, Workload
 
 PROFILES = (
     Profile("azure-files", ReadAhead(kb=15360)),
@@ -188,6 +188,15 @@ class TestDecide:
         with_gentle = replace(entries, profiles=(*PROFILES, gentle))
         seen = decided(with_gentle, mount("nas:/v", "/a"), mount("nas:/v", "/b"))
         assert (seen.kb, seen.lower, seen.why) == (4096, False, "policy 2 of nfstuned.toml")
+
+    def test_a_mount_that_nothing_moves_holds_its_superblock(self) -> None:
+        entries = policy((Match(mount_point=("/a",)), "rising"), (Match(mount_point=("/b",)), "silent"))
+        rising = Profile("rising", adapt=ADAPT_ON)
+        with_rising = replace(entries, profiles=(*PROFILES, rising))
+        a, b = (mount("nas:/v", point, rsize="262144") for point in ("/a", "/b"))
+        assert decided(with_rising, a).most_kb is not None
+        assert decided(with_rising, a, b).most_kb is None
+        assert decided(with_rising, b, a).most_kb is None
 
 
 class TestWithoutVisibleMounts:

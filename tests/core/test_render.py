@@ -101,7 +101,7 @@ def test_each_thing_that_is_off_has_one_hint() -> None:
     steps = [NconnectStep((ROW.mount_point,), ChangeKind.PERSIST, "a\nb")]
     assert hints([ROW], []) == ()
     (line,) = hints([ADAPTED, replace(ADAPTED, mount_point="/b")], [])
-    assert line == "2 mounts adapted to the reads, off the profile's number: journalctl -u nfstuned"
+    assert line == "2 mounts with a read-ahead that their reads have moved: journalctl -u nfstuned"
     lines = hints(rows, ["0:51", "0:52"], steps)
     assert lines[3:5] == (
         "1 mount below the profile's nconnect: sudo nfstuned apply --persist, for the next boot (a\\nb)",

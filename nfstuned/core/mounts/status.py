@@ -126,7 +126,7 @@ class _Look:
 def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy, superblock, look.snapshot)
     if not look.valid:
-        decision = replace(decision, kb=None, lower=False, adapted=False)
+        decision = replace(decision, kb=None, lower=False, adapted_kb=None)
     profile = matcher(look.policy).profile(decision.profile) if look.valid else Profile(decision.profile)
     asked = last_asked(look.intents.of(mount), "nconnect")
     stats = look.snapshot.stanza_of(mount, superblock)
@@ -135,7 +135,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     stall = stalls.get(superblock.key)
     numbers = nfs_version(mount.fstype, mount.options)
     named = None if numbers is None else version_text(numbers)
-    target = wanted_connections(profile, named)
+    target, read_ahead = wanted_connections(profile, named), decision.target_kb
     return StatusRow(
         mount_point=mount.point,
         source=mount.source,
@@ -144,7 +144,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         provider=decision.provider,
         profile=decision.profile if look.valid else None,
         read_ahead_kb=superblock.read_ahead_kb,
-        read_ahead_target_kb=None if decision.kb is None else whole_pages(decision.kb, look.snapshot.page_kb),
+        read_ahead_target_kb=None if read_ahead is None else whole_pages(read_ahead, look.snapshot.page_kb),
         nconnect_requested=asked_options([asked]).number("nconnect") if asked else None,
         nconnect_requested_by=None if asked is None else asked.origin,
         nconnect=now,
@@ -154,7 +154,7 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
         nconnect_depends=profile.nconnect_depends,
         nconnect_max=profile.most_connections(named),
         lower=decision.lower,
-        adapted=decision.adapted,
+        adapted=decision.adapted_kb is not None,
         hold=superblock.record.hold if superblock.record is not None else None,
         stalled_s=None if look.stalled is None else look.stalled.now_s - stall.since_s if stall else 0.0,
         recovering=stall.recovering if stall else False,

@@ -9,7 +9,14 @@ from functools import cache
 
 from nfstuned import data
 from nfstuned.core.mounts.requests import Intents, asked_options
-from nfstuned.core.policy.decision import Classification, choose_profile, classify, join_decisions, matcher
+from nfstuned.core.policy.decision import (
+    Classification,
+    choose_profile,
+    classify,
+    join_decisions,
+    loop_record,
+    matcher,
+)
 from nfstuned.core.policy.endpoint import as_address, asked_port, plain, split_source
 from nfstuned.model.facts import Target
 from nfstuned.model.kernel import Mount, Options
@@ -43,7 +50,7 @@ def targets(
     live: list[Target] = []
     for superblock in snapshot.superblocks:
         mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
-        decision = join_decisions(mounts, superblock.record) if mounts else None
+        decision = join_decisions(mounts, loop_record(policy, superblock)) if mounts else None
         for mount, classified in mounts:
             target = _live_target(mount, classified, policy, intents, program_of(mount.point, snapshot))
             stats = snapshot.stanza_of(mount, superblock)

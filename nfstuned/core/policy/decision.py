@@ -280,7 +280,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
 
     Mounts of one superblock share its read-ahead.
     """
-    record = superblock.record
+    record = loop_record(policy, superblock)
     if superblock.mounts:
         mounts = [(mount, classify(policy, mount, superblock, snapshot)) for mount in superblock.mounts]
         return join_decisions(mounts, record)
@@ -297,6 +297,11 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     return replace(
         best, most_kb=None, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be"
     )
+
+
+def loop_record(policy: Policy, superblock: Superblock) -> Record | None:
+    """Return the record to which the loop has written; None without samples, where nothing moves a value."""
+    return superblock.record if policy.sample_interval_s else None
 
 
 def decide_early(
@@ -351,7 +356,8 @@ def join_decisions(mounts: Sequence[tuple[Mount, Classification]], record: Recor
         for mount, classified in deciding
     ]
     best = max(decisions, key=lambda decision: (decision.kb or 0, not decision.lower))
-    if any(decision.kb is not None and decision.most_kb is None for decision in decisions):
+    # A mount without a number has a word where no mount has one.
+    if any(each.most_kb is None and (each.kb is not None or best.kb is None) for each in decisions):
         best = replace(best, most_kb=None)
     values = sorted({decision.kb for decision in decisions if decision.kb is not None})
     if len(values) <= 1:
@@ -367,7 +373,7 @@ def as_adapted(decision: Decision, record: Record | None) -> Decision:
     if kb is None or decision.most_kb is None or min(kb, decision.most_kb) == decision.kb:
         return decision
     why = f"{decision.why}; adapted to its reads"
-    return replace(decision, kb=min(kb, decision.most_kb), adapted=True, why=why)
+    return replace(decision, adapted_kb=min(kb, decision.most_kb), why=why)
 
 
 def _volume_choices(

@@ -30,7 +30,7 @@ class Contest:
     def continued(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
-        A fourth change within 60 s ends it; `left` then stays for as long as the superblock lives. `late`
+        A fourth change within 60 s ends it; `left` then stays until the value is back. `late`
         more changes are allowed: a delayed udev runs the rules of that many earlier superblocks with
         this number, which write to this one.
         """
@@ -67,15 +67,15 @@ def plan_superblock(superblock: Superblock, decision: Decision, page_kb: int) ->
     original = record.original_kb if record is not None and current == record.written_kb else current
     if (
         record is not None
-        and decision.adapted
+        and decision.adapted_kb is not None
         and not decision.by_need
         and current <= (decision.most_kb or 0)
     ):
         # Another program that writes the profile's number again does not end the loop.
         original = record.original_kb
     new = original
-    if decision.kb is not None:
-        new = whole_pages(decision.kb, page_kb)
+    if decision.target_kb is not None:
+        new = whole_pages(decision.target_kb, page_kb)
         new = new if decision.lower else max(new, original)
     if new == current:
         return None

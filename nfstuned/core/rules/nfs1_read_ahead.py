@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nfstuned.core.mounts.options import read_ahead_is_small
 from nfstuned.core.policy.endpoint import split_source
 from nfstuned.core.rules.nfs1_udev import contested_values, has_lost, lost_kbs, overtaken_rules
-from nfstuned.core.rules.rivals import fits_policy, other_writers, profile_of, wanted_kb
+from nfstuned.core.rules.rivals import fits_policy, other_writers, present_kb, profile_of, wanted_kb
 from nfstuned.core.rules.rule import (
     ADVICE,
     ERROR,
@@ -50,7 +50,7 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
     renamed = [(early.kb, values) for early, _, values in overtaken_rules(facts)]
     lost = lost_kbs(facts)
     for target, kb in _known_read_aheads(facts):
-        wanted = whole_pages(wanted_kb(target) or 0, page)
+        wanted = whole_pages(present_kb(target) or 0, page)
         if not page <= kb < wanted or superblock_key(target) in reported:
             continue
         if any(early and fits_policy(facts, target, early) and kb in values for early, values in renamed):
@@ -70,7 +70,7 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
 
 
 def _asker(target: Target, profile: Profile) -> str:
-    if target.decision is not None and target.decision.adapted:
+    if target.decision is not None and target.decision.adapted_kb is not None:
         return "the mount's own reads have moved its target to"
     return f"the profile {profile.name} asks for"
 
@@ -113,7 +113,7 @@ def excessive(facts: Facts) -> Iterator[Fault]:
         profile = profile_of(facts, target)
         most = profile.read_ahead_max_kb or MOST_KB
         if kb > most:
-            meant, wanted = kb // 1024, wanted_kb(target)
+            meant, wanted = kb // 1024, present_kb(target)
             in_bytes = (wanted or min(KERNEL_KB, most)) <= meant <= most
             bound = (
                 f"the profile {profile.name} allows" if profile.read_ahead_max_kb else "make sense anywhere"
@@ -136,7 +136,7 @@ def below_page(facts: Facts) -> Iterator[Fault]:
     page = facts.snapshot.page_kb
     for target, kb in _known_read_aheads(facts):
         if kb < page:
-            wanted = wanted_kb(target)
+            wanted = present_kb(target)
             yield Fault(
                 target.subject,
                 f"read-ahead is {kb} KiB, less than one page of {page} KiB: each READ fetches a single page, "
@@ -232,7 +232,7 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
         for target, kb in _known_read_aheads(facts)
         if (wanted := wanted_kb(target)) is not None
         and wanted > KERNEL_KB
-        and fits_policy(facts, target, kb)
+        and (kb == present_kb(target) or fits_policy(facts, target, kb))
         and kb <= (profile_of(facts, target).read_ahead_max_kb or MOST_KB)
         and set_kb.get(target.subject, 0) < wanted
         and not any(fits_policy(facts, target, lost) for lost in lost_values)

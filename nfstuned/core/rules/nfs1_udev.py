@@ -13,6 +13,7 @@ from nfstuned.core.rules.rivals import (
     fstype_of,
     nfsrahead_kb,
     other_writers,
+    present_kb,
     wanted_kb,
 )
 from nfstuned.core.rules.rule import ADVICE, ERROR, HOST, SERVICE, WARNING, Manual, enable, rule
@@ -108,8 +109,8 @@ def contested_values(facts: Facts) -> Iterator[ContestedValue]:
 
 
 def _has_too_little(target: Target, kb: int) -> bool:
-    """Whether a live mount has this value, and the policy wants a larger one."""
-    return target.superblock is not None and target.superblock.read_ahead_kb == kb < (wanted_kb(target) or 0)
+    """Whether a live mount has this value, and should have a larger one now."""
+    return target.superblock is not None and target.superblock.read_ahead_kb == kb < (present_kb(target) or 0)
 
 
 @rule("NFS105", "udev-rule-broken", ERROR, needs=(HOST,), source=Manual.UDEV)

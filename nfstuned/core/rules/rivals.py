@@ -82,11 +82,16 @@ def fits_policy(facts: Facts, target: Target, written_kb: int) -> bool:
 
 
 def wanted_kb(target: Target) -> int | None:
-    """Return the policy's value in KiB for a mount, or for the superblock that it shares."""
+    """Return the profile's value in KiB for a mount, or for the superblock that it shares."""
     if target.decision is not None:
         return target.decision.kb
     profile = target.profile
     return read_ahead_kb(profile.read_ahead, target.options.number("rsize"), profile.read_ahead_max_kb)
+
+
+def present_kb(target: Target) -> int | None:
+    """Return the value in KiB that a mount should have now: its reads may have moved the profile's."""
+    return wanted_kb(target) if target.decision is None else target.decision.target_kb
 
 
 def profile_of(facts: Facts, target: Target) -> Profile:

@@ -93,7 +93,7 @@ def test_apply_and_undo_make_the_changes_that_they_report(mount: Mounts) -> None
     assert _actions(nfstuned_json("apply")) == [("read-ahead", str(mounted.point), 128, 15360, "done")]
     assert mounted.read_ahead_kb == 15360
     again = nfstuned("apply")
-    assert (again.returncode, again.stdout) == (0, "Nothing to do: 1 mount as the profiles ask.\n")
+    assert (again.returncode, again.stdout) == (0, "Nothing to do: 1 mount with the right read-ahead.\n")
     assert _actions(nfstuned_json("undo")) == [("read-ahead", str(mounted.point), 15360, 128, "done")]
     assert mounted.read_ahead_kb == 128
     assert nfstuned("undo").stdout == "Nothing to put back.\n"
