@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import log
@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.adapt import Bounds, Memory, bounds_of, step
+from nfstuned.core.samples.adapt import Bounds, Memory, Waste, bounds_of, step
 from nfstuned.core.samples.evidence import Reads, reads_of
 from nfstuned.model.mounts import Decision, Hold, Record, Superblock
 from nfstuned.model.samples import Sample
 from tests.parse.test_samples import SAMPLES
 
 MIB = 1 << 20
-BOUNDS = Bounds(128, 15360)
+BOUNDS = Bounds(128, 15360, 15360)
 
 
 class Load(NamedTuple):
@@ -138,9 +138,103 @@ def test_a_load_after_another_is_judged_by_itself() -> None:
 
 def test_where_less_did_not_help_another_load_is_heard_at_once() -> None:
     reads = Reads(10e9, 0.0, 20e9, 80_000, 15360, 262144, 1300, 0)
-    deaf = Memory(deaf=64, deaf_ratio=2.0)
+    deaf = Memory(deaf=64, deaf_to=Waste(of_faults=False, value=2.0))
     assert step(deaf, reads, BOUNDS, None) == (replace(deaf, deaf=63), None)
     assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, None)[1] is not None
+
+
+def values_of(minutes: int, kb: int, reads_at: Callable[[int], Reads]) -> list[int]:
+    """Return the value of each minute of a load."""
+    memory, moved, values = Memory(), False, []
+    for _ in range(minutes):
+        values.append(kb)
+        memory, change = (memory, None) if moved else step(memory, reads_at(kb), BOUNDS, None)
+        moved = change is not None
+        kb = kb if change is None else change.kb
+    return values
+
+
+FAR = LOADS["1 read, sequential, 20 ms"]
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda reads: replace(reads, read_bytes=reads.read_bytes / 0.8),
+        lambda reads: replace(reads, requests=1.5 * reads.requests),
+        lambda reads: replace(
+            reads, read_bytes=1.05 * reads.read_bytes, direct_bytes=0.05 * reads.read_bytes,
+            fetched_bytes=1.05 * reads.fetched_bytes,
+        ),
+    ],
+    ids=["a fifth from the page cache", "small files", "direct reads"],
+)  # fmt: skip
+def test_a_vendors_number_comes_back_where_the_use_of_a_stream_is_hidden(
+    hide: Callable[[Reads], Reads],
+) -> None:
+    values = values_of(120, 128, lambda kb: hide(FAR.minute(kb)[1]))
+    assert values[-1] >= 4096
+    memory, change = Memory(), None
+    for _ in range(120):
+        memory, change = step(memory, hide(FAR.minute(128)[1]), BOUNDS._replace(by_need=True), 1e7)
+        assert change is None
+
+
+def test_a_mapped_stream_beside_a_little_read_gets_its_value_back_at_once() -> None:
+    mapped = LOADS["1 mmap, sequential, 20 ms"]
+
+    def mixed(kb: int) -> Reads:
+        reads, paced = mapped.minute(kb)[1], 2e6 * 60
+        return reads + Reads(paced, 0.0, paced, paced / 262144, kb, 262144, paced / kb / 1024, 0.0)
+
+    values = values_of(300, 15360, mixed)
+    assert min(values) == 128
+    assert values.count(15360) > 270
+
+
+@pytest.mark.parametrize("name", ["8 read, sequential, 1 ms", "8 mmap, sequential, 20 ms"])
+@pytest.mark.parametrize("minutes", [1, 5, 9])
+def test_files_that_stay_open_for_minutes_do_not_make_it_swing(name: str, minutes: int) -> None:
+    """Each of eight readers keeps the value that its file was opened with."""
+    load, opened = LOADS[name], [15360] * 8
+    at = 0
+
+    def reads_at(kb: int) -> Reads:
+        nonlocal at
+        for reader in range(8):
+            if (at + reader) % minutes == 0:
+                opened[reader] = kb
+        at += 1
+        each = [load.minute(value)[1] for value in opened]
+        sums = [sum(getattr(reads, key) for reads in each) / 8 for key in KEYS]
+        return Reads(sums[0], 0.0, sums[1], sums[2], kb, 262144, sums[3], sums[4])
+
+    values = values_of(24 * 60, 15360, reads_at)
+    steps = sum(1 for before, after in pairwise(values) if before != after)
+    assert steps <= 4 * 24
+    assert max(values[120:]) <= 2048
+
+
+KEYS = ("read_bytes", "fetched_bytes", "requests", "calls", "faults")
+
+
+def test_faults_of_other_programs_do_not_keep_a_mapped_stream_at_the_kernels_value() -> None:
+    mapped = LOADS["1 mmap, sequential, 20 ms"]
+
+    def beside(kb: int) -> Reads:
+        reads = mapped.minute(kb)[1]
+        return replace(reads, faults=(reads.faults or 0.0) + 100)
+
+    values = values_of(600, 128, beside)
+    rates = [mapped.minute(kb)[0] for kb in values]
+    assert mean(rates[200:]) > 2 * rates[0]
+
+
+def test_counters_without_calls_or_faults_are_skipped() -> None:
+    reads = LOADS["1 mmap, random, 20 ms"].minute(15360)[1]
+    memory, change = step(Memory(), replace(reads, calls=None), BOUNDS, None)
+    assert (memory, change) == (Memory(), None)
+    assert step(memory, reads, BOUNDS, None) == step(Memory(), reads, BOUNDS, None)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +268,9 @@ READS = st.builds(
 
 @given(st.lists(READS, max_size=20), st.booleans())
 def test_no_counters_move_a_value_out_of_its_bounds(intervals: list[Reads], by_need: bool) -> None:  # noqa: FBT001
-    memory, kb = Memory(), 15360
+    memory, kb, bounds = Memory(), 15360, BOUNDS._replace(by_need=by_need)
     for reads in intervals:
-        memory, change = step(memory, replace(reads, read_ahead_kb=kb), Bounds(128, 15360, by_need), None)
+        memory, change = step(memory, replace(reads, read_ahead_kb=kb), bounds, None)
         if change is not None:
             assert 128 <= change.kb <= 15360
             assert change.kb != kb
@@ -198,20 +292,20 @@ DECISION = Decision(15360, "azure-files", "azure-files", lower=False, why="", mo
 @pytest.mark.parametrize(
     ("superblock", "decision", "bounds"),
     [
-        (SUPERBLOCK, DECISION, Bounds(128, 15360)),
+        (SUPERBLOCK, DECISION, BOUNDS),
         (SUPERBLOCK, replace(DECISION, most_kb=None), None),
         (SUPERBLOCK._replace(read_ahead_kb=None), DECISION, None),
         (SUPERBLOCK._replace(read_ahead_kb=16384), DECISION, None),
         (SUPERBLOCK._replace(read_ahead_kb=64), DECISION, None),
         (SUPERBLOCK._replace(record=Record("0:43", 7, 128, 15360, Hold.UNDONE)), DECISION, None),
-        (SUPERBLOCK._replace(record=Record("0:43", 7, 4096, 15360)), DECISION, Bounds(4096, 15360)),
+        (SUPERBLOCK._replace(record=Record("0:43", 7, 4096, 15360)), DECISION, Bounds(4096, 15360, 15360)),
         (
             SUPERBLOCK._replace(record=Record("0:43", 7, 4096, 15360)),
             replace(DECISION, lower=True),
-            Bounds(128, 15360),
+            BOUNDS,
         ),
         (SUPERBLOCK._replace(record=None), DECISION, None),
-        (SUPERBLOCK, replace(DECISION, by_need=True), Bounds(128, 15360, by_need=True)),
+        (SUPERBLOCK, replace(DECISION, by_need=True), Bounds(128, 15360, 128, by_need=True)),
         (SUPERBLOCK._replace(read_ahead_kb=128), replace(DECISION, most_kb=128), None),
     ],
 )

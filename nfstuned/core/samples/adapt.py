@@ -38,15 +38,26 @@ _ENOUGH_CALLS = 32
 _LESS = 16
 """The divisor of a step down for pages here and there. Small files that are mapped as a whole have a fault
 for each window as well. After this step such a file takes several windows, and the value stays."""
+_FULL_STREAM = 0.9
+"""The least part of its windows that a stream fetches. Stretches of read(2) fetch a third of theirs."""
 _FULL_WINDOW = 0.5
 """Smaller calls, as a part of the read-ahead, are of small files: their ends bound them already."""
 _BETTER = 0.8
 """At the least read-ahead the ratio is at most so many times the first, or the bytes are not read-ahead's."""
+_PROOF = 16
+"""Verdicts after a step up in which waste is the step's. As many later ones do not judge its rest."""
+_LARGER = 2
+"""Windows so many times the read-ahead are of files that were opened with a larger one, or of large reads:
+their waste is not the present value's."""
 _MOST_WAIT = 32
 """Verdicts that a step up waits for at most."""
+_UNCLEAR_USE = 1 / 8
+"""The part of a verdict of use that a verdict of neither use nor waste counts for."""
+_MILD = 4
+"""Waste that a read-ahead so many times smaller would end: of a step up, and not of another load."""
 _DEAF = 64
 """Verdicts of waste that are left alone where less read-ahead did not help; twice as many the next time."""
-_MOST_DEAF = 1024
+_MOST_DEAF = 256
 
 
 class Bounds(NamedTuple):
@@ -54,12 +65,14 @@ class Bounds(NamedTuple):
 
     least_kb: int
     most_kb: int
+    unmoved_kb: int
+    """The value without any step: the profile's, or without a number the original."""
     by_need: bool = False
     """No vendor names the upper bound: up only as long as the requests in flight are too few for the link."""
 
     def adapted(self, kb: int) -> int | None:
-        """Return the value of a record for a step; None where it is the profile's."""
-        return None if kb == self.most_kb and not self.by_need else kb
+        """Return the value of a record for a step; None where it is the value without any."""
+        return None if kb == self.unmoved_kb else kb
 
 
 def bounds_of(superblock: Superblock, decision: Decision, page_kb: int) -> Bounds | None:
@@ -75,7 +88,21 @@ def bounds_of(superblock: Superblock, decision: Decision, page_kb: int) -> Bound
     original = kb if record is None else record.original_kb
     least = KERNEL_KB if decision.lower else max(KERNEL_KB, original)
     most = whole_pages(decision.most_kb, page_kb)
-    return Bounds(least, most, decision.by_need) if least < most and least <= kb <= most else None
+    if not least <= kb <= most or least == most:
+        return None
+    return Bounds(least, most, original if decision.by_need else most, decision.by_need)
+
+
+class Waste(NamedTuple):
+    """The measure of a waste."""
+
+    of_faults: bool
+    value: float
+    """The bytes sent for each byte read, or the major faults for each window of mapped files."""
+
+    def is_like(self, other: Waste) -> bool:
+        """Whether it is of the same kind, and not much more."""
+        return self.of_faults is other.of_faults and self.value <= other.value / _BETTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +111,20 @@ class Memory:
 
     reads: Reads | None = None
     """Reads under one value that do not suffice for a verdict yet."""
-    used: int = 0
-    """Verdicts, one after the other, that the whole read-ahead is used."""
+    credit: float = 0.0
+    """Verdicts of use since the last step or waste."""
     wait: int = 1
     """So many of them lead to the next step up."""
+    clean: int = 0
+    """Verdicts without waste since the last step or waste."""
     raised: bool = False
-    """The last step was up."""
+    """The last step was up, and is not proven yet."""
     began: tuple[int, float] | None = None
     """The value in KiB with the largest ratio since the first of the steps down, and this ratio."""
     deaf: int = 0
     """Verdicts of waste that are still left alone."""
-    deaf_ratio: float = 0.0
-    """The ratio of the load that less did not help; another load is heard."""
+    deaf_to: Waste | None = None
+    """The waste that they are about; more waste, and of another kind, is heard."""
     was_deaf: int = _DEAF // 2
 
 
@@ -108,42 +137,65 @@ class Move(NamedTuple):
 
 def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) -> tuple[Memory, Move | None]:
     """Return the memory after the reads of another interval, and the next step; None: no change."""
-    kb, before = reads.read_ahead_kb, memory.reads
-    if before is not None and (before.read_ahead_kb, before.rsize_bytes) == (kb, reads.rsize_bytes):
+    before = memory.reads
+    if _ratio(reads) is None and None in {reads.calls, reads.faults}:
+        return memory, None
+    if before is not None and (before.read_ahead_kb, before.rsize_bytes) == (
+        reads.read_ahead_kb,
+        reads.rsize_bytes,
+    ):
         reads = before + reads
     if not _suffices(reads):
         return replace(memory, reads=reads), None
     memory = replace(memory, reads=None)
     less_kb = _less(reads)
-    if less_kb is not None:
-        return _down(replace(memory, used=0), reads, less_kb, bounds)
-    if not _is_used(reads):
-        return replace(memory, used=0, began=None), None
-    wait = max(1, memory.wait // 2) if memory.raised else memory.wait
-    memory = replace(memory, used=memory.used + 1, wait=wait, raised=False, began=None)
-    more_kb = min(2 * kb, bounds.most_kb)
-    if more_kb <= kb or memory.used < wait or (bounds.by_need and not _is_short(kb, bdp_bytes)):
+    if less_kb is None:
+        return _without_waste(memory, reads, bounds, bdp_bytes)
+    if reads.calls and reads.fetched_bytes > _LARGER * reads.read_ahead_kb * 1024 * reads.calls:
         return memory, None
-    return replace(memory, used=0, raised=True), Move(more_kb, "its reads use all of it")
-
-
-def _down(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> tuple[Memory, Move | None]:
-    """Return the memory and the next step after waste: less, or the first value where less did not help."""
-    kb, ratio = reads.read_ahead_kb, _ratio(reads)
-    if memory.deaf and ratio is not None and ratio <= memory.deaf_ratio / _BETTER:
+    if memory.deaf and memory.deaf_to is not None and _sign(reads).is_like(memory.deaf_to):
         return replace(memory, deaf=memory.deaf - 1), None
-    less_kb = max(less_kb, bounds.least_kb)
+    return _with_waste(memory, reads, max(less_kb, bounds.least_kb), bounds)
+
+
+def _without_waste(
+    memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None
+) -> tuple[Memory, Move | None]:
+    kb, clean = reads.read_ahead_kb, memory.clean + 1
+    memory = replace(memory, clean=clean, credit=memory.credit + _use(reads, bounds), began=None)
+    if clean >= _PROOF and memory.raised:
+        memory = replace(memory, raised=False, wait=max(1, memory.wait // 2))
+    if clean >= _DEAF:
+        memory = replace(memory, deaf=0, was_deaf=_DEAF // 2)
+    more_kb = min(2 * kb, bounds.most_kb)
+    if more_kb <= kb or memory.credit < memory.wait or (bounds.by_need and not _is_short(kb, bdp_bytes)):
+        return memory, None
+    why = "its reads use all of it" if _is_used(reads) else "its reads show no waste"
+    return replace(memory, credit=0.0, clean=0, deaf=0, raised=True), Move(more_kb, why)
+
+
+def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> tuple[Memory, Move | None]:
+    """Return the memory and the next step: less, or the first value where less did not help."""
+    kb, ratio = reads.read_ahead_kb, _ratio(reads)
+    wait, rest = memory.wait, 0
+    if memory.raised:
+        wait = min(2 * wait, _MOST_WAIT)
+        rest = _PROOF if less_kb * _MILD >= kb else 0
+    memory = replace(memory, credit=0.0, clean=0, wait=wait, raised=False, deaf=rest, deaf_to=_sign(reads))
     if less_kb < kb:
-        wait = min(2 * memory.wait, _MOST_WAIT) if memory.raised else memory.wait
         began = memory.began
         if ratio is not None and (began is None or ratio > began[1]):
             began = (kb, ratio)
-        return replace(memory, wait=wait, raised=False, began=began, deaf=0), Move(less_kb, _waste(reads))
-    began, memory = memory.began, replace(memory, began=None)
-    if began is None or ratio is None or ratio < _BETTER * began[1] or began[0] > bounds.most_kb:
+        return replace(memory, began=began), Move(less_kb, _waste(reads))
+    first_kb, first = memory.began or (kb if bounds.by_need else bounds.most_kb, 0.0)
+    if ratio is None or first_kb > bounds.most_kb or first_kb <= kb:
         return memory, None
+    if not _is_of_mapped_stream(reads) and (not first or ratio < _BETTER * first):
+        return replace(memory, began=None), None
     deaf = min(2 * memory.was_deaf, _MOST_DEAF)
-    return replace(memory, deaf=deaf, deaf_ratio=began[1], was_deaf=deaf), Move(began[0], "less did not help")
+    to = Waste(of_faults=False, value=max(first, ratio))
+    memory = replace(memory, began=None, deaf=deaf, deaf_to=to, was_deaf=deaf)
+    return memory, Move(first_kb, "less did not help")
 
 
 def _waste(reads: Reads) -> str:
@@ -202,6 +254,36 @@ def _less(reads: Reads) -> int | None:
 def _power_of_two(most: float) -> int:
     """Return the largest power of two up to a number, 1 at least."""
     return 1 << max(0, int(most).bit_length() - 1)
+
+
+def _sign(reads: Reads) -> Waste:
+    ratio = _ratio(reads)
+    return Waste(ratio is None, (_faults_a_fetch(reads) or 0.0) if ratio is None else ratio)
+
+
+def _is_of_mapped_stream(reads: Reads) -> bool:
+    """Whether most bytes at the kernel's value are of mapped files in order: full windows and few faults."""
+    if reads.read_ahead_kb != KERNEL_KB or not reads.calls or reads.faults is None:
+        return False
+    full = reads.fetched_bytes >= _FULL_STREAM * KERNEL_KB * 1024 * reads.calls
+    return full and reads.faults <= _IN_ORDER * reads.calls
+
+
+def _use(reads: Reads, bounds: Bounds) -> float:
+    """Return the weight of a verdict without waste for a step up.
+
+    With a vendor's number, the value also comes back while small files, the page cache or direct reads hide
+    the use. Then the next verdicts show whether it is wasted.
+    """
+    if _is_used(reads):
+        return 1.0
+    if _ratio(reads) is None:
+        here_and_there = _faults_a_fetch(reads) is None
+    else:
+        here_and_there = None in {reads.calls, reads.faults} or (
+            (reads.faults or 0.0) > _FAULTED * (reads.calls or 0.0)
+        )
+    return 0.0 if bounds.by_need or here_and_there else _UNCLEAR_USE
 
 
 def _is_used(reads: Reads) -> bool:
