@@ -14,6 +14,7 @@ from nfstuned.core.policy.plan import (
     changed_by_another,
     plan_read_aheads,
     plan_superblock,
+    superblock_name,
 )
 from nfstuned.core.samples.adapt import Memory, bounds_of, step
 from nfstuned.core.samples.evidence import reads_of
@@ -30,11 +31,21 @@ from nfstuned.host.read_ahead import (
     apply_action,
     identities,
     identity,
+    refused,
     restore,
     write,
 )
 from nfstuned.host.root import Root
-from nfstuned.model.mounts import Action, Decision, Hold, Outcome, Record, Result, Snapshot, Superblock
+from nfstuned.model.mounts import (
+    Action,
+    Decision,
+    Hold,
+    Outcome,
+    Record,
+    Result,
+    Snapshot,
+    Superblock,
+)
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
 from nfstuned.model.udev import UdevEvent
@@ -301,7 +312,7 @@ class Tuner:
         if change is None:
             watched.memory = memory
             return
-        with suppress(OSError):
+        try:
             # An undo since the record was read is the administrator's word.
             record = self._state.get(superblock.device)
             if record != superblock.record:
@@ -309,17 +320,22 @@ class Tuner:
             record = record or Record(superblock.device, bdi, kb, kb)
             record = record._replace(adapted_kb=bounds.adapted(change.kb))
             self._state.put(record)
-            watched.memory = memory
-            superblock = superblock._replace(record=record)
-            decision = decide(self.policy, superblock, self.snapshot)
-            planned = plan_superblock(superblock, decision, PAGE_KB)
-            if planned is not None and planned.result is Result.PLANNED:
-                outcome = apply_action(self._root, self._state, planned.action)
-                if outcome.result is Result.DONE:
-                    watched.decided = (superblock, decision)
-                    self._reporter.adapted(superblock, decision, outcome.action, change.why)
-                else:
-                    watched.add_change(outcome)
+        except OSError as error:
+            name = superblock_name(superblock)
+            action = Action("read-ahead", superblock.device, bdi, name, kb, change.kb, change.why)
+            watched.add_change(refused(action, error))
+            return
+        watched.memory = memory
+        superblock = superblock._replace(record=record)
+        decision = decide(self.policy, superblock, self.snapshot)
+        planned = plan_superblock(superblock, decision, PAGE_KB)
+        if planned is not None and planned.result is Result.PLANNED:
+            outcome = apply_action(self._root, self._state, planned.action)
+            if outcome.result is Result.DONE:
+                watched.decided = (superblock, decision)
+                self._reporter.adapted(superblock, decision, outcome.action, change.why)
+            else:
+                watched.add_change(outcome)
 
     def report_faults(self) -> None:
         """Report the files that could not be read outside of a look: nothing was made of them."""
@@ -425,6 +441,10 @@ class Tuner:
             # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
+        record = superblock.record
+        if watched.contest.left and record is not None and superblock.read_ahead_kb == record.written_kb:
+            # The other writer has put the value back, as bench does in its end.
+            watched.contest = Contest(count=watched.contest.count)
         decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)

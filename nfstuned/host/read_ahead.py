@@ -187,7 +187,9 @@ def write(bdi: Bdi, state: State, action: Action) -> Outcome:
     known = state.get(action.device)
     if known is None or known.bdi != bdi.inode:
         known = Record(action.device, bdi.inode, action.old_kb, action.new_kb)
-    state.put(known._replace(written_kb=action.new_kb, hold=None))
+    # Another number than the adapted one is the profile's, after a change of the configuration.
+    adapted = known.adapted_kb if known.adapted_kb == action.new_kb else None
+    state.put(known._replace(written_kb=action.new_kb, hold=None, adapted_kb=adapted))
     bdi.write_kb(action.new_kb)
     value = bdi.read_kb()
     if value != action.new_kb:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,9 +14,9 @@ from nfstuned.app.read_ahead import carry_out, plan_without_holds
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.observe import observe_superblocks
-from nfstuned.host.read_ahead import undo
+from nfstuned.host.read_ahead import State, undo
 from nfstuned.host.telemetry.journal import Message
-from nfstuned.model.mounts import Hold
+from nfstuned.model.mounts import Hold, Record
 from nfstuned.model.policy import ADAPT_DOWN, ADAPT_OFF, ADAPT_ON, Policy, Profile, ReadAhead
 from nfstuned.model.samples import OpRate, Sample
 from tests.daemon.test_tuner import POLICY, Host
@@ -199,6 +201,48 @@ def test_an_undo_ends_the_loop_and_the_next_apply_begins_with_the_profiles_numbe
     planned = plan_without_holds(observe_superblocks(mounted.root, deep=False), POLICY)
     carry_out(mounted.root, planned)
     assert mounted.value("0:43") == 15360
+
+
+def test_off_and_back_begins_with_the_profiles_number(mounted: Host) -> None:
+    wasteful(mounted)
+    for policy in (of_azure(ReadAhead(15360), ADAPT_OFF), POLICY):
+        mounted.tuner.policy = policy
+        mounted.look()
+        assert mounted.value("0:43") == 15360
+
+
+def test_without_samples_the_profiles_number_counts(mounted: Host) -> None:
+    wasteful(mounted)
+    mounted.tuner.policy = replace(POLICY, sample_interval_s=0.0)
+    mounted.look()
+    assert mounted.value("0:43") == 15360
+
+
+def test_a_measurement_that_puts_the_value_back_does_not_end_the_loop(mounted: Host) -> None:
+    wasteful(mounted)
+    for kb in (128, 8192, 128, 8192):
+        mounted.set("0:43", kb)
+        mounted.tuner.may_be_written("0:43")
+        mounted.look()
+    assert mounted.value("0:43") == 8192
+    mounted.set("0:43", 4096)
+    mounted.look()
+    wasteful(mounted)
+    assert mounted.value("0:43") == 2048
+
+
+def test_a_record_that_cannot_be_kept_is_reported_and_moves_nothing(
+    mounted: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_state: State, record: Record) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), record.device)
+
+    monkeypatch.setattr(State, "put", full)
+    wasteful(mounted)
+    assert mounted.value("0:43") == 15360
+    assert mounted.entries.texts(Message.READ_AHEAD_FAILED) == [
+        "/mnt/a: read-ahead of 4096 KiB refused: 0:43: No space left on device"
+    ]
 
 
 def test_an_undo_between_a_look_and_its_sample_stays(mounted: Host) -> None:
