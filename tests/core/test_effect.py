@@ -41,6 +41,7 @@ def text(before: Sample, after: Sample) -> str:
 def test_the_figures_of_both_sides_are_shown() -> None:
     assert text(WASTED, USED) == SHOWN
     assert effect(WASTED, replace(USED, read_ahead_kb=15360)) is None
+    assert effect(WASTED, replace(USED, server_read_bytes_per_s=70.0)) is None
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,7 @@ def test_the_figures_of_both_sides_are_shown() -> None:
     [
         (replace(USED, read_bytes_per_s=0.0), "programs mapped files in one of the two alone"),
         (replace(USED, server_write_bytes_per_s=3e6), "programs wrote another part of the bytes"),
+        (replace(USED, time=USED.time + 9 * 3600), "more than an hour lies between the two"),
         (
             replace(USED, direct_read_bytes_per_s=3e6),
             "programs read past the page cache another part of the bytes",

@@ -8,11 +8,15 @@ from nfstuned.model.samples import Sample
 
 _ALIKE = 0.1
 """The shares of written and of direct bytes of two intervals with the same load differ by less."""
+_ENOUGH_BYTES = 16 << 20
+_NEAR_S = 3600.0
+"""Between two intervals with the same load lies less time."""
 
 
 def is_reading(sample: Sample) -> bool:
-    """Whether the server sent data under a single read-ahead, so that the interval shows its pace."""
-    return sample.read_ahead_kb is not None and bool(sample.server_read_bytes_per_s)
+    """Whether the server sent enough under a single read-ahead, so that the interval shows its pace."""
+    sent = (sample.server_read_bytes_per_s or 0.0) * sample.interval_s
+    return sample.read_ahead_kb is not None and sent >= _ENOUGH_BYTES
 
 
 def effect(before: Sample, after: Sample) -> Effect | None:
@@ -34,6 +38,8 @@ def _pace(sample: Sample) -> Pace:
 
 def _unlike(before: Sample, after: Sample) -> str:
     """Return the way in which the load is another one; "" where the counters show none."""
+    if after.time - after.interval_s - before.time > _NEAR_S:
+        return "more than an hour lies between the two"
     if bool(before.read_bytes_per_s) != bool(after.read_bytes_per_s):
         return "programs mapped files in one of the two alone"
     for share, did in ((_written, "wrote"), (_direct, "read past the page cache")):
