@@ -161,9 +161,8 @@ class _File:
             names = {key: entry[key] for key in ("profile", "workload") if isinstance(entry.get(key), str)}
             if not names and "adapt" not in entry:
                 path = ("policy", number, "profile")
-                problems.append(
-                    self.document.problem(path, "", f"missing; {_allowed(PolicyTable, 'profile')}")
-                )
+                allowed = f"{_allowed(PolicyTable, 'profile')}, or the key workload or adapt"
+                problems.append(self.document.problem(path, "", f"missing; {allowed}"))
             for key, known in (("profile", profiles), ("workload", workloads)):
                 if (name := names.get(key)) is not None and name not in known:
                     allowed = f"unknown {key}; {suggestion(name, known)}allowed: {', '.join(known)}"

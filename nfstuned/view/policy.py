@@ -56,7 +56,10 @@ def policy_text(policy: Policy) -> str:
     Each profile has all of its values. Its parent is named because rules about a vendor also apply to
     profiles that inherit from the vendor's.
     """
-    lines = [f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}"]
+    lines = [
+        f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}",
+        "# A read_ahead_kb in your file is your own number, which reads do not move; take out the others.",
+    ]
     for name, table in _daemon_tables(policy).items():
         lines += ["", f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in table.items())]
     for entry in policy.assignments:
