@@ -166,9 +166,8 @@ def filled(page: str, release: str, rows: Sequence[Row]) -> str:
     )
 
 
-def make(folder: Path, release: str) -> list[Path]:
-    """Keep the lines that a guest has left, and make the tables and the picture; return the files."""
-    text = (folder / "workloads.jsonl").read_text()
+def make(text: str, release: str) -> list[Path]:
+    """Keep the lines that guests have left, and make the tables and the picture; return the files."""
     rows = rows_of(text)
     kept(release).write_text(text)
     PAGE.write_text(filled(PAGE.read_text(), release, rows))

@@ -57,7 +57,7 @@ def demonstrate(release: str) -> int:
     printer(f"@heading nfstuned on Linux {release}, with an NFS server and client in one guest")
     target = runs.folder() / f"demo-{release}"
     _progress("building the package, unless it is there, and booting the guest in emulation: about 20 s")
-    boot = runs.run_module("tests.lab.kit.demo", release, target, printer, LIMITS)
+    boot = runs.run_module(("tests.lab.kit.demo",), release, target, printer, LIMITS)
     if boot.passed:
         _progress(f"done in {time.monotonic() - started:.0f} s")
         _own_mounts()

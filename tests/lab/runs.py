@@ -46,7 +46,8 @@ class Order:
     """
 
     pytest: tuple[str, ...] = ()
-    module: str = ""
+    module: tuple[str, ...] = ()
+    """Its name and its arguments."""
     interactive: bool = False
 
     @property
@@ -66,7 +67,7 @@ def assemble(folder: Path, order: Order) -> Path:
     markers = "".join(f"    {name}: {meaning}\n" for name, meaning in MARKERS.items())
     (folder / "pytest.ini").write_text(_PYTEST + markers)
     (folder / "mode").write_text(f"{order.mode}\n")
-    arguments = (order.module,) if order.module else order.pytest
+    arguments = order.module or order.pytest
     (folder / "arguments").write_text("".join(f"{argument}\n" for argument in arguments))
     return folder
 
@@ -183,9 +184,9 @@ def run(
 
 
 def run_module(
-    module: str, release: str, target: Path, say: Callable[[str], None], limits: guest.Limits
+    module: tuple[str, ...], release: str, target: Path, say: Callable[[str], None], limits: guest.Limits
 ) -> guest.Result:
-    """Boot a release and run a module of the kit in it. Raises BuildError."""
+    """Boot a release and run a module of the kit with its arguments in it. Raises BuildError."""
     with tempfile.TemporaryDirectory() as temporary:
         packed = assemble(Path(temporary), Order(module=module))
         return guest.boot(release, packed, target, say, limits)

@@ -40,13 +40,12 @@ ordered() {
 		mv "$WANTED" "$ASIDE"
 		return
 	fi
-	if [ "$(cat mode)" = module ]; then
-		read -r module <arguments
-		PYTHONPATH=/usr/lib/nfstuned:/usr/lib/nfstuned/vendor python3 -m "$module"
-		return
-	fi
 	set --
 	while read -r argument; do set -- "$@" "$argument"; done <arguments
+	if [ "$(cat mode)" = module ]; then
+		PYTHONPATH=/usr/lib/nfstuned:/usr/lib/nfstuned/vendor python3 -m "$@"
+		return
+	fi
 	python3 -m pytest --junitxml=/results/junit.xml "$@"
 }
 
