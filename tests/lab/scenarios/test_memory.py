@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import pyudev
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import Daemon
-from tests.lab.kit.mounts import Mounts, announce
+from tests.lab.kit.mounts import Mounted, Mounts, announce
 from tests.lab.kit.rivals import settle
 from tests.lab.kit.server import Server
-from tests.lab.kit.shell import Say, becomes, tuned, wait_for
+from tests.lab.kit.shell import Say, becomes, program, tuned, wait_for
 from tests.lab.kit.unit import let_tick, process_status
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
@@ -23,7 +25,10 @@ CYCLES = 100
 MOST_GROWTH_KB = 1024
 MOST_KB = 30 * 1024
 MOUNTS = 50
-OFTEN = '[daemon]\nsample_interval = "2s"\n'
+MANY = 200
+READ_BYTES = 1 << 17
+OFTEN_S = 2.0
+OFTEN = f'[daemon]\nsample_interval = "{OFTEN_S:.0f}s"\n'
 WINDOW_S = 30.0
 SWITCHES = "voluntary_ctxt_switches"
 # The calls of an event of the kernel that is not the daemon's, such as a connection that lockd gives up late.
@@ -72,6 +77,62 @@ def test_50_mounts_fit_30_mb(stopped_daemon: Daemon, server: Server, mount: Moun
     let_tick(stopped_daemon)
     say(f"{stopped_daemon.rss_kb} KiB with {MOUNTS} mounts")
     assert stopped_daemon.rss_kb <= MOST_KB
+
+
+def test_the_loop_costs_200_mounts_in_use_little(
+    stopped_daemon: Daemon, server: Server, mount: Mounts, say: Say, tmp_path: Path
+) -> None:
+    """Without and with the loop, in one run: system calls, processor time and memory of samples of all."""
+    shares = [f"m{number}" for number in range(MANY)]
+    server.export(*shares)
+    for share in shares:
+        (server.path(share) / "file").write_bytes(b"x" * READ_BYTES)
+    mounts = [mount(share, "vers=4.2") for share in shares]
+    costs: dict[str, Cost] = {}
+    for adapt in ("off", "down"):
+        stopped_daemon.configure(f'{OFTEN}[profile.azure-files]\nadapt = "{adapt}"\n')
+        stopped_daemon.restart()
+        tuned(15360, *mounts)
+        costs[adapt] = cost(stopped_daemon, mounts, tmp_path / adapt)
+        say(f"{MANY} mounts, adapt = {adapt!r}, a sample: {costs[adapt]}")
+    without, loop = costs["off"], costs["down"]
+    assert loop.calls <= 1.1 * without.calls
+    assert loop.cpu_ms <= 1.5 * without.cpu_ms
+    assert loop.rss_kb <= without.rss_kb + 1024
+
+
+class Cost(NamedTuple):
+    """What a sample costs on average, but for the memory."""
+
+    calls: float
+    cpu_ms: float
+    rss_kb: int
+
+
+def cost(daemon: Daemon, mounts: Sequence[Mounted], trace: Path) -> Cost:
+    read_all(mounts)
+    before = cpu_ms(daemon.pid)
+    samples = read_all(mounts)
+    used, rss = cpu_ms(daemon.pid) - before, daemon.rss_kb
+    with program("strace", "-f", "-o", str(trace), "-p", str(daemon.pid)) as strace:
+        becomes(str(strace.pid), lambda: process_status(daemon.pid)["TracerPid"])
+        traced = read_all(mounts)
+    calls = sum(1 for line in trace.read_text().splitlines() if "resumed>" not in line)
+    return Cost(round(calls / traced), round(used / samples, 1), rss)
+
+
+def read_all(mounts: Sequence[Mounted]) -> float:
+    """Read a file of every mount from the server again and again; return the number of samples meanwhile."""
+    began = time.monotonic()
+    while time.monotonic() - began < WINDOW_S:
+        Path("/proc/sys/vm/drop_caches").write_text("1")
+        for mounted in mounts:
+            (mounted.point / "file").read_bytes()
+    return (time.monotonic() - began) / OFTEN_S
+
+
+def cpu_ms(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
 
 
 def test_it_rests_for_30_s_without_huge_pages(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:

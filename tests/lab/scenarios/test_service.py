@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +14,16 @@ import pytest
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, Daemon, Entry, nfstuned
 from tests.lab.kit.mounts import BDI, Mounts, set_read_ahead_kb
+from tests.lab.kit.reading import MAPPED_RANDOM, lay_out, read
 from tests.lab.kit.rivals import settle
-from tests.lab.kit.shell import becomes, program, run, tuned, wait_for
+from tests.lab.kit.server import Server
+from tests.lab.kit.shell import Say, becomes, program, run, tuned, wait_for
 from tests.lab.kit.unit import let_rest, let_tick, override, process_status
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 MAIN = ETC / "nfstuned.toml"
+WRITES = "trace=write,writev,pwrite64,pwritev"
 
 
 def test_a_broken_file_changes_nothing_at_start_or_reload(stopped_daemon: Daemon, mount: Mounts) -> None:
@@ -198,7 +202,7 @@ def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daem
 def test_an_observing_service_writes_no_sysfs(stopped_daemon: Daemon, mount: Mounts, tmp_path: Path) -> None:
     stopped_daemon.start('[daemon]\nmode = "observe"\n')
     trace = tmp_path / "trace"
-    command = ["strace", "-f", "-y", "-e", "trace=write,writev,pwrite64,pwritev", "-o", str(trace)]
+    command = ["strace", "-f", "-y", "-e", WRITES, "-o", str(trace)]
     with program(*command, "-p", str(stopped_daemon.pid)) as strace:
         becomes(str(strace.pid), lambda: process_status(stopped_daemon.pid)["TracerPid"])
         mounts = [mount("a"), mount("b", V3), mount("c", "vers=4.2")]
@@ -215,6 +219,39 @@ def test_an_observing_service_writes_no_sysfs(stopped_daemon: Daemon, mount: Mou
         stopped_daemon.reload()
         tuned(15360, *mounts)
         becomes(len(mounts), lambda: trace.read_text().count("read_ahead_kb>"))
+
+
+HOUR = 60
+PAUSE_S = 0.0
+"""Between two of the mounts. With 58 s the scenario lasts an hour."""
+
+
+@pytest.mark.release
+@pytest.mark.timeout(5400)
+def test_an_hour_of_mounts_is_observed_without_a_write(
+    stopped_daemon: Daemon, server: Server, mount: Mounts, say: Say, tmp_path: Path
+) -> None:
+    lay_out(server.path("a"), 1, MAPPED_RANDOM)
+    stopped_daemon.start('[daemon]\nmode = "observe"\nsample_interval = "2s"\n')
+    trace = tmp_path / "trace"
+    with program(
+        "strace", "-f", "-y", "-e", WRITES, "-o", str(trace), "-p", str(stopped_daemon.pid)
+    ) as strace:
+        becomes(str(strace.pid), lambda: process_status(stopped_daemon.pid)["TracerPid"])
+        kept = mount("a")
+        # Its reads waste most of what the server sends: a service that tunes would move the value.
+        set_read_ahead_kb(kept.device, 1024)
+        for number in range(HOUR):
+            brief = mount("b", ("vers=4.2", V3)[number % 2])
+            read(MAPPED_RANDOM, 1, kept.point, 2.0)
+            mount.umount(brief)
+            time.sleep(PAUSE_S)
+            say(f"mount {number + 1} of {HOUR}")
+        let_rest(stopped_daemon)
+        assert kept.read_ahead_kb == 1024
+    assert "</sys/" not in trace.read_text()
+    wanted = stopped_daemon.entries(MESSAGE_ID=Message.READ_AHEAD_WANTED.id)
+    assert len(wanted) > HOUR / 2, len(wanted)
 
 
 def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mounts) -> None:
