@@ -53,6 +53,7 @@ class Load(NamedTuple):
             less.rsize_bytes,
             between(less.calls, more.calls),
             between(less.faults, more.faults),
+            seconds=60.0,
         )
         return between(rate, other) / 15, reads
 

@@ -40,6 +40,8 @@ _LESS = 16
 for each window as well. After this step such a file takes several windows, and the value stays."""
 _FULL_STREAM = 0.9
 """The least part of its windows that a stream fetches. Stretches of read(2) fetch a third of theirs."""
+_SLOWED = 0.7
+"""The largest part of the first bytes a second that the server then sends."""
 _FULL_WINDOW = 0.5
 """Smaller calls, as a part of the read-ahead, are of small files: their ends bound them already."""
 _BETTER = 0.8
@@ -119,8 +121,8 @@ class Memory:
     """Verdicts without waste since the last step or waste."""
     raised: bool = False
     """The last step was up, and is not proven yet."""
-    began: tuple[int, float] | None = None
-    """The value in KiB with the largest ratio since the first of the steps down, and this ratio."""
+    began: Reads | None = None
+    """The reads with the largest ratio since the first of the steps down."""
     deaf: int = 0
     """Verdicts of waste that are still left alone."""
     deaf_to: Waste | None = None
@@ -182,20 +184,22 @@ def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> t
         wait = min(2 * wait, _MOST_WAIT)
         rest = _PROOF if less_kb * _MILD >= kb else 0
     memory = replace(memory, credit=0.0, clean=0, wait=wait, raised=False, deaf=rest, deaf_to=_sign(reads))
+    began = memory.began
+    first = _ratio(began) if began is not None else None
     if less_kb < kb:
-        began = memory.began
-        if ratio is not None and (began is None or ratio > began[1]):
-            began = (kb, ratio)
-        return replace(memory, began=began), Move(less_kb, _waste(reads))
-    first_kb, first = memory.began or (kb if bounds.by_need else bounds.most_kb, 0.0)
-    if ratio is None or first_kb > bounds.most_kb or first_kb <= kb:
+        if ratio is not None and (first is None or ratio > first):
+            memory = replace(memory, began=reads)
+        return memory, Move(less_kb, _waste(reads))
+    if ratio is None or began is None or first is None or began.read_ahead_kb > bounds.most_kb:
         return memory, None
-    if not _is_of_mapped_stream(reads) and (not first or ratio < _BETTER * first):
-        return replace(memory, began=None), None
+    memory = replace(memory, began=None)
+    if ratio < _BETTER * first and not _is_of_waiting_stream(reads, began):
+        return memory, None
     deaf = min(2 * memory.was_deaf, _MOST_DEAF)
     to = Waste(of_faults=False, value=max(first, ratio))
-    memory = replace(memory, began=None, deaf=deaf, deaf_to=to, was_deaf=deaf)
-    return memory, Move(first_kb, "less did not help")
+    return replace(memory, deaf=deaf, deaf_to=to, was_deaf=deaf), Move(
+        began.read_ahead_kb, "less did not help"
+    )
 
 
 def _waste(reads: Reads) -> str:
@@ -261,12 +265,17 @@ def _sign(reads: Reads) -> Waste:
     return Waste(ratio is None, (_faults_a_fetch(reads) or 0.0) if ratio is None else ratio)
 
 
-def _is_of_mapped_stream(reads: Reads) -> bool:
-    """Whether most bytes at the kernel's value are of mapped files in order: full windows and few faults."""
-    if reads.read_ahead_kb != KERNEL_KB or not reads.calls or reads.faults is None:
+def _is_of_waiting_stream(reads: Reads, began: Reads) -> bool:
+    """Whether most bytes are of mapped files in order, and come more slowly than with the first value.
+
+    Then windows are full, and faults few. Where read(2) gets the beginnings of files, less read-ahead does
+    not slow the server.
+    """
+    if not reads.calls or reads.faults is None or not began.fetched_bytes_per_s:
         return False
-    full = reads.fetched_bytes >= _FULL_STREAM * KERNEL_KB * 1024 * reads.calls
-    return full and reads.faults <= _IN_ORDER * reads.calls
+    full = reads.fetched_bytes >= _FULL_STREAM * reads.read_ahead_kb * 1024 * reads.calls
+    slowed = reads.fetched_bytes_per_s <= _SLOWED * began.fetched_bytes_per_s
+    return full and slowed and reads.faults <= _IN_ORDER * reads.calls
 
 
 def _use(reads: Reads, bounds: Bounds) -> float:

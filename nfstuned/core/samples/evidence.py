@@ -71,6 +71,7 @@ class Reads:
     """Calls of the kernel's read-ahead."""
     faults: float | None = None
     """Major faults of the whole machine."""
+    seconds: float = 0.0
 
     def __add__(self, other: Reads) -> Reads:
         """Return the reads of two times with the same read-ahead and rsize."""
@@ -87,6 +88,7 @@ class Reads:
             self.rsize_bytes,
             calls,
             faults,
+            self.seconds + other.seconds,
         )
 
     @property
@@ -100,6 +102,11 @@ class Reads:
     def ratio(self) -> float | None:
         """Bytes sent for each byte that programs read; None when they read nothing."""
         return self.fetched_bytes / self.read_bytes if self.read_bytes else None
+
+    @property
+    def fetched_bytes_per_s(self) -> float:
+        """The server's bytes a second; 0 where the time is not known."""
+        return self.fetched_bytes / self.seconds if self.seconds else 0.0
 
     @property
     def request_bytes(self) -> float:
@@ -121,6 +128,7 @@ def reads_of(sample: Sample) -> Reads | None:
         rsize_bytes=sample.rsize_bytes,
         calls=_total(sample.read_ahead_calls_per_s, seconds),
         faults=_total(sample.major_faults_per_s, seconds),
+        seconds=seconds,
     )
 
 

@@ -30,7 +30,9 @@ MBIT = 200
 SAMPLE_S = 5
 ROUND_S = 3.0
 QUIET_S = 0.2
-LEAST_ROUNDS, MOST_ROUNDS, STEADY_ROUNDS = 8, 24, 4
+MOST_ROUNDS, STEADY_ROUNDS = 24, 4
+LEAST_ROUNDS = {"psync": 5, "mmap": 8}
+"""By fio's engine: so many turns have the windows of a first verdict, 32 of 15 MiB where files are mapped."""
 OPTIONS = "vers=4.1,nconnect=4"
 FIXED, SERVED = FOLDERS = ("fixed", "served")
 """Each mount has small files of its own, so that neither meets the delegations that the other one holds."""
@@ -69,22 +71,23 @@ def _measure(fixed: Mounted, mount: Mounts, way: Way, readers: int) -> dict[str,
     becomes(FIXED_KB[1], lambda: served.read_ahead_kb)
     began, wasted, values = time.monotonic(), 0, [served.read_ahead_kb]
     moved_s = 0.0
-    while len(values) <= LEAST_ROUNDS or len(set(values[-STEADY_ROUNDS:])) > 1:
-        _, sent, asked = _round(served, SERVED, way, readers)
+    settled: list[tuple[float, float]] = []
+    while len(values) <= LEAST_ROUNDS[way.engine] or len(set(values[-STEADY_ROUNDS:])) > 1:
+        rate, sent, asked = _round(served, SERVED, way, readers)
+        settled.append((rate, sent / max(1, asked)))
         wasted += max(0, sent - asked)
         values.append(served.read_ahead_kb)
         if values[-1] != values[-2]:
             moved_s = time.monotonic() - began
         if len(values) > MOST_ROUNDS:
             break
-    settled = [_round(served, SERVED, way, readers) for _ in range(2)]
     _fix(fixed, way, readers, runs)
     mount.umount(served)
     return {
         "fixed": {
             str(kb): [median(column) for column in zip(*of_kb, strict=True)] for kb, of_kb in runs.items()
         },
-        "adapted": [median(row[0] for row in settled), median(row[1] / max(1, row[2]) for row in settled)],
+        "adapted": [median(column) for column in zip(*settled[1 - STEADY_ROUNDS :], strict=True)],
         "values": [kb for kb, _ in itertools.groupby(values)],
         "samples": round(moved_s / SAMPLE_S),
         "wasted_bytes": wasted,
