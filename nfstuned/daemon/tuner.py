@@ -16,7 +16,7 @@ from nfstuned.core.policy.plan import (
     plan_superblock,
     superblock_name,
 )
-from nfstuned.core.samples.adapt import Memory, bounds_of, step
+from nfstuned.core.samples.adapt import Memory, bounds_of, link_of, step
 from nfstuned.core.samples.evidence import reads_of
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
@@ -308,7 +308,7 @@ class Tuner:
         bounds = bounds_of(superblock, decision, PAGE_KB)
         if bounds is None or kb is None or kb != reads.read_ahead_kb:
             return
-        memory, change = step(watched.memory, reads, bounds, sample.bdp_bytes)
+        memory, change = step(watched.memory, reads, bounds, link_of(sample))
         if change is None:
             watched.memory = memory
             return

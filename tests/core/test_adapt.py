@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.adapt import Bounds, Memory, Waste, bounds_of, step
+from nfstuned.core.samples.adapt import Bounds, Link, Memory, Waste, bounds_of, step
 from nfstuned.core.samples.evidence import Reads, reads_of
 from nfstuned.model.mounts import Decision, Hold, Record, Superblock
 from nfstuned.model.samples import Sample
@@ -84,7 +84,7 @@ def settle(load: Load, kb: int, minutes: int = 60) -> Iterator[int]:
             # Its read-ahead was not the same at both ends: no evidence.
             moved = False
             continue
-        memory, change = step(memory, load.minute(kb)[1], BOUNDS, None)
+        memory, change = step(memory, load.minute(kb)[1], BOUNDS, Link())
         if change is not None:
             kb, moved = change.kb, True
 
@@ -117,7 +117,7 @@ def test_two_hundred_hours_of_changing_loads_have_no_oscillation() -> None:
         if moved:
             moved = False
             continue
-        memory, change = step(memory, reads, BOUNDS, None)
+        memory, change = step(memory, reads, BOUNDS, Link())
         if change is not None:
             kb, moved = change.kb, True
             steps.append(minute)
@@ -132,7 +132,7 @@ def test_a_load_after_another_is_judged_by_itself() -> None:
     """Less did not help the second load as far as the first one's ratio shows."""
     memory, kb = Memory(), 15360
     for name in ["8 read, sequential, 1 ms"] * 2 + ["1 read, stretches, 1 ms"] * 6:
-        memory, change = step(memory, LOADS[name].minute(kb)[1], BOUNDS, None)
+        memory, change = step(memory, LOADS[name].minute(kb)[1], BOUNDS, Link())
         kb = kb if change is None else change.kb
     assert kb == 128
 
@@ -140,16 +140,20 @@ def test_a_load_after_another_is_judged_by_itself() -> None:
 def test_where_less_did_not_help_another_load_is_heard_at_once() -> None:
     reads = Reads(10e9, 0.0, 20e9, 80_000, 15360, 262144, 1300, 0)
     deaf = Memory(deaf=64, deaf_to=Waste(of_faults=False, value=2.0))
-    assert step(deaf, reads, BOUNDS, None) == (replace(deaf, deaf=63), None)
-    assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, None)[1] is not None
+    assert step(deaf, reads, BOUNDS, Link()) == (replace(deaf, deaf=63), None)
+    assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, Link())[1] is not None
 
 
-def values_of(minutes: int, kb: int, reads_at: Callable[[int], Reads]) -> list[int]:
-    """Return the value of each minute of a load."""
+def values_of(
+    minutes: int, kb: int, reads_at: Callable[[int], Reads], bdp_bytes: float | None = None
+) -> list[int]:
+    """Return the value of each minute of a load, 20 ms away from its server."""
     memory, moved, values = Memory(), False, []
     for _ in range(minutes):
         values.append(kb)
-        memory, change = (memory, None) if moved else step(memory, reads_at(kb), BOUNDS, None)
+        reads = reads_at(kb)
+        link = Link(bdp_bytes, reads.fetched_bytes_per_s * 0.02)
+        memory, change = (memory, None) if moved else step(memory, reads, BOUNDS, link)
         moved = change is not None
         kb = kb if change is None else change.kb
     return values
@@ -177,7 +181,7 @@ def test_a_vendors_number_comes_back_where_the_use_of_a_stream_is_hidden(
     assert values[-1] >= 4096
     memory, change = Memory(), None
     for _ in range(120):
-        memory, change = step(memory, hide(FAR.minute(128)[1]), BOUNDS._replace(by_need=True), 1e7)
+        memory, change = step(memory, hide(FAR.minute(128)[1]), BOUNDS._replace(by_need=True), Link(1e7))
         assert change is None
 
 
@@ -219,23 +223,24 @@ def test_files_that_stay_open_for_minutes_do_not_make_it_swing(name: str, minute
 KEYS = ("read_bytes", "fetched_bytes", "requests", "calls", "faults")
 
 
-def test_faults_of_other_programs_do_not_keep_a_mapped_stream_at_the_kernels_value() -> None:
+@pytest.mark.parametrize("faults", [100, 200, 300, 600])
+def test_faults_of_other_programs_do_not_keep_a_mapped_stream_at_the_kernels_value(faults: int) -> None:
     mapped = LOADS["1 mmap, sequential, 20 ms"]
 
     def beside(kb: int) -> Reads:
         reads = mapped.minute(kb)[1]
-        return replace(reads, faults=(reads.faults or 0.0) + 100)
+        return replace(reads, faults=(reads.faults or 0.0) + faults)
 
-    values = values_of(600, 128, beside)
+    values = values_of(600, 128, beside, bdp_bytes=25e6 * 0.02)
     rates = [mapped.minute(kb)[0] for kb in values]
-    assert mean(rates[200:]) > 2 * rates[0]
+    assert mean(rates[200:]) > 2 * rates[0], values
 
 
 def test_counters_without_calls_or_faults_are_skipped() -> None:
     reads = LOADS["1 mmap, random, 20 ms"].minute(15360)[1]
-    memory, change = step(Memory(), replace(reads, calls=None), BOUNDS, None)
+    memory, change = step(Memory(), replace(reads, calls=None), BOUNDS, Link())
     assert (memory, change) == (Memory(), None)
-    assert step(memory, reads, BOUNDS, None) == step(Memory(), reads, BOUNDS, None)
+    assert step(memory, reads, BOUNDS, Link()) == step(Memory(), reads, BOUNDS, Link())
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,7 @@ def test_counters_without_calls_or_faults_are_skipped() -> None:
 def test_direct_reads_are_no_evidence(reads: Reads) -> None:
     memory = Memory()
     for _ in range(5):
-        memory, change = step(memory, reads, BOUNDS, None)
+        memory, change = step(memory, reads, BOUNDS, Link())
         assert change is None
 
 
@@ -271,7 +276,7 @@ READS = st.builds(
 def test_no_counters_move_a_value_out_of_its_bounds(intervals: list[Reads], by_need: bool) -> None:  # noqa: FBT001
     memory, kb, bounds = Memory(), 15360, BOUNDS._replace(by_need=by_need)
     for reads in intervals:
-        memory, change = step(memory, replace(reads, read_ahead_kb=kb), bounds, None)
+        memory, change = step(memory, replace(reads, read_ahead_kb=kb), bounds, Link())
         if change is not None:
             assert 128 <= change.kb <= 15360
             assert change.kb != kb
@@ -283,7 +288,7 @@ def test_a_sample_that_shows_no_bytes_from_the_server_moves_nothing(sample: Samp
     sample = replace(sample, server_read_bytes_per_s=0.0, read_ahead_kb=15360)
     reads = reads_of(sample)
     for _ in range(9):
-        assert reads is None or step(Memory(), reads, BOUNDS, None)[1] is None
+        assert reads is None or step(Memory(), reads, BOUNDS, Link())[1] is None
 
 
 SUPERBLOCK = Superblock("0:43", 7, 15360, record=Record("0:43", 7, 128, 15360))

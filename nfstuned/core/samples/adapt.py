@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from nfstuned.core.policy.plan import changed_by_another
 from nfstuned.core.samples.evidence import DIRECT_PART, FULL, NEAR_ONE, Reads
-from nfstuned.core.samples.sample import amount
+from nfstuned.core.samples.sample import amount, rtt_ms
 from nfstuned.model.kernel import whole_pages
 from nfstuned.model.mounts import Decision, Superblock
 from nfstuned.model.policy import KERNEL_KB
+from nfstuned.model.samples import Sample
 
 _WASTED, _USED = 1.12, 1.07
 """The bytes sent for each byte read through the page cache above which a read-ahead is wasted, and up to
@@ -27,6 +28,11 @@ _UNCLEAR = 32.0
 _FAULTED, _IN_ORDER = 0.07, 0.05
 """The same for mapped files, in major faults for each window that was fetched: a fault begins a run of pages
 in order, and a run ends with about a window that nobody reads."""
+_FAULTED_WAITING = 0.3
+"""The first where the link has room: there a window that nobody reads slows nobody, and the machine's other
+programs have page faults as well."""
+_ROOM = 0.8
+"""The largest part of the bandwidth-delay product that is in flight where the link has room."""
 _HERE_AND_THERE, _ANYTHING = 0.5, 1.5
 """From the first on each page costs a window; above the second the machine's faults may be of anything."""
 _ENOUGH_WINDOWS = 8
@@ -55,7 +61,7 @@ _MOST_WAIT = 32
 """Verdicts that a step up waits for at most."""
 _UNCLEAR_USE = 1 / 8
 """The part of a verdict of use that a verdict of neither use nor waste counts for."""
-_MILD = 4
+_MILD = 8
 """Waste that a read-ahead so many times smaller would end: of a step up, and not of another load."""
 _DEAF = 64
 """Verdicts of waste that are left alone where less read-ahead did not help; twice as many the next time."""
@@ -119,8 +125,8 @@ class Memory:
     """So many of them lead to the next step up."""
     clean: int = 0
     """Verdicts without waste since the last step or waste."""
-    raised: bool = False
-    """The last step was up, and is not proven yet."""
+    raised_kb: int | None = None
+    """The value before the last step, if that was up and is not proven yet."""
     began: Reads | None = None
     """The reads with the largest ratio since the first of the steps down."""
     deaf: int = 0
@@ -137,7 +143,29 @@ class Move(NamedTuple):
     why: str
 
 
-def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) -> tuple[Memory, Move | None]:
+class Link(NamedTuple):
+    """The bytes that fill the link to the server, and those of READs in flight; None for unknown."""
+
+    bdp_bytes: float | None = None
+    in_flight_bytes: float | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether fewer bytes are in flight than fill it."""
+        return None not in self and (self.in_flight_bytes or 0.0) < _ROOM * (self.bdp_bytes or 0.0)
+
+    def is_short(self, kb: int) -> bool:
+        """Whether a read-ahead is less than twice the bytes that fill it."""
+        return self.bdp_bytes is not None and kb * 1024 < 2 * self.bdp_bytes
+
+
+def link_of(sample: Sample) -> Link:
+    """Return the link as an interval and those before it have shown it."""
+    rtt, sent = rtt_ms(sample, "read"), sample.server_read_bytes_per_s
+    return Link(sample.bdp_bytes, None if rtt is None or sent is None else sent * rtt / 1000)
+
+
+def step(memory: Memory, reads: Reads, bounds: Bounds, link: Link) -> tuple[Memory, Move | None]:
     """Return the memory after the reads of another interval, and the next step; None: no change."""
     before = memory.reads
     if _ratio(reads) is None and None in {reads.calls, reads.faults}:
@@ -150,9 +178,9 @@ def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) 
     if not _suffices(reads):
         return replace(memory, reads=reads), None
     memory = replace(memory, reads=None)
-    less_kb = _less(reads)
+    less_kb = _less(reads, link)
     if less_kb is None:
-        return _without_waste(memory, reads, bounds, bdp_bytes)
+        return _without_waste(memory, reads, bounds, link)
     if reads.calls and reads.fetched_bytes > _LARGER * reads.read_ahead_kb * 1024 * reads.calls:
         return memory, None
     if memory.deaf and memory.deaf_to is not None and _sign(reads).is_like(memory.deaf_to):
@@ -160,30 +188,29 @@ def step(memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None) 
     return _with_waste(memory, reads, max(less_kb, bounds.least_kb), bounds)
 
 
-def _without_waste(
-    memory: Memory, reads: Reads, bounds: Bounds, bdp_bytes: float | None
-) -> tuple[Memory, Move | None]:
+def _without_waste(memory: Memory, reads: Reads, bounds: Bounds, link: Link) -> tuple[Memory, Move | None]:
     kb, clean = reads.read_ahead_kb, memory.clean + 1
     memory = replace(memory, clean=clean, credit=memory.credit + _use(reads, bounds), began=None)
-    if clean >= _PROOF and memory.raised:
-        memory = replace(memory, raised=False, wait=max(1, memory.wait // 2))
+    if clean >= _PROOF and memory.raised_kb is not None:
+        memory = replace(memory, raised_kb=None, wait=max(1, memory.wait // 2))
     if clean >= _DEAF:
         memory = replace(memory, deaf=0, was_deaf=_DEAF // 2)
     more_kb = min(2 * kb, bounds.most_kb)
-    if more_kb <= kb or memory.credit < memory.wait or (bounds.by_need and not _is_short(kb, bdp_bytes)):
+    if more_kb <= kb or memory.credit < memory.wait or (bounds.by_need and not link.is_short(kb)):
         return memory, None
     why = "its reads use all of it" if _is_used(reads) else "its reads show no waste"
-    return replace(memory, credit=0.0, clean=0, deaf=0, raised=True), Move(more_kb, why)
+    return replace(memory, credit=0.0, clean=0, deaf=0, raised_kb=kb), Move(more_kb, why)
 
 
 def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> tuple[Memory, Move | None]:
     """Return the memory and the next step: less, or the first value where less did not help."""
     kb, ratio = reads.read_ahead_kb, _ratio(reads)
     wait, rest = memory.wait, 0
-    if memory.raised:
+    if memory.raised_kb is not None:
         wait = min(2 * wait, _MOST_WAIT)
-        rest = _PROOF if less_kb * _MILD >= kb else 0
-    memory = replace(memory, credit=0.0, clean=0, wait=wait, raised=False, deaf=rest, deaf_to=_sign(reads))
+        if less_kb * _MILD >= kb:
+            less_kb, rest = memory.raised_kb, _PROOF
+    memory = replace(memory, credit=0.0, clean=0, wait=wait, raised_kb=None, deaf=rest, deaf_to=_sign(reads))
     began = memory.began
     first = _ratio(began) if began is not None else None
     if less_kb < kb:
@@ -245,12 +272,12 @@ def _faults_a_fetch(reads: Reads) -> float | None:
     return faults if faults <= _ANYTHING else None
 
 
-def _less(reads: Reads) -> int | None:
+def _less(reads: Reads, link: Link) -> int | None:
     """Return a smaller read-ahead in KiB where much of this one is wasted; None where it is not."""
     kb, ratio, faults = reads.read_ahead_kb, _ratio(reads), _faults_a_fetch(reads)
     if ratio is not None and ratio > _WASTED:
         return _power_of_two(kb / ratio)
-    if faults is None or faults <= _FAULTED:
+    if faults is None or faults <= (_FAULTED_WAITING if link.has_room else _FAULTED):
         return None
     return kb // _LESS if faults >= _HERE_AND_THERE else _power_of_two(kb * _IN_ORDER / faults)
 
@@ -304,8 +331,3 @@ def _is_used(reads: Reads) -> bool:
     if reads.direct_bytes > DIRECT_PART * reads.fetched_bytes or reads.request_bytes < FULL[0] * largest:
         return False
     return NEAR_ONE[0] <= ratio <= _USED
-
-
-def _is_short(kb: int, bdp_bytes: float | None) -> bool:
-    """Whether a read-ahead is less than twice the bytes in flight that fill the link."""
-    return bdp_bytes is not None and kb * 1024 < 2 * bdp_bytes
