@@ -296,8 +296,20 @@ class Tuner:
             watched = self._devices.get(sample.device)
             if watched is None or not sample.server_read_bytes_per_s:
                 continue
-            if watched.decided is not None and not watched.contest.left:
+            if watched.decided is None:
+                continue
+            if not watched.contest.left:
                 self._adapt(watched, *watched.decided, sample)
+            elif watched.contest.is_over(self._clock()):
+                self._end_contest(watched, sample.read_ahead_kb)
+
+    def _end_contest(self, watched: WatchedDevice, kb: int | None) -> None:
+        """Take a superblock up again where the other writer has put the value back, as bench does."""
+        with suppress(OSError):
+            record = self._state.get(watched.device)
+            if record is not None and record.bdi == watched.bdi and record.written_kb == kb:
+                watched.contest = Contest(count=watched.contest.count)
+                self.must_look = True
 
     def _adapt(
         self, watched: WatchedDevice, superblock: Superblock, decision: Decision, sample: Sample
@@ -330,9 +342,9 @@ class Tuner:
         decision = decide(self.policy, superblock, self.snapshot)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is not None and planned.result is Result.PLANNED:
+            watched.decided = (superblock, decision)
             outcome = apply_action(self._root, self._state, planned.action)
             if outcome.result is Result.DONE:
-                watched.decided = (superblock, decision)
                 self._reporter.adapted(superblock, decision, outcome.action, change.why)
             else:
                 watched.add_change(outcome)
@@ -422,6 +434,7 @@ class Tuner:
             self.must_look = True
             return
         if watched.contest.left:
+            watched.contest = watched.contest.continued(self._clock())
             return
         superblock, decision = watched.decided
         superblock = superblock._replace(read_ahead_kb=value, record=record)
@@ -441,10 +454,6 @@ class Tuner:
             # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
-        record = superblock.record
-        if watched.contest.left and record is not None and superblock.read_ahead_kb == record.written_kb:
-            # The other writer has put the value back, as bench does in its end.
-            watched.contest = Contest(count=watched.contest.count)
         decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)

@@ -142,6 +142,8 @@ def test_where_less_did_not_help_another_load_is_heard_at_once() -> None:
     deaf = Memory(deaf=64, deaf_to=Waste(of_faults=False, value=2.0))
     assert step(deaf, reads, BOUNDS, Link()) == (replace(deaf, deaf=63), None)
     assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, Link())[1] is not None
+    milder = replace(deaf, deaf_to=Waste(of_faults=False, value=14.0, least=8.96))
+    assert step(milder, reads, BOUNDS, Link())[1] is not None
 
 
 def values_of(
@@ -236,11 +238,56 @@ def test_faults_of_other_programs_do_not_keep_a_mapped_stream_at_the_kernels_val
     assert mean(rates[200:]) > 2 * rates[0], values
 
 
+def full_link(kb: int, read: float, *, faulted: bool) -> Reads:
+    """A minute of 25 MB/s: read(2), so many bytes a second, and windows that have a fault each or none."""
+    sent, windows = 25e6 * 60, (25e6 - read) * 60 / kb / 1024
+    calls = windows + read * 60 / kb / 1024
+    faults = windows if faulted else 0.0
+    return Reads(read * 60, 0.0, sent, sent / 262144, kb, 262144, calls, faults, seconds=60.0)
+
+
+@pytest.mark.parametrize("read", [1e6, 2e6, 18e6])
+def test_mapped_files_here_and_there_beside_read_end_with_the_kernels_value(read: float) -> None:
+    """The server sends as much with any value: that the ratio stays is no sign."""
+    values = values_of(120, 15360, lambda kb: full_link(kb, read, faulted=True))
+    assert values[20:] == [128] * 100
+
+
+def test_the_beginnings_of_files_end_with_the_kernels_value() -> None:
+    """Their windows are full at 128 KiB, without a fault; with less of them programs read more."""
+    values = values_of(120, 15360, lambda kb: full_link(kb, 25e6 / min(10, 1 + kb / 128), faulted=False))
+    assert values[20:] == [128] * 100
+
+
+def test_direct_reads_do_not_hide_waste() -> None:
+    stretches = LOADS["8 read, stretches, 1 ms"]
+
+    def beside(kb: int) -> Reads:
+        return stretches.minute(kb)[1] + Reads(120e9, 120e9, 120e9, 120_000, kb, 262144, 0.0, 0.0)
+
+    assert values_of(120, 15360, beside)[20:] == [128] * 100
+
+
+def test_a_step_up_is_taken_back_within_bounds() -> None:
+    reads = full_link(15360, 12.5e6, faulted=False)
+    bounds = BOUNDS._replace(least_kb=4096)
+    for raised_kb, kb in ((128, 4096), (7680, 7680), (30720, 4096)):
+        change = step(Memory(raised_kb=raised_kb), reads, bounds, Link())[1]
+        assert change is not None
+        assert change.kb == kb
+
+
 def test_counters_without_calls_or_faults_are_skipped() -> None:
     reads = LOADS["1 mmap, random, 20 ms"].minute(15360)[1]
-    memory, change = step(Memory(), replace(reads, calls=None), BOUNDS, Link())
-    assert (memory, change) == (Memory(), None)
-    assert step(memory, reads, BOUNDS, Link()) == step(Memory(), reads, BOUNDS, Link())
+    torn = replace(reads, calls=None)
+    assert step(Memory(), torn, BOUNDS, Link()) == (Memory(), None)
+    with_read = replace(torn, read_bytes=1e6, fetched_bytes=1e6)
+    memory, _ = step(Memory(), with_read, BOUNDS, Link())
+    values = values_of(9, 15360, lambda kb: LOADS["1 mmap, random, 20 ms"].minute(kb)[1])
+    memory, change = step(memory, reads, BOUNDS, Link())
+    assert memory.reads is None or memory.reads.calls is not None
+    assert values[-1] == 128
+    assert change == step(Memory(), reads, BOUNDS, Link())[1]
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,10 @@ def test_a_measurement_that_puts_the_value_back_does_not_end_the_loop(mounted: H
         mounted.look()
     assert mounted.value("0:43") == 8192
     mounted.set("0:43", 4096)
-    mounted.look()
+    wasteful(mounted)
+    assert mounted.tuner.contests["0:43"].left
+    mounted.now += 61
+    wasteful(mounted)
     wasteful(mounted)
     assert mounted.value("0:43") == 2048
 

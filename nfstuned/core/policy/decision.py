@@ -292,7 +292,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     # The least that a possible profile asks for is never too much, for nfstuned only raises.
     decisions = [_decision(choice, server, None) for choice, server in choices]
     best = min(decisions, key=lambda decision: decision.kb or 0)
-    if len({(decision.kb, decision.lower) for decision in decisions}) == 1:
+    if len({(decision.kb, decision.lower, decision.most_kb) for decision in decisions}) == 1:
         return as_adapted(best, record)
     return replace(
         best, most_kb=None, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be"

@@ -30,14 +30,18 @@ class Contest:
     def continued(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
 
-        A fourth change within 60 s ends it; `left` then stays until the value is back. `late`
+        A fourth change within 60 s ends it; `left` then stays until the value is back for 60 s. `late`
         more changes are allowed: a delayed udev runs the rules of that many earlier superblocks with
         this number, which write to this one.
         """
         recent = tuple(time for time in self.times if now - time < WINDOW_S)
         if self.left or len(recent) >= TRIES + late:
-            return Contest(recent, left=True, count=self.count + 1)
+            return Contest((now,), left=True, count=self.count + 1)
         return Contest((*recent, now), count=self.count + 1)
+
+    def is_over(self, now: float) -> bool:
+        """Return whether the other writer has been still for 60 s."""
+        return all(now - time >= WINDOW_S for time in self.times)
 
 
 def plan_read_aheads(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:

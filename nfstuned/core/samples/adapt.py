@@ -107,10 +107,12 @@ class Waste(NamedTuple):
     of_faults: bool
     value: float
     """The bytes sent for each byte read, or the major faults for each window of mapped files."""
+    least: float = 0.0
+    """Less is of another load."""
 
     def is_like(self, other: Waste) -> bool:
         """Whether it is of the same kind, and not much more."""
-        return self.of_faults is other.of_faults and self.value <= other.value / _BETTER
+        return self.of_faults is other.of_faults and other.least <= self.value <= other.value / _BETTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +169,19 @@ def link_of(sample: Sample) -> Link:
 
 def step(memory: Memory, reads: Reads, bounds: Bounds, link: Link) -> tuple[Memory, Move | None]:
     """Return the memory after the reads of another interval, and the next step; None: no change."""
-    before = memory.reads
-    if _ratio(reads) is None and None in {reads.calls, reads.faults}:
+    if _is_torn(reads):
         return memory, None
-    if before is not None and (before.read_ahead_kb, before.rsize_bytes) == (
-        reads.read_ahead_kb,
-        reads.rsize_bytes,
-    ):
-        reads = before + reads
+    before, at = memory.reads, (reads.read_ahead_kb, reads.rsize_bytes)
+    if before is not None and (before.read_ahead_kb, before.rsize_bytes) == at:
+        both = before + reads
+        reads = reads if _is_torn(both) else both
     if not _suffices(reads):
         return replace(memory, reads=reads), None
     memory = replace(memory, reads=None)
     less_kb = _less(reads, link)
     if less_kb is None:
         return _without_waste(memory, reads, bounds, link)
-    if reads.calls and reads.fetched_bytes > _LARGER * reads.read_ahead_kb * 1024 * reads.calls:
+    if reads.calls and _buffered(reads) > _LARGER * reads.read_ahead_kb * 1024 * reads.calls:
         return memory, None
     if memory.deaf and memory.deaf_to is not None and _sign(reads).is_like(memory.deaf_to):
         return replace(memory, deaf=memory.deaf - 1), None
@@ -208,8 +208,8 @@ def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> t
     wait, rest = memory.wait, 0
     if memory.raised_kb is not None:
         wait = min(2 * wait, _MOST_WAIT)
-        if less_kb * _MILD >= kb:
-            less_kb, rest = memory.raised_kb, _PROOF
+        if less_kb * _MILD >= kb > memory.raised_kb:
+            less_kb, rest = max(less_kb, memory.raised_kb), _PROOF
     memory = replace(memory, credit=0.0, clean=0, wait=wait, raised_kb=None, deaf=rest, deaf_to=_sign(reads))
     began = memory.began
     first = _ratio(began) if began is not None else None
@@ -220,10 +220,11 @@ def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> t
     if ratio is None or began is None or first is None or began.read_ahead_kb > bounds.most_kb:
         return memory, None
     memory = replace(memory, began=None)
-    if ratio < _BETTER * first and not _is_of_waiting_stream(reads, began):
+    helped = ratio < _BETTER * first and not _is_of_waiting_stream(reads, began)
+    if helped or _is_of_faults(reads):
         return memory, None
-    deaf = min(2 * memory.was_deaf, _MOST_DEAF)
-    to = Waste(of_faults=False, value=max(first, ratio))
+    deaf, most = min(2 * memory.was_deaf, _MOST_DEAF), max(first, ratio)
+    to = Waste(of_faults=False, value=most, least=_BETTER**2 * most)
     return replace(memory, deaf=deaf, deaf_to=to, was_deaf=deaf), Move(
         began.read_ahead_kb, "less did not help"
     )
@@ -234,6 +235,11 @@ def _waste(reads: Reads) -> str:
     if ratio is None:
         return f"{sent} in {reads.calls:.0f} windows for {reads.faults:.0f} page faults of mapped files"
     return f"{sent}, {ratio:.2f} times as much as programs read"
+
+
+def _is_torn(reads: Reads) -> bool:
+    """Whether a verdict needs counters that are absent."""
+    return _ratio(reads) is None and None in {reads.calls, reads.faults}
 
 
 def _suffices(reads: Reads) -> bool:
@@ -279,7 +285,7 @@ def _less(reads: Reads, link: Link) -> int | None:
         return _power_of_two(kb / ratio)
     if faults is None or faults <= (_FAULTED_WAITING if link.has_room else _FAULTED):
         return None
-    return kb // _LESS if faults >= _HERE_AND_THERE else _power_of_two(kb * _IN_ORDER / faults)
+    return _power_of_two(kb / _LESS if faults >= _HERE_AND_THERE else kb * _IN_ORDER / faults)
 
 
 def _power_of_two(most: float) -> int:
@@ -295,14 +301,21 @@ def _sign(reads: Reads) -> Waste:
 def _is_of_waiting_stream(reads: Reads, began: Reads) -> bool:
     """Whether most bytes are of mapped files in order, and come more slowly than with the first value.
 
-    Then windows are full, and faults few. Where read(2) gets the beginnings of files, less read-ahead does
-    not slow the server.
+    Then windows are full, and faults few. Where read(2) gets runs or the beginnings of files, less read-ahead
+    does not slow the server, or programs read more.
     """
     if not reads.calls or reads.faults is None or not began.fetched_bytes_per_s:
         return False
-    full = reads.fetched_bytes >= _FULL_STREAM * reads.read_ahead_kb * 1024 * reads.calls
+    full = _buffered(reads) >= _FULL_STREAM * reads.read_ahead_kb * 1024 * reads.calls
     slowed = reads.fetched_bytes_per_s <= _SLOWED * began.fetched_bytes_per_s
-    return full and slowed and reads.faults <= _IN_ORDER * reads.calls
+    more = reads.read_bytes * began.seconds > began.read_bytes * reads.seconds / _BETTER
+    return full and slowed and not more and reads.faults <= _IN_ORDER * reads.calls
+
+
+def _is_of_faults(reads: Reads) -> bool:
+    """Whether faults are as many as the windows that read(2) did not get: mapped files, here and there."""
+    unread = _buffered(reads) - (reads.read_bytes - reads.direct_bytes)
+    return reads.faults is not None and reads.faults * reads.read_ahead_kb * 1024 >= _HERE_AND_THERE * unread
 
 
 def _use(reads: Reads, bounds: Bounds) -> float:

@@ -45,7 +45,7 @@ def test_page_faults_here_and_there_end_with_the_kernels_value_and_reads_in_orde
     texts = [entry["MESSAGE"] for entry in stopped_daemon.about(Message.READ_AHEAD_ADAPTED, mounted)]
     say("\n  ".join(texts))
     assert texts[0].startswith(
-        f"{mounted.point}: read-ahead 15360 -> 960 KiB, of at most 15360, as the server"
+        f"{mounted.point}: read-ahead 15360 -> 512 KiB, of at most 15360, as the server"
     )
     assert texts[0].endswith("page faults of mapped files")
     assert texts[-1].endswith("as its reads use all of it")
