@@ -253,6 +253,41 @@ def test_mapped_files_here_and_there_beside_read_end_with_the_kernels_value(read
     assert values[20:] == [128] * 100
 
 
+@pytest.mark.parametrize("faults", [0, 100, 300, 3000])
+@pytest.mark.parametrize("name", ["1 mmap, random, 20 ms", "8 mmap, random, 1 ms", "8 mmap, strided, 20 ms"])
+def test_mapped_files_here_and_there_end_with_the_kernels_value_beside_other_faults(
+    name: str, faults: int
+) -> None:
+    def beside(kb: int) -> Reads:
+        reads = LOADS[name].minute(kb)[1]
+        return replace(reads, faults=(reads.faults or 0.0) + faults)
+
+    assert max(values_of(120, 15360, beside)[20:]) <= 256
+
+
+@pytest.mark.parametrize(("preads", "pages"), [(5000, 0), (0, 6000)])
+def test_mapped_files_here_and_there_beside_small_reads_end_with_the_kernels_value(
+    preads: float, pages: float
+) -> None:
+    """So many preads of 4 KiB a minute are calls of their own; single pages are read before a write."""
+
+    def beside(kb: int) -> Reads:
+        small = Reads(preads * 4096, 0.0, (preads + pages) * 4096, preads + pages, kb, 262144, preads, 0.0)
+        return full_link(kb, 0.0, faulted=True) + small
+
+    assert values_of(120, 15360, beside)[20:] == [128] * 100
+
+
+def test_a_value_does_not_rise_where_the_page_cache_hides_the_waste() -> None:
+    stretches = LOADS["8 read, stretches, 1 ms"]
+
+    def beside(kb: int) -> Reads:
+        reads = stretches.minute(kb)[1]
+        return replace(reads, read_bytes=reads.read_bytes + 100e6 * 60)
+
+    assert set(values_of(600, 128, beside)) == {128}
+
+
 def test_the_beginnings_of_files_end_with_the_kernels_value() -> None:
     """Their windows are full at 128 KiB, without a fault; with less of them programs read more."""
     values = values_of(120, 15360, lambda kb: full_link(kb, 25e6 / min(10, 1 + kb / 128), faulted=False))

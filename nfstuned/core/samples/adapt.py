@@ -61,11 +61,13 @@ _MOST_WAIT = 32
 """Verdicts that a step up waits for at most."""
 _UNCLEAR_USE = 1 / 8
 """The part of a verdict of use that a verdict of neither use nor waste counts for."""
+_CACHED = 0.5
+"""The least bytes sent for each byte read of such a verdict."""
 _MILD = 8
 """Waste that a read-ahead so many times smaller would end: of a step up, and not of another load."""
 _DEAF = 64
 """Verdicts of waste that are left alone where less read-ahead did not help; twice as many the next time."""
-_MOST_DEAF = 256
+_MOST_DEAF = 128
 
 
 class Bounds(NamedTuple):
@@ -217,7 +219,12 @@ def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> t
         if ratio is not None and (first is None or ratio > first):
             memory = replace(memory, began=reads)
         return memory, Move(less_kb, _waste(reads))
-    if ratio is None or began is None or first is None or began.read_ahead_kb > bounds.most_kb:
+    if (
+        ratio is None
+        or began is None
+        or first is None
+        or not bounds.least_kb <= began.read_ahead_kb <= bounds.most_kb
+    ):
         return memory, None
     memory = replace(memory, began=None)
     helped = ratio < _BETTER * first and not _is_of_waiting_stream(reads, began)
@@ -272,10 +279,14 @@ def _faults_a_fetch(reads: Reads) -> float | None:
     if reads.direct_bytes > DIRECT_PART * reads.fetched_bytes:
         return None
     if reads.fetched_bytes < _FULL_WINDOW * window * reads.calls:
-        return None
-    of_windows = reads.calls * ceil(window / (reads.rsize_bytes or window))
-    faults = reads.faults / (reads.calls + max(0.0, reads.requests - of_windows))
-    return faults if faults <= _ANYTHING else None
+        # Most calls are small. Without faults they are read(2)'s, and the bytes those of other windows.
+        faults = reads.faults * window / _buffered(reads)
+        read2 = reads.faults < _HERE_AND_THERE * reads.calls and _HERE_AND_THERE <= faults <= _ANYTHING
+        return faults if read2 else None
+    of_windows = reads.calls * ceil(window / (reads.rsize_bytes or window or 1))
+    pages = max(0.0, reads.requests - of_windows)
+    faults = reads.faults / (reads.calls + (pages if pages <= reads.faults else 0.0))
+    return min(faults, _ANYTHING)
 
 
 def _less(reads: Reads, link: Link) -> int | None:
@@ -322,17 +333,17 @@ def _use(reads: Reads, bounds: Bounds) -> float:
     """Return the weight of a verdict without waste for a step up.
 
     With a vendor's number, the value also comes back while small files, the page cache or direct reads hide
-    the use. Then the next verdicts show whether it is wasted.
+    the use. Where most bytes come from the page cache, they hide the waste as well.
     """
     if _is_used(reads):
         return 1.0
-    if _ratio(reads) is None:
-        here_and_there = _faults_a_fetch(reads) is None
-    else:
-        here_and_there = None in {reads.calls, reads.faults} or (
-            (reads.faults or 0.0) > _FAULTED * (reads.calls or 0.0)
-        )
-    return 0.0 if bounds.by_need or here_and_there else _UNCLEAR_USE
+    ratio = _ratio(reads)
+    if bounds.by_need or None in {reads.calls, reads.faults}:
+        return 0.0
+    if ratio is None:
+        return 0.0 if _faults_a_fetch(reads) is None else _UNCLEAR_USE
+    here_and_there = (reads.faults or 0.0) > _FAULTED * (reads.calls or 0.0)
+    return 0.0 if ratio < _CACHED or here_and_there else _UNCLEAR_USE
 
 
 def _is_used(reads: Reads) -> bool:
