@@ -174,7 +174,7 @@ TUNING = (
     ),
     Metric(
         "nfstuned_mount_read_ahead_target_bytes",
-        "The profile's read-ahead, or its value moved by reads; absent where there is none or it was undone.",
+        "The profile's read-ahead, or its value moved by reads; absent without a target and after an undo.",
         lambda row: None if row.hold else _bytes(row.read_ahead_target_kb),
     ),
     Metric(

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.core.samples.adapt import Bounds, Link, Memory, Waste, bounds_of, step
+from nfstuned.core.samples.adapt import Bounds, Memory, ServerLink, Waste, bounds_of, step
 from nfstuned.core.samples.evidence import Reads, reads_of
 from nfstuned.model.mounts import Decision, Hold, Record, Superblock
 from nfstuned.model.samples import Sample
@@ -84,7 +84,7 @@ def settle(load: Load, kb: int, minutes: int = 60) -> Iterator[int]:
             # Its read-ahead was not the same at both ends: no evidence.
             moved = False
             continue
-        memory, change = step(memory, load.minute(kb)[1], BOUNDS, Link())
+        memory, change = step(memory, load.minute(kb)[1], BOUNDS, ServerLink())
         if change is not None:
             kb, moved = change.kb, True
 
@@ -117,7 +117,7 @@ def test_two_hundred_hours_of_changing_loads_have_no_oscillation() -> None:
         if moved:
             moved = False
             continue
-        memory, change = step(memory, reads, BOUNDS, Link())
+        memory, change = step(memory, reads, BOUNDS, ServerLink())
         if change is not None:
             kb, moved = change.kb, True
             steps.append(minute)
@@ -132,7 +132,7 @@ def test_a_load_after_another_is_judged_by_itself() -> None:
     """Less did not help the second load as far as the first one's ratio shows."""
     memory, kb = Memory(), 15360
     for name in ["8 read, sequential, 1 ms"] * 2 + ["1 read, stretches, 1 ms"] * 6:
-        memory, change = step(memory, LOADS[name].minute(kb)[1], BOUNDS, Link())
+        memory, change = step(memory, LOADS[name].minute(kb)[1], BOUNDS, ServerLink())
         kb = kb if change is None else change.kb
     assert kb == 128
 
@@ -140,10 +140,10 @@ def test_a_load_after_another_is_judged_by_itself() -> None:
 def test_where_less_did_not_help_another_load_is_heard_at_once() -> None:
     reads = Reads(10e9, 0.0, 20e9, 80_000, 15360, 262144, 1300, 0)
     deaf = Memory(deaf=64, deaf_to=Waste(of_faults=False, value=2.0))
-    assert step(deaf, reads, BOUNDS, Link()) == (replace(deaf, deaf=63), None)
-    assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, Link())[1] is not None
+    assert step(deaf, reads, BOUNDS, ServerLink()) == (replace(deaf, deaf=63), None)
+    assert step(deaf, replace(reads, read_bytes=1e9), BOUNDS, ServerLink())[1] is not None
     milder = replace(deaf, deaf_to=Waste(of_faults=False, value=14.0, least=8.96))
-    assert step(milder, reads, BOUNDS, Link())[1] is not None
+    assert step(milder, reads, BOUNDS, ServerLink())[1] is not None
 
 
 def values_of(
@@ -154,7 +154,7 @@ def values_of(
     for _ in range(minutes):
         values.append(kb)
         reads = reads_at(kb)
-        link = Link(bdp_bytes, reads.fetched_bytes_per_s * 0.02)
+        link = ServerLink(bdp_bytes, reads.fetched_bytes_per_s * 0.02)
         memory, change = (memory, None) if moved else step(memory, reads, BOUNDS, link)
         moved = change is not None
         kb = kb if change is None else change.kb
@@ -183,7 +183,9 @@ def test_a_vendors_number_comes_back_where_the_use_of_a_stream_is_hidden(
     assert values[-1] >= 4096
     memory, change = Memory(), None
     for _ in range(120):
-        memory, change = step(memory, hide(FAR.minute(128)[1]), BOUNDS._replace(by_need=True), Link(1e7))
+        memory, change = step(
+            memory, hide(FAR.minute(128)[1]), BOUNDS._replace(by_need=True), ServerLink(1e7)
+        )
         assert change is None
 
 
@@ -229,11 +231,11 @@ KEYS = ("read_bytes", "fetched_bytes", "requests", "calls", "faults")
 def test_faults_of_other_programs_do_not_keep_a_mapped_stream_at_the_kernels_value(faults: int) -> None:
     mapped = LOADS["1 mmap, sequential, 20 ms"]
 
-    def beside(kb: int) -> Reads:
+    def mixed(kb: int) -> Reads:
         reads = mapped.minute(kb)[1]
         return replace(reads, faults=(reads.faults or 0.0) + faults)
 
-    values = values_of(600, 128, beside, bdp_bytes=25e6 * 0.02)
+    values = values_of(600, 128, mixed, bdp_bytes=25e6 * 0.02)
     rates = [mapped.minute(kb)[0] for kb in values]
     assert mean(rates[200:]) > 2 * rates[0], values
 
@@ -258,11 +260,11 @@ def test_mapped_files_here_and_there_beside_read_end_with_the_kernels_value(read
 def test_mapped_files_here_and_there_end_with_the_kernels_value_beside_other_faults(
     name: str, faults: int
 ) -> None:
-    def beside(kb: int) -> Reads:
+    def mixed(kb: int) -> Reads:
         reads = LOADS[name].minute(kb)[1]
         return replace(reads, faults=(reads.faults or 0.0) + faults)
 
-    assert max(values_of(120, 15360, beside)[20:]) <= 256
+    assert max(values_of(120, 15360, mixed)[20:]) <= 256
 
 
 @pytest.mark.parametrize(("preads", "pages"), [(5000, 0), (0, 6000)])
@@ -271,21 +273,21 @@ def test_mapped_files_here_and_there_beside_small_reads_end_with_the_kernels_val
 ) -> None:
     """So many preads of 4 KiB a minute are calls of their own; single pages are read before a write."""
 
-    def beside(kb: int) -> Reads:
+    def mixed(kb: int) -> Reads:
         small = Reads(preads * 4096, 0.0, (preads + pages) * 4096, preads + pages, kb, 262144, preads, 0.0)
         return full_link(kb, 0.0, faulted=True) + small
 
-    assert values_of(120, 15360, beside)[20:] == [128] * 100
+    assert values_of(120, 15360, mixed)[20:] == [128] * 100
 
 
 def test_a_value_does_not_rise_where_the_page_cache_hides_the_waste() -> None:
     stretches = LOADS["8 read, stretches, 1 ms"]
 
-    def beside(kb: int) -> Reads:
+    def mixed(kb: int) -> Reads:
         reads = stretches.minute(kb)[1]
         return replace(reads, read_bytes=reads.read_bytes + 100e6 * 60)
 
-    assert set(values_of(600, 128, beside)) == {128}
+    assert set(values_of(600, 128, mixed)) == {128}
 
 
 def test_the_beginnings_of_files_end_with_the_kernels_value() -> None:
@@ -297,17 +299,17 @@ def test_the_beginnings_of_files_end_with_the_kernels_value() -> None:
 def test_direct_reads_do_not_hide_waste() -> None:
     stretches = LOADS["8 read, stretches, 1 ms"]
 
-    def beside(kb: int) -> Reads:
+    def mixed(kb: int) -> Reads:
         return stretches.minute(kb)[1] + Reads(120e9, 120e9, 120e9, 120_000, kb, 262144, 0.0, 0.0)
 
-    assert values_of(120, 15360, beside)[20:] == [128] * 100
+    assert values_of(120, 15360, mixed)[20:] == [128] * 100
 
 
 def test_a_step_up_is_taken_back_within_bounds() -> None:
     reads = full_link(15360, 12.5e6, faulted=False)
     bounds = BOUNDS._replace(least_kb=4096)
     for raised_kb, kb in ((128, 4096), (7680, 7680), (30720, 4096)):
-        change = step(Memory(raised_kb=raised_kb), reads, bounds, Link())[1]
+        change = step(Memory(raised_kb=raised_kb), reads, bounds, ServerLink())[1]
         assert change is not None
         assert change.kb == kb
 
@@ -315,14 +317,14 @@ def test_a_step_up_is_taken_back_within_bounds() -> None:
 def test_counters_without_calls_or_faults_are_skipped() -> None:
     reads = LOADS["1 mmap, random, 20 ms"].minute(15360)[1]
     torn = replace(reads, calls=None)
-    assert step(Memory(), torn, BOUNDS, Link()) == (Memory(), None)
+    assert step(Memory(), torn, BOUNDS, ServerLink()) == (Memory(), None)
     with_read = replace(torn, read_bytes=1e6, fetched_bytes=1e6)
-    memory, _ = step(Memory(), with_read, BOUNDS, Link())
+    memory, _ = step(Memory(), with_read, BOUNDS, ServerLink())
     values = values_of(9, 15360, lambda kb: LOADS["1 mmap, random, 20 ms"].minute(kb)[1])
-    memory, change = step(memory, reads, BOUNDS, Link())
+    memory, change = step(memory, reads, BOUNDS, ServerLink())
     assert memory.reads is None or memory.reads.calls is not None
     assert values[-1] == 128
-    assert change == step(Memory(), reads, BOUNDS, Link())[1]
+    assert change == step(Memory(), reads, BOUNDS, ServerLink())[1]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,7 @@ def test_counters_without_calls_or_faults_are_skipped() -> None:
 def test_direct_reads_are_no_evidence(reads: Reads) -> None:
     memory = Memory()
     for _ in range(5):
-        memory, change = step(memory, reads, BOUNDS, Link())
+        memory, change = step(memory, reads, BOUNDS, ServerLink())
         assert change is None
 
 
@@ -358,7 +360,7 @@ READS = st.builds(
 def test_no_counters_move_a_value_out_of_its_bounds(intervals: list[Reads], by_need: bool) -> None:  # noqa: FBT001
     memory, kb, bounds = Memory(), 15360, BOUNDS._replace(by_need=by_need)
     for reads in intervals:
-        memory, change = step(memory, replace(reads, read_ahead_kb=kb), bounds, Link())
+        memory, change = step(memory, replace(reads, read_ahead_kb=kb), bounds, ServerLink())
         if change is not None:
             assert 128 <= change.kb <= 15360
             assert change.kb != kb
@@ -370,7 +372,7 @@ def test_a_sample_that_shows_no_bytes_from_the_server_moves_nothing(sample: Samp
     sample = replace(sample, server_read_bytes_per_s=0.0, read_ahead_kb=15360)
     reads = reads_of(sample)
     for _ in range(9):
-        assert reads is None or step(Memory(), reads, BOUNDS, Link())[1] is None
+        assert reads is None or step(Memory(), reads, BOUNDS, ServerLink())[1] is None
 
 
 SUPERBLOCK = Superblock("0:43", 7, 15360, record=Record("0:43", 7, 128, 15360))

@@ -14,6 +14,7 @@ from nfstuned.app.read_ahead import carry_out, plan_without_holds
 from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
+from nfstuned.daemon.watched import WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
@@ -626,7 +627,7 @@ def test_no_refusal_is_reported_as_set(host: Host, monkeypatch: pytest.MonkeyPat
 
 
 def test_two_changes_that_end_where_they_began_are_no_change() -> None:
-    watched, there = tuner.WatchedDevice("0:43"), Action("read-ahead", "0:43", 1, "/a", 128, 8192, "x")
+    watched, there = WatchedDevice("0:43"), Action("read-ahead", "0:43", 1, "/a", 128, 8192, "x")
     for action in (there, replace(there, old_kb=8192, new_kb=128)):
         watched.add_change(Outcome(action, Result.DONE, ""))
     assert watched.change is None

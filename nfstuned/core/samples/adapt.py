@@ -147,7 +147,7 @@ class Move(NamedTuple):
     why: str
 
 
-class Link(NamedTuple):
+class ServerLink(NamedTuple):
     """The bytes that fill the link to the server, and those of READs in flight; None for unknown."""
 
     bdp_bytes: float | None = None
@@ -163,13 +163,13 @@ class Link(NamedTuple):
         return self.bdp_bytes is not None and kb * 1024 < 2 * self.bdp_bytes
 
 
-def link_of(sample: Sample) -> Link:
+def link_of(sample: Sample) -> ServerLink:
     """Return the link as an interval and those before it have shown it."""
     rtt, sent = rtt_ms(sample, "read"), sample.server_read_bytes_per_s
-    return Link(sample.bdp_bytes, None if rtt is None or sent is None else sent * rtt / 1000)
+    return ServerLink(sample.bdp_bytes, None if rtt is None or sent is None else sent * rtt / 1000)
 
 
-def step(memory: Memory, reads: Reads, bounds: Bounds, link: Link) -> tuple[Memory, Move | None]:
+def step(memory: Memory, reads: Reads, bounds: Bounds, link: ServerLink) -> tuple[Memory, Move | None]:
     """Return the memory after the reads of another interval, and the next step; None: no change."""
     if _is_torn(reads):
         return memory, None
@@ -190,7 +190,9 @@ def step(memory: Memory, reads: Reads, bounds: Bounds, link: Link) -> tuple[Memo
     return _with_waste(memory, reads, max(less_kb, bounds.least_kb), bounds)
 
 
-def _without_waste(memory: Memory, reads: Reads, bounds: Bounds, link: Link) -> tuple[Memory, Move | None]:
+def _without_waste(
+    memory: Memory, reads: Reads, bounds: Bounds, link: ServerLink
+) -> tuple[Memory, Move | None]:
     kb, clean = reads.read_ahead_kb, memory.clean + 1
     memory = replace(memory, clean=clean, credit=memory.credit + _use(reads, bounds), began=None)
     if clean >= _PROOF and memory.raised_kb is not None:
@@ -214,17 +216,12 @@ def _with_waste(memory: Memory, reads: Reads, less_kb: int, bounds: Bounds) -> t
             less_kb, rest = max(less_kb, memory.raised_kb), _PROOF
     memory = replace(memory, credit=0.0, clean=0, wait=wait, raised_kb=None, deaf=rest, deaf_to=_sign(reads))
     began = memory.began
-    first = _ratio(began) if began is not None else None
+    first = (_ratio(began) if began is not None else None) or 0.0
     if less_kb < kb:
-        if ratio is not None and (first is None or ratio > first):
+        if ratio is not None and ratio > first:
             memory = replace(memory, began=reads)
         return memory, Move(less_kb, _waste(reads))
-    if (
-        ratio is None
-        or began is None
-        or first is None
-        or not bounds.least_kb <= began.read_ahead_kb <= bounds.most_kb
-    ):
+    if ratio is None or began is None or not bounds.least_kb <= began.read_ahead_kb <= bounds.most_kb:
         return memory, None
     memory = replace(memory, began=None)
     helped = ratio < _BETTER * first and not _is_of_waiting_stream(reads, began)
@@ -289,7 +286,7 @@ def _faults_a_fetch(reads: Reads) -> float | None:
     return min(faults, _ANYTHING)
 
 
-def _less(reads: Reads, link: Link) -> int | None:
+def _less(reads: Reads, link: ServerLink) -> int | None:
     """Return a smaller read-ahead in KiB where much of this one is wasted; None where it is not."""
     kb, ratio, faults = reads.read_ahead_kb, _ratio(reads), _faults_a_fetch(reads)
     if ratio is not None and ratio > _WASTED:
