@@ -102,7 +102,7 @@ def test_the_loop_costs_200_mounts_in_use_little(
 
 
 class Cost(NamedTuple):
-    """What a sample costs on average, but for the memory."""
+    """The mean cost of a sample, and the memory."""
 
     calls: float
     cpu_ms: float
