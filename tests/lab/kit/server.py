@@ -47,6 +47,9 @@ class Server:
         missing = [f"{address} {name}\n" for name, address in NAMES.items() if name not in known]
         _HOSTS.write_text(known + "".join(missing))
         run("systemctl", "start", "nfs-server")
+        # At its first request rpc.mountd flushes the kernel's caches (nfs-utils, support/export/auth.c).
+        # A share that `exportfs -ra` tries at that moment fails: "does not support NFS export".
+        run("showmount", "--no-headers", "--exports", ADDRESS)
         self.export(*(share for share in SHARES if share not in self.shares))
 
     @property
