@@ -25,8 +25,6 @@ TOOLS = PROJECT / "dev/package/build.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
 _TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
-_NOT_VENDORED = "systemd-python"
-"""There is no wheel of it: Debian's package depends on python3-systemd, and nfstuned does without."""
 _WHEELS = ("--only-binary=:all:", f"--platform={PLATFORM}", "--implementation=cp")
 _HEAD = {
     VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
@@ -85,7 +83,7 @@ def fetch(lock: Path, folder: Path) -> tuple[Path, ...]:
 
 def renew() -> None:
     """Resolve all libraries anew, to their newest versions, and write both locks. Raises BuildError."""
-    wanted = [line.partition(";") for line in requirements() if not line.startswith(_NOT_VENDORED)]
+    wanted = [line.partition(";") for line in requirements()]
     oldest = _resolve((*_for(PYTHONS[0]), *(name for name, _, _ in wanted)))
     # A condition is always that Python is old.
     old = {re.split("[<>=]", name, maxsplit=1)[0] for name, _, condition in wanted if condition}
