@@ -1,18 +1,15 @@
 """cloud-init's configuration: the mounts that it writes to fstab (cloudinit/config/cc_mounts.py), and names.
 
-PyYAML's safe loader composes the document within bounds; the nodes keep their lines. A mount is a list of
-plain values: anything else in its place is an error, never a guess.
+A mount is a list of plain values: anything else in its place is an error, never a guess.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
-
-import yaml
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
@@ -20,14 +17,10 @@ from nfstuned.model.system import CommandLine
 from nfstuned.parse.etc.requests import Intent, parse_fstab
 from nfstuned.parse.fields import quoted
 from nfstuned.parse.tree import FileTree
+from nfstuned.parse.yaml import ABSENT, Node, parse_documents
 
 DEFAULTS: tuple[str | None, ...] = (None, None, "auto", "defaults,nofail,_netdev", "0", "2")
 """The fields that a mount gets where it names fewer; the ordering behind cloud-init itself is left out."""
-MOST_CHARACTERS = 131_072
-"""Of a file: a distribution's has 4,000, and the loader reads some 100,000 in a second."""
-MOST_ALIASES = 100
-MOST_DEPTH = 32
-_NULL = "tag:yaml.org,2002:null"
 _TRUE = frozenset({"true", "yes", "on", "1"})
 """The words that cloud-init takes for true, in any case (cloudinit/util.py, is_true)."""
 _CLOUD_CFG, _DROP_INS = "etc/cloud/cloud.cfg", "etc/cloud/cloud.cfg.d"
@@ -42,6 +35,14 @@ class CloudEntry(NamedTuple):
     fields: tuple[str | None, ...]
 
 
+class CloudFile(NamedTuple):
+    """A file that cloud-init writes, and the line on which its text begins."""
+
+    path: str
+    text: str
+    line: int
+
+
 @dataclass(frozen=True, slots=True)
 class CloudConfig:
     """A file's keys about mounts and the host's name; None for a key that it does not have."""
@@ -49,28 +50,53 @@ class CloudConfig:
     mounts: tuple[CloudEntry | ParseError, ...] | None = None
     defaults: tuple[str | None, ...] | None = None
     preserve_hostname: bool | None = None
+    commands: tuple[tuple[str, int], ...] = ()
+    """The commands of bootcmd and runcmd, and their lines."""
+    files: tuple[CloudFile, ...] = ()
+    """The files of write_files that are plain text."""
+    encoded: tuple[int, ...] = ()
+    """The lines of the other files of write_files."""
 
 
 def parse_cloud(text: str, file: str) -> CloudConfig:
-    """Return the keys of a file; a mount that is no list of texts is an error.
+    """Return the keys of a file; a mount that is no list of texts is an error. Raises ParseError.
 
     Of a key that is there twice the last counts, as for cloud-init.
     """
-    keys = _keys(text, file)
-    mounts, defaults = keys.get("mounts"), keys.get("mount_default_fields")
-    name = keys.get("preserve_hostname")
+    document, *others = parse_documents(text, file) or (ABSENT,)
+    if others:
+        raise ParseError(file, others[0].line, "the file was not read: another document begins here")
+    keys = document.pairs
+    mounts, defaults, name = (
+        keys.get(key) for key in ("mounts", "mount_default_fields", "preserve_hostname")
+    )
     fields = None if defaults is None else [_scalar(item, file) for item in _items(defaults, file)]
+    commands = (item for key in ("bootcmd", "runcmd") for item in keys.get(key, ABSENT).items)
+    files = keys.get("write_files", ABSENT).items
+    written = (item for item in files if "encoding" not in item.pairs)
     return CloudConfig(
         None if mounts is None else tuple(_entry(item, file) for item in _items(mounts, file)),
         None if fields is None else tuple(fields),
-        None if name is None else str(name.value).lower() in _TRUE,
+        None if name is None else (name.text or "").lower() in _TRUE,
+        tuple((_command(item), item.line + item.is_block) for item in commands),
+        tuple(
+            CloudFile(item.text_at("path"), content.text, content.line + content.is_block)
+            for item in written
+            if (content := item.at("content")).text
+        ),
+        tuple(item.line for item in files if "encoding" in item.pairs),
     )
 
 
-def cloud_requests(
-    mounts: Sequence[CloudEntry | ParseError], defaults: Sequence[str | None], file: str
-) -> Iterator[Request | ParseError]:
-    """Yield the requests of the lines that cloud-init writes to fstab, with the lines of their entries.
+def _command(node: Node) -> str:
+    """Return a command for the shell; cloud-init runs a list without one."""
+    return node.text or shlex.join(item.text or "" for item in node.items)
+
+
+def cloud_lines(
+    mounts: Sequence[CloudEntry | ParseError], defaults: Sequence[str | None]
+) -> Iterator[tuple[int, str] | ParseError]:
+    """Yield the lines that cloud-init writes to fstab, each with the line of its entry.
 
     An entry without a mount point takes back earlier entries of its source (remove_nonexistent_devices).
     """
@@ -92,12 +118,22 @@ def cloud_requests(
         ]
         filled += defaults[len(filled) :]
         if len(filled) > 1 and filled[0] and filled[1] is not None:
-            row = "\t".join("" if value is None else value.replace("\n", " ") for value in filled)
-            for item in parse_fstab(row, file):
-                if isinstance(item, ParseError):
-                    yield ParseError(file, line, item.message)
-                else:
-                    yield item._replace(line=line)
+            yield line, "\t".join("" if value is None else value.replace("\n", " ") for value in filled)
+
+
+def cloud_requests(
+    mounts: Sequence[CloudEntry | ParseError], defaults: Sequence[str | None], file: str
+) -> Iterator[Request | ParseError]:
+    """Yield the requests of the lines that cloud-init writes to fstab, with the lines of their entries."""
+    for line in cloud_lines(mounts, defaults):
+        if isinstance(line, ParseError):
+            yield line
+            continue
+        for item in parse_fstab(line[1], file):
+            if isinstance(item, ParseError):
+                yield ParseError(file, line[0], item.message)
+            else:
+                yield item._replace(line=line[0])
 
 
 def read_cloud_mounts(root: FileTree, intent: Intent, cmdline: CommandLine) -> None:
@@ -147,71 +183,40 @@ def _configs(root: FileTree) -> Iterator[tuple[str, CloudConfig | ParseError]]:
         yield file, config
 
 
-def _keys(text: str, file: str) -> dict[str, Node]:
-    """Return the nodes of a document's keys, none where it is no mapping. Raises ParseError."""
-    if len(text) > MOST_CHARACTERS:
-        raise ParseError(file, 0, f"the file was not read: more than {MOST_CHARACTERS} characters")
-    try:
-        document = yaml.compose(text, _BoundedLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 0
-        raise ParseError(file, line, f"the file was not read: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise ParseError(file, 0, f"the file was not read: {str(error).partition(chr(10))[0]}") from None
-    pairs = document.value if isinstance(document, MappingNode) else ()
-    return {key.value: value for key, value in pairs if isinstance(key, ScalarNode)}
-
-
-class _BoundedLoader(yaml.SafeLoader):
-    """A loader that refuses deep nesting and many aliases: both cost far more than they take to write."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self.depth = self.aliases = 0
-
-    def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """Return the next node. Raises MarkedYAMLError beyond a bound."""
-        event = self.peek_event()  # type: ignore[no-untyped-call] # types-PyYAML leaves it out
-        self.aliases += isinstance(event, yaml.AliasEvent)
-        self.depth += 1
-        if self.depth > MOST_DEPTH or self.aliases > MOST_ALIASES:
-            bound = f"more than {MOST_ALIASES} aliases, or {MOST_DEPTH} levels of nesting"
-            raise yaml.MarkedYAMLError(problem=bound, problem_mark=event.start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-
 def _entry(node: Node, file: str) -> CloudEntry | ParseError:
     """Return a mount; more than six fields make no difference to mount(8)."""
     try:
-        if not isinstance(node, SequenceNode):
+        if node.is_scalar or node.pairs or node.tag:
             raise _not_plain(node, file)
-        fields = tuple(_scalar(item, file) for item in islice(node.value, len(DEFAULTS)))
+        fields = tuple(_scalar(item, file) for item in islice(node.items, len(DEFAULTS)))
     except ParseError as error:
         return error
-    return CloudEntry(node.start_mark.line + 1, fields)
+    return CloudEntry(node.line, fields)
 
 
 def _items(node: Node, file: str) -> Sequence[Node]:
-    if isinstance(node, SequenceNode):
-        items: Sequence[Node] = node.value
-        return items
-    if node.tag == _NULL:
-        return ()
+    if node.is_null or not (node.is_scalar or node.pairs or node.tag):
+        return node.items
     raise _not_plain(node, file)
 
 
 def _scalar(node: Node, file: str) -> str | None:
-    if not isinstance(node, ScalarNode):
+    if not node.is_scalar or node.tag:
         raise _not_plain(node, file)
-    return None if node.tag == _NULL else str(node.value)
+    return node.text
 
 
 def _not_plain(node: Node, file: str) -> ParseError:
-    start, end = node.start_mark, node.end_mark
-    text = start.buffer[start.pointer : end.pointer].strip() if start.buffer else str(node.value)
-    return ParseError(
-        file, start.line + 1, f"a mount that is no list of plain texts was not checked: {quoted(text)}"
-    )
+    shown = quoted(_flow(node))
+    return ParseError(file, node.line, f"a mount that is no list of plain texts was not checked: {shown}")
+
+
+def _flow(node: Node, depth: int = 2) -> str:
+    """Return the first parts of a value for people, as YAML has it in a line."""
+    if node.is_scalar:
+        return node.tag or ("null" if node.text is None else node.text)
+    if depth == 0:
+        return "..."
+    pairs = [f"{key}: {_flow(value, depth - 1)}" for key, value in islice(node.pairs.items(), len(DEFAULTS))]
+    items = [_flow(item, depth - 1) for item in islice(node.items, len(DEFAULTS))]
+    return f"{{{', '.join(pairs)}}}" if pairs else f"[{', '.join(items)}]"
