@@ -67,6 +67,16 @@ class Need(Enum):
     NFS_UTILS = "the version of nfs-utils"
 
 
+class Fix(NamedTuple):
+    """A change of a text that is right whatever else the file has."""
+
+    place: str
+    """`file:line`."""
+    old: str
+    """An option, or several with commas, which the line has once."""
+    new: str
+
+
 class Fault(NamedTuple):
     """A mistake that a rule sees; the runner adds the rule's own fields."""
 
@@ -82,6 +92,7 @@ class Fault(NamedTuple):
     """The source, where it is not the rule's own."""
     severity: Severity | None = None
     """The severity, where it is not the rule's own."""
+    fixes: tuple[Fix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +133,19 @@ class Finding:
     expected: str
     remedy: str
     source: str
+    fixes: tuple[Fix, ...] = ()
+
+
+class Ignore(NamedTuple):
+    """A comment in a file that accepts the findings of rules about a line."""
+
+    file: str
+    line: int
+    """The line of the comment."""
+    meant: int
+    """The line for which it is: its own, or the next line that is no comment."""
+    words: tuple[str, ...]
+    """Ids and names of rules, or starts of ids; () where it names no rule, and then accepts nothing."""
 
 
 NO_NEEDS: Mapping[str, frozenset[Need]] = MappingProxyType({})
@@ -141,9 +165,14 @@ class Diagnosis:
     """A rule raised: the verdict is not complete."""
     doubts: tuple[str, ...] = ()
     """Unanswered questions and texts that were not understood, for people, each once."""
+    ignored: int = 0
+    """The number of findings that comments in the files accept."""
+    accepted: int = 0
+    """The number of findings that [check] or a baseline accepts."""
 
 
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 Identity = tuple[str, int, str, str]
@@ -255,6 +284,13 @@ class Target:
         return self.fstype in SMB_TYPES
 
     @property
+    def places(self) -> frozenset[str]:
+        """Its subject, and the lines with its options where a file has several."""
+        request = self.request
+        lines = request.lines if request is not None and self.live is None else ()
+        return frozenset({self.subject, *(f"{request.file}:{line}" for line in lines if request)})
+
+    @property
     def origin(self) -> str:
         """The line that asks for it, "" for a mount made by hand."""
         return f"{self.request.file}:{self.request.line}" if self.request else ""
@@ -344,6 +380,10 @@ class Facts:
     absent: tuple[AbsentMount, ...] = ()
     proposal: str = ""
     """The name of the file that is judged instead of /etc/fstab."""
+    files: Mapping[str, str] = field(default_factory=lambda: NO_FILES)
+    """The files that are judged without a host, each with its kind for people."""
+    ignores: tuple[Ignore, ...] = ()
+    """The comments in the files that accept findings."""
     unknown: tuple[str, ...] = ()
     """The questions without an answer, for people: "sa1.file.core.windows.net: no answer within 3 s"."""
     faults: tuple[ParseError, ...] = ()
@@ -366,6 +406,11 @@ class Facts:
         object.__setattr__(self, "azure_files", tuple(target for target in nfs if target.is_azure_files))
         object.__setattr__(self, "answers", self.network.by_name)
         object.__setattr__(self, "smb_mounts", tuple(target for target in self.targets if target.is_smb))
+
+    @property
+    def has_files(self) -> bool:
+        """Whether they are facts of files alone, without a host or an image."""
+        return Need.HOST not in self.has
 
     @property
     def image(self) -> bool:
@@ -412,6 +457,11 @@ class Report:
     """When it began, in Unix time."""
 
     @property
+    def sources(self) -> Mapping[str, str]:
+        """The sources of mounts by the places of findings about them."""
+        return {place: target.source for target in self.facts.targets for place in target.places}
+
+    @property
     def exit_code(self) -> int:
         """0 where no finding is as bad as `fail_on`, else 1; 2 after a crash or with an unread file."""
         if self.diagnosis.crashed or self.unjudged:
@@ -425,7 +475,9 @@ class Report:
         bad = [
             problem
             for problem in problems
-            if problem.file == (proposal or FSTAB) or (not proposal and isinstance(problem, MapError))
+            if problem.file == (proposal or FSTAB)
+            or (not proposal and isinstance(problem, MapError))
+            or self.facts.has_files
         ]
         return tuple({str(problem): problem for problem in (*bad, *self.facts.faults)}.values())
 

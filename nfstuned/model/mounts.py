@@ -300,6 +300,10 @@ class Maker(Enum):
     AUTOMOUNT = "systemd's automount"
     """An .automount unit of the mount unit, at the first use."""
     AUTOFS = "automount(8)"
+    TASK = "a task"
+    """Of Ansible, or a command of a script, that writes a line of fstab."""
+    COMMAND = "a command"
+    """mount(8) in a script or a service, with the options on its command line."""
     KUBELET = "the kubelet"
     DOCKER = "Docker"
     PODMAN = "Podman"
@@ -334,11 +338,41 @@ class Request(NamedTuple):
     """
     inherited: str = ""
     """`file:line` of an automounter's map with options for all of its entries."""
+    field: str = ""
+    """The file's own name for its options: "mountOptions", "opts"; "" where a line has them."""
+    option_lines: tuple[int, ...] = ()
+    """The line of each option; () where all are on `line`."""
+    source_line: int = 0
+    """The line of its path at the server; 0 where that is `line`."""
+    group: str = ""
+    """Of files without their host: the machine that it is for, or the files of one cluster."""
+    provider: str = ""
+    """The provider by a driver; "" where the server's name alone shows it."""
+    is_conditional: bool = False
+    """Its task has a condition, and may be an alternative to another."""
+    owner: str = ""
+    """The object of Kubernetes that asks for it: "PersistentVolume data"."""
 
     @property
     def place(self) -> str:
         """Where its options stand, for people."""
         return f"{self.file}:{self.line}" + (f" or {self.inherited}" if self.inherited else "")
+
+    def place_of(self, *names: str) -> str:
+        """Return `file:line` of its first option with one of these names; of itself where it has none."""
+        lines = (line for (name, _), line in zip(self.pairs, self.lines, strict=True) if name in names)
+        return f"{self.file}:{next(lines, self.line)}"
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str | None], ...]:
+        """Its options: names and values."""
+        return parse_options(self.options).pairs
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The line of each of `pairs`."""
+        number = len(self.pairs)
+        return self.option_lines if len(self.option_lines) == number else (self.line,) * number
 
     @property
     def is_mistyped(self) -> bool:
@@ -365,6 +399,15 @@ class Request(NamedTuple):
             return False
         asked = parse_options(self.options)
         return "notls" not in asked and aznfs_version(asked) == "4.1"
+
+
+class Unexpanded(NamedTuple):
+    """A command, a task or a template that asks for a mount and depends on values that its file lacks."""
+
+    what: str
+    """For people: "a command with a variable"."""
+    file: str
+    line: int
 
 
 class Misnamed(NamedTuple):

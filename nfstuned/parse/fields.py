@@ -103,6 +103,7 @@ PLACEHOLDER = (
     r"|\[[A-Z][A-Z0-9_]+\]"
 )
 """The part of a template that another program replaces: {{ x }}, ${X}, $(x), $X, <x>, __X__, @X@, [X]."""
+_IPV6 = r"[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 _MARKS = ("{{", "$", "<", "__", "@", "[")
 
 
@@ -121,6 +122,24 @@ def octal_escapes(text: str) -> str:
 def has_placeholder(text: str) -> bool:
     """Return whether a template's placeholder is in the text."""
     return any(mark in text for mark in _MARKS) and re.search(PLACEHOLDER, text) is not None
+
+
+def split_options(text: str) -> list[str]:
+    """Split options at their commas, but for those in a template's placeholders."""
+    if not has_placeholder(text):
+        return text.split(",")
+    whole = re.sub(PLACEHOLDER, lambda match: match[0].replace(",", "\0"), text)
+    return [part.replace("\0", ",") for part in whole.split(",")]
+
+
+def with_brackets(server: str) -> str:
+    """Return a server for the source of a mount: an IPv6 address in brackets."""
+    return f"[{server}]" if re.fullmatch(_IPV6, server) else server
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a text is a template's placeholder as a whole."""
+    return re.fullmatch(PLACEHOLDER, text.strip()) is not None
 
 
 def right_spelling(table: str, text: str) -> tuple[str, str] | None:

@@ -91,7 +91,7 @@ _FOREIGN = {
     f"a statement of a template, not an entry: {_RENDER}": r"\{[%#]|\{\{",
 }
 """By the message about a text that is no fstab, and its remedy: a pattern of its lines."""
-_KERNELS = r"(?m)^proc /proc proc r[ow],\S*relatime\S* 0 0\r?$"
+_KERNELS = r"(?m)^proc /proc proc r[ow],\S{0,200}?relatime\S{0,200} 0 0\r?$"
 _KERNELS_MOUNT = r"(?m)^\S+ /\S* (?:nfs4?|cifs|smb3) r[ow],\S*,addr="
 """Lines as the kernel writes them: together they show a copy of /proc/mounts."""
 _KERNELS_PART = r"\s*(?:\S+ /\S* (?:nfs4?|cifs|smb3|autofs|nfsd|rpc_pipefs) r[ow](?:,\S*)? 0 0\s*)+"

@@ -1,0 +1,1 @@
+"""Files with which people deploy: manifests, compose files, playbooks, plans and scripts."""

@@ -1,0 +1,74 @@
+"""A host's own files without their host: units and maps, judged by their texts."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+
+from nfstuned.errors import ParseError
+from nfstuned.model.mounts import AutoMap, Local, Maker, MapEntry, Request, UnitSetting
+from nfstuned.parse.deploy.deployment import Found
+from nfstuned.parse.deploy.script import parse_command
+from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map
+from nfstuned.parse.etc.units import mount_request, parse_unit
+
+MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
+_AFTER_NETWORK = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
+
+_DROP_IN = re.compile(r"(?P<unit>.*\.(?:mount|automount|service))\.d/[^/]+\.conf", re.DOTALL)
+
+
+def is_drop_in(file: str) -> bool:
+    """Whether a file is a drop-in of a unit."""
+    return _DROP_IN.fullmatch(file) is not None
+
+
+def unit_requests(files: Mapping[str, str]) -> Iterator[tuple[str, Found]]:
+    """Yield the requests of units, each with its unit's file: of a service those of its commands.
+
+    `files` has the texts by name, also of drop-ins next to the units, which count in the order of their
+    names. An .automount unit in the folder of its .mount unit makes that mount at its first use. The
+    specifiers of a host are not known.
+    """
+    units: dict[str, list[UnitSetting | ParseError]] = {}
+    for file in sorted(files, key=lambda file: (is_drop_in(file), file)):
+        match = _DROP_IN.fullmatch(file)
+        items = units.setdefault(match["unit"], []) if match else units.setdefault(file, [])
+        items += parse_unit(files[file], file)
+    for file, items in units.items():
+        settings = [item for item in items if isinstance(item, UnitSetting)]
+        if file.endswith(MOUNT):
+            automount = units.get(file.removesuffix(MOUNT) + AUTOMOUNT, ())
+            found = [*_of_mount(file, settings, [one for one in automount if isinstance(one, UnitSetting)])]
+            # Without a mount of NFS or SMB nobody asked about the unit.
+            problems = (item for item in items if found and isinstance(item, ParseError))
+            yield from ((file, row) for row in (*found, *problems))
+        elif file.endswith(SERVICE):
+            for setting in settings:
+                if setting.section == "Service" and setting.name.startswith("Exec"):
+                    rows = parse_command(setting.value.lstrip("-@:+!|"), setting.file, setting.line)
+                    yield from ((file, row) for row in rows)
+
+
+def _of_mount(file: str, settings: list[UnitSetting], automount: list[UnitSetting]) -> Iterator[Found]:
+    for item in mount_request(posixpath.basename(file), settings, {}):
+        if isinstance(item, Request) and automount:
+            item = item._replace(maker=Maker.AUTOMOUNT)  # noqa: PLW2901 - the same request
+            for setting in automount:
+                if setting.name == "After" and not _AFTER_NETWORK.isdisjoint(setting.value.split()):
+                    yield Local(item._replace(file=setting.file, line=setting.line), item)
+        yield item
+
+
+def map_requests(text: str, file: str) -> Iterator[Request | ParseError]:
+    """Yield the requests of a map of the automounter's; it is direct where a key is a path."""
+    for entry in parse_map(text, file):
+        if isinstance(entry, ParseError):
+            yield entry
+        elif isinstance(entry, MapEntry):
+            point = DIRECT if entry.key.startswith("/") else f"/{posixpath.basename(file)}"
+            auto = AutoMap(point, "file", "sun", file, "", file, 0)
+            for item in mount_requests(entry, auto, {}):
+                if not isinstance(item, AutoMap):
+                    yield item

@@ -1,0 +1,135 @@
+"""The kinds of files: those that are read, and the many others of a repository that only look like them."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from nfstuned.parse.deploy.deployment import Deployment, JudgedFile, Kind
+from nfstuned.parse.deploy.kinds import read_sources
+
+PV = "apiVersion: v1\nkind: PersistentVolume\nspec:\n  mountOptions: [soft]\n  nfs: {server: nas, path: /a}\n"
+LINE = "nas:/a /a nfs soft,nofail 0 0\n"
+
+
+def read(*files: tuple[str, str], named: bool = False) -> Deployment:
+    return read_sources(JudgedFile(name, text, named) for name, text in files)
+
+
+def asked(deployment: Deployment) -> list[str]:
+    rows = deployment.intent.requests
+    return [f"{row.file}:{row.line} {row.source} {row.options}" for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("README.md", "We use nfs\n- see https://example.com/x\n" + LINE, None),
+        ("notes.txt", "Meeting about nfs\nSee https://example.com/x\n", None),
+        ("Dockerfile", "FROM alpine\nRUN apk add nfs-utils\nENV URL=https://x/\n", None),
+        (".env", "NFS_SERVER=nas\nNFS_SHARE=nas:/v\n", None),
+        ("x.volume", "[Volume]\nType=nfs\nDevice=nas:/v\n", None),
+        ("grafana.ini", "; nfs\n[server]\nprotocol = http\n", None),
+        ("hosts", "[nfs_clients]\nc1 ansible_host=10.0.0.1\n", None),
+        ("Makefile", "deploy: build\n\tkubectl apply -f nfs.yaml\n", None),
+        ("tsconfig.json", '// nfs\n{"a": 1}\n', None),
+        ("test_fstab.py", "import os  # fstab\n", None),
+        ("shares.csv", LINE, None),
+        ("openapi.json", '{"openapi": "3", "x": {"type": "nfs", "server": "s", "path": "/p"}}', None),
+        ("package.json", '{"name": "nfs", "version": "1"}', None),
+        ("values.yaml", "replicas: 2 # nfs\n", None),
+        ("etc/fstab", LINE, Kind.FSTAB),
+        ("mounts.txt", f"# data\n\n{LINE}", Kind.FSTAB),
+        ("mounts.txt", f"{LINE}and some words\n", None),
+        ("auto.nas", "a -soft nas:/a\n", Kind.MAP),
+        ("auto.master", "/nas auto.nas -soft\n", Kind.MAP),
+        ("maps", "# nfs\na -soft nas:/a\nb nas:/b\n", Kind.MAP),
+        ("nfsmount.conf", "[ NFSMount_Global_Options ]\nsoft=True\n", Kind.CONF),
+        ("99.rules", 'SUBSYSTEM=="bdi", ATTR{read_ahead_kb}="128"\n', Kind.UDEV),
+        ("sunrpc.conf", "options sunrpc tcp_slot_table_entries=128\n", Kind.PARAMETERS),
+        ("run", "#!/usr/bin/env bash\nmount -t nfs nas:/a /a\n", Kind.SCRIPT),
+        ("user-data", "#cloud-config\nmounts: [[nas:/a, /a, nfs]]\n", Kind.CLOUD),
+        ("k8s/defaults/pv.yaml", PV, Kind.KUBERNETES),
+        ("pv.yaml.j2", PV.replace("nas,", "{{ nas }},"), Kind.UNREAD),
+        ("main.tf", 'resource "kubernetes_persistent_volume" "nfs" {}\n', Kind.UNREAD),
+        ("a\nb.yaml", PV, Kind.KUBERNETES),
+    ],
+)
+def test_a_kind_is_recognised_by_content_and_by_name(name: str, text: str, kind: Kind | None) -> None:
+    deployment = read((name, text))
+    assert deployment.kinds.get(name) == kind
+    assert deployment.intent.problems == []
+    assert kind or asked(deployment) == []
+
+
+def test_documents_without_a_mount_are_known_where_the_user_named_them() -> None:
+    assert read(("values.yaml", "replicas: 2\n"), named=True).kinds == {"values.yaml": Kind.OTHER}
+
+
+def test_a_file_that_was_named_and_not_read_is_a_problem() -> None:
+    (problem,) = read(("main.tf", "nfs\n"), named=True).intent.problems
+    assert str(problem).startswith("main.tf: was not read: Terraform's source")
+
+
+@pytest.mark.parametrize("text", ["kind: HelmChart\nnfs: x\nspec: {valuesContent: 'a: ['}\n", "a: [nfs\n"])
+def test_a_broken_file_costs_no_other(text: str) -> None:
+    deployment = read(("a.yaml", text), ("b.yaml", PV))
+    assert asked(deployment) == ["b.yaml:5 nas:/a soft"]
+    assert [problem.file for problem in deployment.intent.problems] == ["a.yaml"]
+
+
+def test_drop_ins_of_a_unit_count_after_it() -> None:
+    unit = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=soft\n"
+    deployment = read(("a.mount", unit), ("a.mount.d/b.conf", "[Mount]\nOptions=hard\n"))
+    assert asked(deployment) == ["a.mount.d/b.conf:2 nas:/a hard"]
+
+
+ENCODED = base64.b64encode(b"#!/bin/sh\nmount -t nfs -o soft nas:/a /a\n").decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
+    [
+        ("docker_volume", '{"driver_opts": {"type": "nfs", "o": "addr=nas", "device": ":/a"}}', "nas:/a "),
+        (
+            "kubectl_manifest",
+            '{"yaml_body": "apiVersion: v1\\nx: {nfs: {server: nas, path: /a}}"}',
+            "nas:/a ",
+        ),
+        ("helm_release", '{"values": ["nfs:\\n  server: nas\\n  path: /a\\n"]}', "nas:/a "),
+        ("aws_instance", f'{{"user_data_base64": "{ENCODED}"}}', "nas:/a soft"),
+        ("google_compute_instance", '{"metadata_startup_script": "mount -t nfs nas:/a /a"}', "nas:/a "),
+    ],
+)
+def test_resources_of_a_plan(kind: str, values: str, expected: str) -> None:
+    resource = f'{{"address": "x.y", "type": "{kind}", "values": {values}}}'
+    plan = f'{{"format_version": "1", "planned_values": {{"root_module": {{"resources": [{resource}]}}}}}}'
+    assert asked(read(("plan.json", plan))) == [f"plan.json#x.y:1 {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("item", "options"),
+    [
+        ("${OPTS:=soft,nolock}", ""),
+        ("soft,${OPTS},ro", "soft,ro"),
+        ("vers=${V:-4,1}", "vers=${V:-4,1}"),
+    ],
+)
+def test_a_placeholder_is_no_option(item: str, options: str) -> None:
+    deployment = read(("pv.yaml", PV.replace("[soft]", f"['{item}']")))
+    compose = f"volumes:\n a: {{driver_opts: {{type: nfs, device: ':/a', o: 'addr=nas,{item}'}}}}\n"
+    assert [row.split(" ")[-1] for row in asked(deployment)] == [options]
+    assert [row.split(" ")[-1] for row in asked(read(("compose.yaml", compose)))] == [options]
+
+
+def test_variables_of_two_hosts_are_never_put_together() -> None:
+    task = "- mount: {src: '{{ s }}', path: /a, fstype: nfs, opts: '{{ o }}'}\n"
+    deployment = read(
+        ("tasks/main.yml", task),
+        ("group_vars/all.yml", "s: nas:/all\n"),
+        ("host_vars/a.yml", "s: nas:/a\no: nofail\n"),
+        ("host_vars/b.yml", "o: soft,nofail\n"),
+    )
+    assert asked(deployment) == ["host_vars/a.yml:2 nas:/a nofail", "host_vars/b.yml:1 nas:/all soft,nofail"]
+    assert deployment.unexpanded == []

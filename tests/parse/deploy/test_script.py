@@ -1,0 +1,342 @@
+"""The mounts of scripts: commands, lines for fstab and volumes, as people write them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfstuned.errors import ParseError
+from nfstuned.model.mounts import Maker, Request, Unexpanded
+from nfstuned.parse.deploy.docker import docker_request
+from nfstuned.parse.deploy.script import parse_command, parse_script
+from tests.parse.damage import any_text, damaged
+from tests.parse.rows import shown
+
+FILE = "setup.sh"
+BOARD = """\
+#!/bin/sh
+# Mount the lab's share on the board, if it is not yet there.
+if ! grep -qs '/mnt/lab ' /proc/mounts; then
+    mount -o nolock -t nfs 141.20.24.99:/home/mueller/fpga/pub /mnt/lab
+fi
+"""
+SHARE = "//teamstore7.file.core.windows.net/team-files"
+AZURE = f"""\
+if [ ! -f "/etc/smbcredentials/teamstore7.cred" ]; then
+    sudo bash -c 'echo "password=<the account key>" >> /etc/smbcredentials/teamstore7.cred'
+fi
+sudo bash -c 'echo "{SHARE} /mnt/team cifs nofail,actimeo=30" >> /etc/fstab'
+sudo mount -t cifs {SHARE} /mnt/team -o serverino,actimeo=30
+"""
+UNIT = """\
+mount -t nfs -o proto=udp,vers=3  10.1.50.10:/mnt/incoming /mnt/incoming
+
+echo "10.1.50.10:/mnt/incoming /mnt/incoming nfs rw,vers=3 0" >>/etc/fstab
+echo "[Mount]
+What=10.1.50.10:/mnt/incoming
+Where=/mnt/incoming
+Type=nfs" >> /etc/systemd/system/mnt-incoming.mount
+"""
+METRICS = """\
+# the volume of the metrics
+
+docker volume create \\
+  --driver local \\
+  --opt type=nfs \\
+  --opt o=addr=10.1.0.100,nolock,rw \\
+  --opt device=:/export/shared \\
+  metrics
+"""
+WHOLE = BOARD + AZURE + METRICS
+EXPANDED = "a command with a variable"
+OPEN = "a text with an open quote"
+
+
+def read(text: str) -> list[object]:
+    """Return the requests as line, source, point, type and options, and the line and text of all else."""
+    rows: list[object] = []
+    for row in parse_script(text, FILE):
+        if isinstance(row, Request):
+            rows.append((row.line, row.source, row.point, row.fstype, row.options))
+        else:
+            rows.append((row.line, row.what) if isinstance(row, Unexpanded) else str(row))
+    return rows
+
+
+def test_scripts_as_people_write_them() -> None:
+    assert read(BOARD) == [(4, "141.20.24.99:/home/mueller/fpga/pub", "/mnt/lab", "nfs", "nolock")]
+    assert read(AZURE) == [
+        (4, SHARE, "/mnt/team", "cifs", "nofail,actimeo=30"),
+        (5, SHARE, "/mnt/team", "cifs", "serverino,actimeo=30"),
+    ]
+    source, point = "10.1.50.10:/mnt/incoming", "/mnt/incoming"
+    assert read(UNIT) == [
+        (1, source, point, "nfs", "proto=udp,vers=3"),
+        (3, source, point, "nfs", "rw,vers=3"),
+    ]
+    assert read(METRICS) == [(6, "10.1.0.100:/export/shared", "", "nfs", "nolock,rw")]
+
+
+def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
+    command = "sudo mount -t auto \\\n  -r -o hard,vers=3 \\\n  -o \\\n  bg \\\n  10.0.0.1:/a \\\n  /m\n"
+    assert list(parse_command(command + METRICS, FILE, 7)) == [
+        Request(
+            *("10.0.0.1:/a", "/m", "ro,hard,vers=3,bg", FILE, 8),
+            maker=Maker.COMMAND,
+            named="auto",
+            option_lines=(8, 8, 8, 10),
+            source_line=11,
+        ),
+        Request(
+            *("10.1.0.100:/export/shared", "", "nolock,rw", FILE, 18),
+            maker=Maker.DOCKER,
+            field="the option o",
+            source_line=19,
+        ),
+    ]
+    (entry,) = parse_script("echo s:/a /m nfs >> /etc/fstab", FILE)
+    assert entry == Request("s:/a", "/m", "", FILE, 1, maker=Maker.TASK)
+
+
+@pytest.mark.parametrize(
+    ("command", "fstype", "options"),
+    [
+        ("mount -tnfs4 -ohard,bg s:/a /m", "nfs4", "hard,bg"),
+        ("mount --types=nfs --options hard s:/a /m -v -w", "nfs", "hard,rw"),
+        ("mount -vfo hard s:/a -rt nfs /m", "nfs", "hard,ro"),
+        ("mount -t nfs -- s:/a /m", "nfs", ""),
+        ("mount 's:/a' \"/m\"", "nfs", ""),
+        ("mount -t ext4,nfs s:/a /m 2>&1 >/dev/null", "nfs", ""),
+        ("/sbin/mount.nfs4 s:/a /m -o nosuid", "nfs4", "nosuid"),
+        ("-/bin/mount -t efs s:/a /m", "efs", ""),
+        ("mount -t smb3 s:/a /m -o user=a\\ b,pass='c d'\"'e'\"", "smb3", "user=a b,pass=c d'e'"),
+        ("mount -t nfs s:/a /m -o $'sec=sys'", "nfs", "sec=sys"),
+        ("sudo -E -u root mount s:/a /m", "nfs", ""),
+        ("LC_ALL=C doas timeout -k 5 10 nice -n5 env -i A=b mount s:/a /m", "nfs", ""),
+        ("$SUDO mount s:/a /m", "nfs", ""),
+        ("su - root -c 'mount s:/a /m'", "nfs", ""),
+        ("bash -ec \"sh -c 'mount s:/a /m'\"", "nfs", ""),
+        ("bash -s <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
+        ("ERROR=$(mount s:/a /m 2>&1 | grep ')') || exit", "nfs", ""),
+        ("echo `mount s:/a /m`", "nfs", ""),
+        ("share() { mountpoint -q /m || mount s:/a /m; }", "nfs", ""),
+        ("if ! (mount s:/a /m); then :; fi", "nfs", ""),
+        ("while :; do mount s:/a /m&done", "nfs", ""),
+        ("case $1 in nfs) mount s:/a /m;; esac", "nfs", ""),
+        ("(( a = 1 << b )); mount s:/a /m # $x", "nfs", ""),
+        ("cat <<E | grep -v '^it'\nit's\nE\nmount s:/a /m\r\n", "nfs", ""),
+        ('echo ${a#"\'"} $# "$(echo "b")" <(c) >&2; mount s:/a /m', "nfs", ""),
+    ],
+)
+def test_a_command_of_mount_in_its_forms(command: str, fstype: str, options: str) -> None:
+    rows = [row for row in parse_script(command, FILE) if isinstance(row, Request)]
+    assert [(row.source, row.point, row.fstype, row.options) for row in rows] == [
+        ("s:/a", "/m", fstype, options)
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mount /m",
+        "mount -a -t nfs,nfs4",
+        "mount -t nfs -o hard /m",
+        "mount --bind /a /m",
+        "mount -t ext4 /dev/sda1 /m",
+        "mount $DISK /m",
+        "mount s:/a /m now",
+        "mount -o remount,ro s:/a /m",
+        "umount s:/a /m",
+        "# mount s:/a /m",
+        "echo mount s:/a /m",
+        "grep 'mount s:/a /m' x",
+        "cat > x.sh <<E\nmount s:/a /m\nE",
+        "docker run -v a:/a b",
+        "docker volume create --opt type=tmpfs --opt device=tmpfs a",
+        "docker volume create --opt type=nfs",
+        "docker volume create --opt type=$TYPE --opt device=$DISK b",
+        "bash mount.sh s:/a /m",
+        "printf >> /etc/fstab",
+        "printf '%s /m nfs " + "a" * 1000 + "\\n' " + "s:/a " * 100 + ">> /etc/fstab",
+    ],
+)
+def test_a_command_that_asks_for_no_mount_from_a_server(command: str) -> None:
+    assert read(command) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo -n 's:/a /m nfs hard' | sudo tee -a /etc/fstab > /dev/null",
+        'echo s:/a /m nfs hard >> "$ROOT/etc/fstab"',
+        "echo -e 's:/a\\t/m\\tnfs\\thard' >> /mnt/etc/fstab",
+        "printf 's:/a /m nfs hard\\n' > /etc/fstab",
+        "printf '%s %s\\tnfs %s\\n' s:/a /m hard >> /etc/fstab",
+        'sudo sh -c "echo \\"s:/a /m nfs hard\\" >> /etc/fstab"',
+        "grep -q s:/a /etc/fstab || { echo 's:/a /m nfs hard'>>/etc/fstab; }",
+        "tee -a /etc/fstab <<< 's:/a /m nfs hard'",
+        "tee -a /etc/fstab >/dev/null <<E && echo done\ns:/a /m nfs hard\nE\n",
+        "cat <<-'E' | sudo tee -a /etc/fstab\n\ts:/a /m nfs hard\n\tE\n",
+        "cat <<E |\ns:/a /m nfs hard\nE\ntee -a /etc/fstab",
+        'cat >>/etc/fstab <<A <<"B"\nA\ns:/a /m nfs hard',
+    ],
+)
+def test_a_line_that_a_command_writes_into_fstab(text: str) -> None:
+    assert [row[1:] for row in read(text) if isinstance(row, tuple)] == [("s:/a", "/m", "nfs", "hard")]
+
+
+def test_each_written_line_has_its_own_line_in_the_script() -> None:
+    document = "cat >> /etc/fstab <<EOF\n# shares\ns:/a /a nfs\n\n/dev/sda1 /b ext4\n//s/c /c cifs ro\nEOF\n"
+    assert [row[:2] for row in read(document) if isinstance(row, tuple)] == [(3, "s:/a"), (6, "//s/c")]
+    echo = "sudo bash -c '\necho \"\ns:/a /a nfs\ns:/b /b nfs\" >> /etc/fstab'\n"
+    assert [row[:2] for row in read(echo) if isinstance(row, tuple)] == [(3, "s:/a"), (4, "s:/b")]
+    repeated = "printf '%s\\n' \\\n  's:/a /a nfs' \\\n  's:/b /b nfs' >> /etc/fstab\n"
+    assert [row[:2] for row in read(repeated) if isinstance(row, tuple)] == [(2, "s:/a"), (3, "s:/b")]
+    escaped = 'echo -e "\\ns:/a /a nfs\\ns:/b /b nfs\\\n,v3" >> /etc/fstab\n'
+    assert [row[:2] for row in read(escaped) if isinstance(row, tuple)] == [(1, "s:/a"), (1, "s:/b")]
+
+
+def test_only_a_line_for_a_server_is_an_error() -> None:
+    text = "\n".join(
+        f"echo '{line}' >> /etc/fstab" for line in ("a", "/dev/sdb nowhere", "s:/a nfs", "x y nfs z")
+    )
+    lines = [row.line for row in parse_script(text, FILE) if isinstance(row, ParseError)]
+    assert (lines, len(read(text))) == ([3, 4], 2)
+    assert shown(parse_script("echo 's:/a nfs hard' >> /etc/fstab", FILE)) == [
+        "setup.sh:1: no mount point between 's:/a' and the type nfs: is a blank missing?"
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mount -t nfs $FILER:/a /m",
+        'mount -t nfs "${FILER}:/a" /m',
+        "mount $(filer):/a /m",
+        "mount `filer`:/a /m",
+        "mount -t nfs -o $OPTIONS s:/a /m",
+        "mount -t $TYPE s:/a /m",
+        "mount $OPTIONS s:/a /m",
+        "mount -t nfs $PLACES",
+        "mount -t nfs {{ filer }}:/a /m",
+        "mount -t cifs //<server>/share /m",
+        "bash -c \"mount -t nfs '$FILER:/a' /m\"",
+        'echo "$FILER:/a /m nfs hard\nsecond:/b $POINT nfs" >> /etc/fstab',
+        "echo '{{ filer }}:/a /m nfs' >> /etc/fstab",
+        "cat >> /etc/fstab <<E\ns:/a $POINT nfs\nE",
+        "docker volume create --opt type=nfs --opt o=addr=$FILER,rw --opt device=:/a b",
+        "podman volume create -o type=$TYPE -o device=s:/a b",
+    ],
+)
+def test_a_command_with_an_expansion_is_named_once(command: str) -> None:
+    assert read("\n" + command) == [(3 if "cat" in command else 2, EXPANDED)]
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("mount s:/a /m -o 'password=a$b'", "password=a$b"),
+        ('mount s:/a /m -o "password=a\\$b,c\\d,$"', "password=a$b,c\\d,$"),
+        ("cat >> /etc/fstab <<'E'\ns:/a /m nfs password=a$b`\nE", "password=a$b`"),
+        ("cat >> /etc/fstab <<E\ns:/a /m nfs password=a\\$b\\c\nE", "password=a$b\\c"),
+    ],
+)
+def test_a_dollar_in_quotes_is_no_expansion(command: str, options: str) -> None:
+    assert [row[-1] for row in read(command) if isinstance(row, tuple)] == [options]
+
+
+def volume(text: str) -> list[tuple[Maker, int, str, str, str]]:
+    rows = [row for row in parse_script(text, FILE) if isinstance(row, Request)]
+    return [(row.maker, row.line, row.source, row.fstype, row.options) for row in rows]
+
+
+def test_volumes_of_commands() -> None:
+    assert volume("docker volume create -d local -o type=nfs4 -o=device=:/a --opt=o=addr=fd00::1 b") == [
+        (Maker.DOCKER, 1, "[fd00::1]:/a", "nfs4", "")
+    ]
+    assert volume("sudo podman volume create --opt type=nfs --opt o=hard --opt device=s:/a b") == [
+        (Maker.PODMAN, 1, "s:/a", "nfs", "hard")
+    ]
+    local = "type=volume,src=b,dst=/b,volume-driver=local,volume-opt=type=nfs,volume-opt=device=:/a"
+    csv = f"docker run -d \\\n--mount '{local},\"volume-opt=o=addr=s,rw\"' \\\n--mount={local} image\n"
+    assert volume(csv) == [(Maker.DOCKER, 2, "s:/a", "nfs", "rw"), (Maker.DOCKER, 3, ":/a", "nfs", "")]
+
+
+@pytest.mark.parametrize(
+    ("fstype", "device", "o", "expected"),
+    [
+        ("nfs", "s:/a", "addr=t,rw", ("s:/a", "rw")),
+        ("nfs", "/a", " addr=t, rw # soft ", ("/a", " addr=t, rw # soft ")),
+        ("nfs", ":/a", "addr=${NAS:-10.0.0.1},rw", ("${NAS:-10.0.0.1}:/a", "rw")),
+        ("cifs", "//s/a", "addr=s,user=b", ("//s/a", "addr=s,user=b")),
+    ],
+)
+def test_the_address_of_a_volume(fstype: str, device: str, o: str, expected: tuple[str, str]) -> None:
+    opts = {"type": (fstype, 1), "device": (device, 2), "o": (o, 3)}
+    rows = [row for row in docker_request(opts, FILE) if isinstance(row, Request)]
+    assert [(row.source, row.options) for row in rows] == [expected]
+    assert [row.line for row in docker_request({**opts, "o": ("", 2)}, FILE)] == [2]
+    assert list(docker_request({**opts, "type": ("${TYPE}", 1)}, FILE)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('mount s:/a /m\necho "it\n', [1]),
+        ("mount s:/a /m\n\necho 'it\nmount s:/b /m\n", [1, (3, OPEN)]),
+        ("echo ${a\ncat > /etc/fstab", [(1, OPEN)]),
+        ("echo $(a 'b)\nmount x", [(1, OPEN)]),
+        ("echo `a\nmount x", [(1, OPEN)]),
+        ("cat <<E\n`it's\nE\nmount s:/a /m", [4]),
+    ],
+)
+def test_an_open_quote_ends_the_reading(text: str, expected: list[object]) -> None:
+    rows = [row for row in read(text) if isinstance(row, tuple)]
+    assert [row if row[1] == OPEN else row[0] for row in rows] == expected
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "'",
+        '"',
+        '""',
+        "$(",
+        "$(a)",
+        "${",
+        "`",
+        "(",
+        "<<a ",
+        "<<a\na\n",
+        "a ",
+        "a;",
+        "|",
+        "{{",
+        "<a",
+        "\\",
+        "$'\\'",
+    ],
+)
+def test_long_texts_take_no_longer_than_their_length(piece: str) -> None:
+    began = time.process_time()
+    list(parse_script("mount " + piece * (20_000 // len(piece)), FILE))
+    assert time.process_time() - began < 1
+
+
+def test_commands_in_commands_end_at_a_depth() -> None:
+    deep = "$(" * 5000 + "mount s:/a /m" + ")" * 5000
+    assert (read(deep), read("bash -c " * 5000 + "'mount s:/a /m'")) == ([], [])
+
+
+_PIECES = st.sampled_from(
+    ["mount ", "s:/a ", "echo ", ">>/etc/fstab", "<<E\n", "E\n", "\\\n", *"'\"`$({})|;&#\n\\ -"]
+)
+
+
+@given(st.one_of(damaged(WHOLE), any_text.map("mount ".__add__), st.lists(_PIECES, max_size=40).map("".join)))
+def test_any_text_is_read_and_each_row_has_a_line_of_it(text: str) -> None:
+    rows = list(parse_script(text, FILE))
+    assert all(1 <= row.line <= text.count("\n") + 1 for row in rows)
