@@ -22,6 +22,7 @@ from nfstuned.host.observe import observe_intent
 from nfstuned.host.root import LARGEST, LARGEST_MADE, Root, parts_of, read_proposal, read_saved
 from nfstuned.host.telemetry.history import LONGEST, from_files
 from nfstuned.model.policy import ConfigError
+from nfstuned.parse.deploy.ansible import PlayFile, ansible_requests
 from nfstuned.parse.etc.certificate import parse_certificates
 from nfstuned.parse.etc.cloud import parse_cloud
 from nfstuned.parse.etc.tunnel import parse_mountmap, parse_tunnel_list
@@ -29,6 +30,7 @@ from nfstuned.parse.fields import parse_number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.toml import parse_toml
 from nfstuned.parse.udev_rules import parse_udev_rules
+from nfstuned.parse.yaml import parse_documents
 from nfstuned.view.metrics import findings_lines
 from tests.host.servers import silent_port
 from tests.tree import put
@@ -151,6 +153,10 @@ FILES: dict[str, dict[str, str]] = {
     "servers of a location in a map": {"auto.master": DIRECT, "auto.x": f"k {','.join(['s'] * 33)}:/x\n"},
 }
 """By input: files of administrators that reach its bound."""
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+)
+LOOPS = parse_documents(f"- {{mount: {{src: '{{{{ item }}}}'}}, loop: [{'x, ' * 200}]}}\n" * 251, "f")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n"
 ACCOUNT = "sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n"
 PARSED: dict[str, Callable[[], object]] = {
@@ -161,9 +167,11 @@ PARSED: dict[str, Callable[[], object]] = {
     "the quotation of a text in a message": lambda: quoted("x" * 81),
     "accounts that AZNFS lists as mounted": lambda: parse_mountmap(ACCOUNT * 1001, "f", "azure-blob")[-1],
     "tunnels that AZNFS lists": lambda: parse_tunnel_list("10.0.0.4;/c;/l;/p;1;mounted;1\n" * 1002, "f")[-1],
-    "a file of cloud-init's configuration, in an image": lambda: parse_cloud("#" * 131_073, "f"),
-    "the aliases in such a file": lambda: parse_cloud(f"a: &x 1\nb: [{'*x, ' * 101}]\n", "f"),
-    "nesting of its lists and mappings": lambda: parse_cloud("[" * 33, "f"),
+    "a file of YAML or JSON: cloud-init's, or of a deployment": lambda: parse_cloud("#" * 4_194_305, "f"),
+    "the aliases in such a file": lambda: parse_cloud(f"a: &x 1\nb: [{'*x, ' * 1001}]\n", "f"),
+    "nesting of its lists and mappings": lambda: parse_cloud("[" * 65, "f"),
+    "its values, each alias with its own": lambda: parse_cloud(BOMB, "f"),
+    "tasks of Ansible with those of loops": lambda: [*ansible_requests([PlayFile("f", LOOPS)])],
     "certificates in such a CA file": lambda: parse_certificates(CERTIFICATE.format("") * 1001, "f")[-1],
     "such a certificate, in base64": lambda: parse_certificates(CERTIFICATE.format("A" * 65_537 + "\n"), "f"),
     "a line of a udev rules file": lambda: parse_udev_rules("#" + "x" * 16_383).defects,

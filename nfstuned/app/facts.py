@@ -26,9 +26,10 @@ from nfstuned.model.kernel import KernelRelease
 from nfstuned.model.mounts import EFS_TYPE, Maker, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network, NfsUtils, System
-from nfstuned.parse.etc.requests import Intent, local_lines, parse_fstab
+from nfstuned.parse.deploy.deployment import Deployment, JudgedFile, Kind, add_fstab
 from nfstuned.parse.etc.settings import read_writers
 from nfstuned.parse.fields import has_placeholder, unit_name
+from nfstuned.parse.ignores import parse_ignores
 from nfstuned.parse.proc.cifs import (
     added_smb_operations,
     read_smb_mounts,
@@ -39,6 +40,8 @@ from nfstuned.parse.proc.processes import read_waiters
 from nfstuned.parse.tree import FSTAB
 from nfstuned.parse.udev_rules import read_ignored_files, read_rule_files
 
+_ELSEWHERE = frozenset({Maker.KUBELET, Maker.DOCKER, Maker.PODMAN, Maker.TASK, Maker.COMMAND})
+"""They ask other resolvers than this machine's, for names of a cluster or of another network."""
 MISSING_S = 3.0
 """The time for an absent mount to appear, because a program may be about to mount it."""
 
@@ -61,6 +64,8 @@ class Scope:
     kernel: KernelRelease | None = None
     nfs_utils: tuple[int, ...] | None = None
     """The version: (2, 6, 4)."""
+    files: tuple[str, ...] = ()
+    """Files and folders that are judged alone, of any kind that is known."""
 
     @property
     def has(self) -> frozenset[Need]:
@@ -83,8 +88,17 @@ class Scope:
 
 def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
     """Return the facts for the rules. It touches no mount, and each wait for a server has a limit."""
+    if scope.files:
+        from nfstuned.app.files import read_deployment  # noqa: PLC0415 - most checks are of a host
+
+        return _examine_files(read_deployment(scope.files), policy, scope, outside)
     if scope.proposal and not scope.image and not root.has_fstab(scope.proposal):
-        return _examine_file(root, policy, scope, outside)
+        deployment = Deployment()
+        text = root.read(FSTAB)
+        add_fstab(deployment, JudgedFile(scope.proposal, text))
+        deployment.kinds[scope.proposal] = Kind.FSTAB
+        deployment.ignores += parse_ignores(text, scope.proposal)
+        return _examine_files(deployment, policy, scope, outside)
     snapshot = observe_image(root) if scope.image else observe_host(root)
     if scope.proposal:
         snapshot = with_proposal(snapshot, scope.proposal)
@@ -129,21 +143,20 @@ def examine(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts
     return replace(facts, snapshot=replace(snapshot, problems=problems), faults=tuple(root.faults))
 
 
-def _examine_file(root: Root, policy: Policy, scope: Scope, outside: Outside) -> Facts:
-    """Return the facts of a proposed fstab of another host: its lines, and the resolver's answers on them.
+def _examine_files(deployment: Deployment, policy: Policy, scope: Scope, outside: Outside) -> Facts:
+    """Return the facts of files of other hosts: their mounts, and the resolver's answers on them.
 
     Nothing of the running host is read: neither its mounts, programs and settings nor its network's devices.
     """
-    lines = Intent()
-    text = root.read(FSTAB)
-    lines.add(parse_fstab(text, scope.proposal))
+    intent = deployment.intent
     snapshot = Snapshot(
-        requests=tuple(lines.requests),
-        local=tuple(local_lines(text, lines.requests, scope.proposal)),
+        requests=tuple(intent.requests),
+        misnamed=tuple(intent.misnamed),
+        local=tuple(intent.local),
         kernel=scope.kernel,
-        problems=tuple(lines.problems),
+        problems=tuple(intent.problems),
     )
-    mounts = targets(snapshot, policy, (), scope.proposal)
+    mounts = targets(snapshot, policy, (), scope.proposal, apart=True)
     names = Questions(names=_questions(snapshot, mounts).names, links=False)
     network, unknown = (Network(), ()) if scope.offline else outside.ask(names, offline=False)
     return Facts(
@@ -153,8 +166,11 @@ def _examine_file(root: Root, policy: Policy, scope: Scope, outside: Outside) ->
         targets=mounts,
         network=Network(answers=network.answers),
         system=System(nfs_utils=None if scope.nfs_utils is None else NfsUtils(scope.nfs_utils)),
+        udev=tuple(deployment.udev),
         proposal=scope.proposal,
-        unknown=unknown,
+        ignores=tuple(dict.fromkeys(deployment.ignores)),
+        files={name: kind.value for name, kind in deployment.kinds.items()},
+        unknown=(*unknown, *deployment.unread),
     )
 
 
@@ -203,6 +219,8 @@ def _questions(snapshot: Snapshot, mounts: tuple[Target, ...]) -> Questions:
     for target in mounts:
         host = target.endpoint.host
         if target.elsewhere or (target.request is not None and target.request.wildcard):
+            continue
+        if target.request is not None and target.request.maker in _ELSEWHERE:
             continue
         unknown = host.startswith("/") or has_placeholder(split_source(target.source)[0])
         if not host or unknown or is_loopback(host) or target.fstype == EFS_TYPE:

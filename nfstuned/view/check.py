@@ -46,6 +46,8 @@ def check_document(report: Report) -> Document:
         "summary": {
             **{severity.value: report.number(severity) for severity in Severity},
             "skipped": len(report.diagnosis.skipped),
+            "ignored": report.diagnosis.ignored,
+            "accepted": report.diagnosis.accepted,
         },
         "skipped": [
             {"rule": rule.id, "needs": _words(rule.needs | report.diagnosis.lacking[rule.id])}
@@ -123,7 +125,7 @@ class ReportLine(NamedTuple):
 def report_lines(report: Report, width: int | None = None) -> Iterator[ReportLine]:
     """Yield the whole report; text is wrapped at `width` columns, None for not at all."""
     room = None if width is None else max(_LEAST, width - len(_HANG))
-    sources = {target.subject: target.source for target in report.facts.targets}
+    sources = report.sources
     for subject, findings in groupby(report.diagnosis.findings, lambda finding: finding.subject):
         source = sources.get(subject)
         yield ReportLine(printable(f"{subject}  {source}" if source else subject), heading=True)
@@ -141,7 +143,8 @@ def verdict_lines(report: Report) -> Iterator[str]:
     """Yield the result of a check in a few lines."""
     findings = report.diagnosis.findings
     judged = len(report.rules) - len(report.skipped)
-    scope = f"{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
+    files = f"{count(len(report.facts.files), 'file')}, " if len(report.facts.files) > 1 else ""
+    scope = f"{files}{count(len(report.facts.targets), 'mount')}, {count(judged, 'rule')}"
     counts = ", ".join(
         # Advice and info have no plural.
         count(number, severity.value) if severity.rank <= 1 else f"{number} {severity.value}"
@@ -153,7 +156,9 @@ def verdict_lines(report: Report) -> Iterator[str]:
     rest = "nothing to report of the rest" if report.facts.targets else "no mount was understood"
     nothing = f"Not everything was judged; {rest}" if broken else "Nothing to report"
     result = f"{counts} ({scope})" if counts else f"{nothing}: {scope}"
-    yield f"{result}{doubts}{_skipped(report)}"
+    by = {"ignored by comments": report.diagnosis.ignored, "accepted": report.diagnosis.accepted}
+    ignored = "".join(f"; {number} {how}" for how, number in by.items() if number)
+    yield f"{result}{ignored}{doubts}{_skipped(report)}"
     if findings and report.facts.image:
         yield f"The files of the image are below {printable(report.root)}"
     worst = min(findings, key=lambda finding: finding.severity.rank, default=None)

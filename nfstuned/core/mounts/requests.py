@@ -304,8 +304,10 @@ def _plain(name: str) -> str:
 
 
 def _given(request: Request) -> tuple[Asked, ...]:
-    pairs = parse_options(request.options).pairs
-    return tuple(Asked(name, value, request.file, request.line) for name, value in pairs)
+    return tuple(
+        Asked(name, value, request.file, line)
+        for (name, value), line in zip(request.pairs, request.lines, strict=True)
+    )
 
 
 def is_version(name: str) -> bool:

@@ -39,12 +39,18 @@ _SMB_KEYS = ("actimeo_min", "max_channels")
 
 
 def targets(
-    snapshot: Snapshot, policy: Policy, smb_mounts: Sequence[Mount] = (), proposal: str = ""
+    snapshot: Snapshot,
+    policy: Policy,
+    smb_mounts: Sequence[Mount] = (),
+    proposal: str = "",
+    *,
+    apart: bool = False,
 ) -> tuple[Target, ...]:
     """Return every network mount once: live ones by mount point, then those that are only asked for.
 
     `smb_mounts` are the live SMB mounts. Each line of the file `proposal` is a target of its own, also where
-    its mount is live, because the live mount does not have the proposed options yet.
+    its mount is live, because the live mount does not have the proposed options yet. The files of a snapshot
+    that are `apart` are of several hosts: requests in two of them are two mounts.
     """
     intents = Intents(snapshot.requests, snapshot.settings, snapshot.tunnels)
     live: list[Target] = []
@@ -61,11 +67,12 @@ def targets(
         for mount, classified in of_smb
     ]
     known = {target.request for target in live}
-    planned: dict[tuple[str, str], Request] = {}
+    planned: dict[object, Request] = {}
     """The first request of each mount, which is the request that counts."""
     for request in snapshot.requests:
         if request.file != UTAB and (request not in known or request.file == proposal):
-            planned.setdefault((request.source, request.point), request)
+            place = (request.source, request.point, *((request.file, request.maker) if apart else ()))
+            planned.setdefault(place if request.point else request, request)
     return (
         *sorted(live, key=lambda target: target.point),
         *(_planned_target(snapshot, policy, request, intents) for request in planned.values()),
@@ -181,7 +188,7 @@ def _planned_target(snapshot: Snapshot, policy: Policy, request: Request, intent
     providers = matcher(policy).providers
     server = providers.resolve(host, address, asked_port(request.source, wanted), (), snapshot.tunnels)
     if server.provider == GENERIC:
-        server = server._replace(provider=providers.by_options(wanted))
+        server = server._replace(provider=request.provider or providers.by_options(wanted))
     chosen = choose_profile(policy, request.source, request.point, named, server).profile
     return Target(
         subject=f"{request.file}:{request.line}",

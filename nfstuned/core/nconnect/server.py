@@ -242,6 +242,7 @@ def disagreeing_servers(facts: Facts) -> tuple[Server[Line], ...]:
         if line.ids
         and 1 <= (line.asked or 0) <= MOST
         and line.target.protocol == "tcp"
+        and not (line.target.request and line.target.request.is_conditional)
         and not _old_kernel(line.target, facts)
     )
     found = []
@@ -293,7 +294,7 @@ def _line_ids(target: Target, line: Target, request: Request, facts: Facts) -> f
     # The port of a tunnel's end stands for the server.
     names = {host} if is_loopback(host) else {host, *addresses(line, facts)}
     encryption = "tunnel" if request.wants_tunnel else line.wanted.get("xprtsec") or "none"
-    rest = (asked_port(request.source, line.wanted), line.protocol, encryption)
+    rest = (asked_port(request.source, line.wanted), line.protocol, encryption, request.group)
     versions = {line.version} if target.live is None else {line.version, target.version}
     return frozenset((name, number, *rest) for name in names for number in versions)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -23,8 +24,10 @@ from nfstuned.core.rules import (
     nfs7_image,
     smb6,
 )
+from nfstuned.core.rules.accepted import MOST_UNUSED, is_named, without_ignored
 from nfstuned.core.rules.rule import name_others, superblock_key
-from nfstuned.model.facts import Diagnosis, Facts, Fault, Finding, Need, Rule, Severity, Target
+from nfstuned.model.facts import Diagnosis, Facts, Fault, Finding, Ignore, Need, Rule, Severity, Target
+from nfstuned.model.mounts import Request
 
 _FAMILIES = (
     nfs1_read_ahead,
@@ -61,7 +64,7 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
     findings: dict[Finding, None] = {}  # a proposed line and its live mount may cause the same finding
     lacking: dict[str, frozenset[Need]] = {}
     doubts, crashed = [*facts.unknown], False
-    mounts = _live_mounts(facts)
+    mounts, manifests = _live_mounts(facts), _manifests(facts)
     for rule in rules:
         lacks = rule.needs - facts.has
         if lacks:
@@ -81,7 +84,13 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
             crashed = True
             message = f"{rule.id} {rule.name} crashed: {type(error).__name__}: {error}"
             findings[_finding(CRASHED, Fault(rule.id, message))] = None
-        findings |= {_finding(rule, fault): None for fault in _join(faults, mounts)}
+        findings |= {
+            _finding(rule, _in_own_words(fault, manifests.get(fault.subject))): None
+            for fault in _join(faults, mounts)
+        }
+    judged = {(rule.id, rule.name) for rule in rules if rule.id not in lacking}
+    accepted = without_ignored(list(findings), facts.ignores, judged)
+    doubts += [*accepted.unused, *_unknown_words(facts.ignores)]
     reported = {(finding.subject, finding.message) for finding in findings}
     problems = [
         f"{problem}"
@@ -89,12 +98,19 @@ def run_rules(facts: Facts, rules: Iterable[Rule]) -> Diagnosis:
         if (f"{problem.file}:{problem.line}", problem.message) not in reported
     ]
     return Diagnosis(
-        findings=tuple(sorted(findings, key=_place)),
+        findings=tuple(sorted(accepted.findings, key=_place)),
         skipped=tuple(lacking),
         lacking=lacking,
         crashed=crashed,
         doubts=tuple(dict.fromkeys((*doubts, *problems))),
+        ignored=accepted.ignored,
     )
+
+
+def _unknown_words(ignores: Iterable[Ignore]) -> Iterator[str]:
+    unknown = [(ignore, word) for ignore in ignores if (word := first_unknown(ignore.words))]
+    for ignore, word in unknown[:MOST_UNUSED]:
+        yield f"{ignore.file}:{ignore.line}: {correction(word)}"
 
 
 def select_rules(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence[str]) -> tuple[Rule, ...]:
@@ -102,13 +118,29 @@ def select_rules(rules: Sequence[Rule], chosen: Sequence[str], ignored: Sequence
 
     A word means a rule by its name, by its id, or by the start of ids: "NFS1" is a family.
     """
-
-    def is_meant(rule: Rule, words: Sequence[str]) -> bool:
-        return any(rule.id.startswith(word.upper()) or rule.name == word.lower() for word in words)
-
     return tuple(
-        rule for rule in rules if (not chosen or is_meant(rule, chosen)) and not is_meant(rule, ignored)
+        rule
+        for rule in rules
+        if (not chosen or is_named(rule.id, rule.name, chosen)) and not is_named(rule.id, rule.name, ignored)
     )
+
+
+def _manifests(facts: Facts) -> dict[str, Request]:
+    """Return the requests with lines for options, or with a field for them, by each of their places."""
+    return {
+        f"{request.file}:{line}": request
+        for request in (target.request for target in facts.targets)
+        if request is not None and (request.field or request.option_lines)
+        for line in (request.source_line, request.line, *request.lines)
+    }
+
+
+def _in_own_words(fault: Fault, request: Request | None) -> Fault:
+    """Return a fault with its remedy in the words of the request's file: its field, and the option's line."""
+    if request is None:
+        return fault
+    remedy = re.sub(rf"{re.escape(request.place)}(?!\d)", lambda _: fault.subject, fault.remedy)
+    return fault._replace(remedy=remedy.replace("the options in", f"{request.field or 'the options'} in"))
 
 
 def _live_mounts(facts: Facts) -> dict[str, Target]:
@@ -174,6 +206,7 @@ def _finding(rule: Rule, fault: Fault) -> Finding:
         expected=fault.expected,
         remedy=fault.remedy,
         source=fault.source or rule.source,
+        fixes=fault.fixes,
     )
 
 

@@ -113,7 +113,7 @@ def _has_too_little(target: Target, kb: int) -> bool:
     return target.superblock is not None and target.superblock.read_ahead_kb == kb < (present_kb(target) or 0)
 
 
-@rule("NFS105", "udev-rule-broken", ERROR, needs=(HOST,), source=Manual.UDEV)
+@rule("NFS105", "udev-rule-broken", ERROR, source=Manual.UDEV)
 def broken(facts: Facts) -> Iterator[Fault]:
     """Yield rules with another effect than their author meant, with all other defects of their files.
 
@@ -143,7 +143,7 @@ def broken(facts: Facts) -> Iterator[Fault]:
         )
 
 
-@rule("NFS111", "udev-rule-tolerated", WARNING, needs=(HOST,), source=Manual.UDEV)
+@rule("NFS111", "udev-rule-tolerated", WARNING, source=Manual.UDEV)
 def tolerated(facts: Facts) -> Iterator[Fault]:
     """Yield rules that work although udev complains of them, with all other defects of their files."""
     return _rule_faults(facts, works=True)

@@ -32,11 +32,12 @@ from nfstuned.core.rules.rule import (
     Manual,
     mount_all_again,
     name_others,
+    place_of,
     rule,
     source_of,
     where,
 )
-from nfstuned.model.facts import Facts, Fault, Identity, Need, Target
+from nfstuned.model.facts import Facts, Fault, Fix, Identity, Need, Target
 from nfstuned.model.mounts import AZURE_FILES, UTAB
 from nfstuned.parse.fields import some
 
@@ -61,7 +62,7 @@ def nconnect_below_policy(facts: Facts) -> Iterator[Fault]:
         most, chief = max(low, key=lambda pair: pair[0])
         got, others = _present(chief, facts), [target for _, target in low if target is not chief]
         yield Fault(
-            chief.subject,
+            place_of(chief, "nconnect"),
             f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
             f"profile {chief.profile.name} asks for nconnect={chief.profile.nconnect}: one connection is one "
             f"network flow, with the speed of one{name_others(others)}",
@@ -113,13 +114,22 @@ def above_policy(facts: Facts) -> Iterator[Fault]:
         limit_key = "nconnect_not_for" if other_version else "nconnect_max"
         written = _without(high, facts) if most == 1 else _written(wanted, server.targets, facts)
         yield Fault(
-            chief.subject,
+            place_of(chief, "nconnect"),
             f"{_too_many(chief, most, got)}{name_others(others)}",
             observed=f"nconnect={got}",
             expected="no nconnect" if most == 1 else f"at most {most}",
             remedy=_then(written, mount_commands(high, facts, wanted)),
             source=source_of(chief.profile, limit_key) or source_of(chief.profile, "nconnect"),
+            fixes=() if most == 1 else tuple(_lowered(high, wanted)),
         )
+
+
+def _lowered(targets: Iterable[Target], wanted: int) -> Iterator[Fix]:
+    """Yield the changes of the mounts' own lines to a number of connections."""
+    for target in targets:
+        asked = last_asked(target.asked, "nconnect")
+        if asked is not None and target.request is not None and asked.file == target.request.file:
+            yield Fix(asked.origin, asked.text, f"nconnect={wanted}")
 
 
 def _too_many(target: Target, most: int, got: int | None) -> str:
@@ -162,7 +172,7 @@ def kernel_without_nconnect(facts: Facts) -> Iterator[Fault | Need]:
         chief, asked = asking[0]
         places = dict.fromkeys(place for target, _ in asking if (place := _in_file(target)))
         yield Fault(
-            chief.subject,
+            place_of(chief, "nconnect"),
             f"nconnect={asked.value} is asked for{_in(_in_file(chief))} and Linux {release.text} does not "
             "know it: the mount fails, or has one connection"
             + name_others([target for target, _ in asking[1:]]),
@@ -183,7 +193,7 @@ def inherited(facts: Facts) -> Iterator[Fault]:
         by_hand = asked is None or asked.file == UTAB
         who = "mount(8) was asked" if asked is None or by_hand else f"{asked.origin} asks"
         yield Fault(
-            chief.subject,
+            place_of(chief, "nconnect"),
             f"{who} for nconnect={wanted} and the mount {gets} {got}: "
             f"{decider(chief, facts)}, because all mounts of one server "
             f"({chief.endpoint.address or chief.endpoint.host}) share its connections"
@@ -451,7 +461,9 @@ def lines_differ(facts: Facts) -> Iterator[Fault]:
             continue
         numbers: dict[int, list[str]] = {}
         for line in server.members:
-            numbers.setdefault(line.asked or 1, []).append(line.target.origin)
+            request = line.target.request
+            place = request.place_of("nconnect") if request else ""
+            numbers.setdefault(line.asked or 1, []).append(place)
         ordered = sorted(numbers, reverse=True)
         listed = "; ".join(f"{_number(number)} in {some(numbers[number])}" for number in ordered)
         strict, count = server.strictest, _agreed(server)
@@ -493,7 +505,7 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
         )
         asking = some(list(dict.fromkeys(map(_place_of_request, _of_groups(mounts, facts)))))
         yield Fault(
-            chief.subject,
+            place_of(chief, "nconnect"),
             f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: "
             "connections that share one Kerberos context run ahead of its replay window, which the "
             f"server answers by dropping requests{name_others(others)}",

@@ -20,7 +20,7 @@ from nfstuned.core.rules.rule import (
     rule,
     systemctl,
 )
-from nfstuned.model.facts import Facts, Fault, Target
+from nfstuned.model.facts import Facts, Fault, Fix, Target
 from nfstuned.model.kernel import Options, nfs_version, option_text, parse_options
 from nfstuned.model.mounts import (
     EARLY,
@@ -89,15 +89,18 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         else:
             continue
         place = f"{request.file}:{request.line}"
+        missing = [name for name in lacking if name not in options]
+        plain = text and text == text.strip("\"'")
         yield Fault(
             place,
             why,
             observed=",".join(name for name in _OF_NETWORK if name in options)
             or ("neither" if lacking == _OF_NETWORK else f"no {_NOFAIL}"),
             expected=",".join(lacking),
-            remedy=f"add {','.join(name for name in lacking if name not in options)} to the options in "
+            remedy=f"add {','.join(missing)} to the options in "
             f"{place}{unless}{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             severity=severity,
+            fixes=(Fix(place, text, ",".join((text, *missing))),) if plain and not unless else (),
         )
     yield from _taken_for_local(facts)
 
@@ -166,13 +169,16 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
         refusal = refusal or _no_export(facts, request)
         if refusal is not None:
             why, expected, remedy = refusal
+            if request.maker is Maker.KUBELET and expected.startswith("/"):
+                remedy = f"write {expected}"
             noun, text = ("type", request.named or "") if request.is_mistyped else ("source", request.source)
+            place = f"{request.file}:{request.source_line or request.line}"
             yield Fault(
-                f"{request.file}:{request.line}",
+                place,
                 f"the {noun} {quoted(text)} {why}",
                 observed=text,
                 expected=expected,
-                remedy=f"{remedy} in {request.file}:{request.line}",
+                remedy=f"{remedy} in {place}",
             )
 
 
@@ -387,6 +393,9 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
             return None
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
         names = "with the server's name for HOST and its share's for SHARE"
+    elif source.startswith(":") and request.maker is Maker.DOCKER:
+        why = "has no server: Docker takes it from addr= among the options"
+        return why, "addr=ADDRESS", "write addr=ADDRESS into the option o of the volume"
     elif source.startswith(":") and as_address(server) is None and request.maker is not Maker.AUTOFS:
         address = parse_options(request.options).get("addr")
         why = "has no server before the colon: mount.nfs resolves the empty name, and drops addr= unread"
@@ -493,7 +502,8 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
     own = (each for each in facts.snapshot.requests if each.file.startswith(_ADMINISTRATORS))
     units = {clean_path(each.point): each for each in own}
     for request in facts.snapshot.requests:
-        if not _is_automatic(request) or request.file == UTAB:
+        # A condition may choose between two tasks.
+        if not _is_automatic(request) or request.file == UTAB or request.maker is Maker.TASK:
             continue
         place = request.file, clean_path(request.point)
         unit = units.get(place[1])
@@ -535,7 +545,7 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
 def _is_automatic(request: Request) -> bool:
     """Whether a line of an fstab, or of a proposal, is mounted without being asked for."""
     automatic = parse_options(request.options).last_of("auto", "noauto") != "noauto"
-    return request.maker is Maker.MOUNT and automatic
+    return request.maker in {Maker.MOUNT, Maker.TASK} and automatic
 
 
 @rule("NFS310", "autofs-map", INFO, needs=(HOST,), source="autofs(5)")
@@ -614,11 +624,13 @@ def _unread(item: UnreadMap) -> str:
 
 def asking_lines(targets: Iterable[Target], *, efs: bool = False) -> Iterator[tuple[Target, Request]]:
     """Yield each line that asks for mounts once, with `efs` also the lines with options of mount.efs."""
-    seen: set[tuple[str, int]] = set()
+    seen: set[object] = set()
     for target in targets:
         request = target.request
         if request is None or (request.fstype == EFS_TYPE and not efs):
             continue
-        if (request.file, request.line) not in seen:
-            seen.add((request.file, request.line))
+        # The automounter makes several mounts of one entry.
+        key = (request.file, request.line) if request.maker is Maker.AUTOFS else request
+        if key not in seen:
+            seen.add(key)
             yield target, request

@@ -26,6 +26,7 @@ from nfstuned.core.rules.rule import (
     mount_again,
     of_conf,
     out_of_conf,
+    place_of,
     place_to_change,
     rule,
     then_remount,
@@ -44,7 +45,7 @@ from nfstuned.model.kernel import (
     parse_options,
     version_text,
 )
-from nfstuned.model.mounts import AZNFS
+from nfstuned.model.mounts import AZNFS, Maker
 from nfstuned.model.policy import Provider
 
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
@@ -136,10 +137,11 @@ def _has_version(provider: Provider, asked: Version) -> bool:
 def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) -> bool:
     """Whether mount.nfs asks for 4.2 first, as it does where neither an entry nor Defaultvers asks for less.
 
-    With vers=4 a default of another major version does not count (nfs_default_version in
-    utils/mount/stropts.c). NFS214 reports a default that is not a version.
+    Docker calls mount(2) itself, for which the type nfs is version 3 and nfs4 is 4.0. With vers=4 a default
+    of another major version does not count (nfs_default_version in utils/mount/stropts.c). NFS214 reports a
+    default that is not a version.
     """
-    if asked not in {None, (4, None)} or target.request is None:
+    if asked not in {None, (4, None)} or target.request is None or target.maker is Maker.DOCKER:
         return False
     named = intents.default_version(target.request)
     default = nfs_version("nfs", Options((("vers", named),))) if named is not None else (4, 2)
@@ -149,11 +151,11 @@ def _begins_with_4_2(target: Target, asked: Version | None, intents: Intents) ->
 
 
 def _version_fault(target: Target, why: str, wanted: str, asked: Version) -> Fault:
-    names = (option.name for option in target.asked if _NAMES_VERSION.fullmatch(option.name))
+    names = [option.name for option in target.asked if _NAMES_VERSION.fullmatch(option.name)]
     added = of_conf(target, *names)
     state = f"{added[-1].origin} asks for" if added else "this entry asks for"
     return Fault(
-        target.subject,
+        place_of(target, *names),
         f"{why}, and {'this mount has' if target.live else state} version {version_text(asked)}",
         observed=f"vers={version_text(asked)}",
         expected=wanted,
@@ -184,7 +186,7 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
         if provider and known and not set(known).intersection(flavours):
             right = f"sec={':'.join(known)}"
             yield Fault(
-                target.subject,
+                place_of(target, "sec"),
                 f"sec={':'.join(flavours)} is asked for, and {provider.title} knows only {right}",
                 observed=f"sec={':'.join(flavours)}",
                 expected=right,
@@ -233,7 +235,7 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             oracles = not azure and min(low.values()) >= _ORACLES_TRANSFER
             full = f"write rsize={least},wsize={least} into the options in {place_to_change(target)}"
             yield Fault(
-                target.subject,
+                place_of(target, *low),
                 f"{_listed(low)}: {why}",
                 observed=_listed(low),
                 expected=f"{least}" if azure else f"{least} or more",
@@ -262,7 +264,7 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
         }
         if high:
             yield Fault(
-                target.subject,
+                place_of(target, *high),
                 f"{_listed(high)} is above {most}, the most that the profile {target.profile.name} "
                 "allows: larger requests can raise the latency and lower the throughput",
                 observed=_listed(high),
@@ -320,7 +322,7 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
                 given = "noresvport" in own
                 change = "take resvport out of" if given else "write noresvport instead of resvport in"
             yield Fault(
-                target.subject,
+                place_of(target, "resvport"),
                 f"noresvport is missing{why}",
                 observed="resvport",
                 expected="noresvport",
@@ -345,7 +347,7 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
         load = _attribute_load(target, facts)
         if low and (chosen or load):
             yield Fault(
-                target.subject,
+                place_of(target, "noac", "actimeo", *low),
                 f"attributes are cached for less than {least} s ({_noac(target) or _listed(low)}): the "
                 f"server is asked for them again while a directory is still being read{load}",
                 observed=_noac(target) or _listed(low),
@@ -363,7 +365,7 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             writes = "noac" in off and _is_writable(target)
             slow = ", and each write waits for the server's disk" if writes else ""
             yield Fault(
-                target.subject,
+                place_of(target, *off),
                 f"{shown}: nothing is cached of {uncached}, so that the server is asked whenever a "
                 f"program looks up, opens or checks a file{slow}",
                 observed=shown,
@@ -391,7 +393,7 @@ def long_cache(facts: Facts) -> Iterator[Fault]:
         known = target.wanted if target.wanted.pairs else target.options
         names = [name for name in ("actimeo", *long) if name in known] or list(long)
         yield Fault(
-            target.subject,
+            place_of(target, *names),
             f"{_listed(long)}: files that another client makes, removes or changes may stay unnoticed for up "
             f"to {max(long.values()) // 60} min{opened}",
             observed=_listed(long),
@@ -482,7 +484,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
             )
             exception = "" if writable else "; keep it where they can deal with that"
             yield Fault(
-                target.subject,
+                place_of(target, how),
                 f"{how}: when the server does not answer in time, programs get an error {effect}",
                 observed=how,
                 expected="hard",
@@ -497,7 +499,7 @@ def synchronous(facts: Facts) -> Iterator[Fault]:
     for target in facts.nfs:
         if _is_writable(target) and target.options.last_of("sync", "async") == "sync" and not _noac(target):
             yield Fault(
-                target.subject,
+                place_of(target, "sync"),
                 "sync: each write of a program waits until the server has the data on its disk, so that many "
                 "small writes take a round trip each; sync of /etc/exports is another option, of the server",
                 observed="sync",
@@ -525,7 +527,7 @@ def short_timeout(facts: Facts) -> Iterator[Fault]:
             "sent again, although the transport repeats lost packets by itself"
         )
         yield Fault(
-            target.subject,
+            place_of(target, "timeo"),
             f"timeo={timeo} is {timeo / 10:g} s instead of 60 s: {effect}",
             observed=f"timeo={timeo}",
             expected="timeo=600, the default",
@@ -553,12 +555,10 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
             else ""
         )
         why = f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))"
-        added = (one.name for one in target.asked if one.text.removeprefix("proto=") in {"udp", "udp6"})
-        change = (
-            out_of_conf(target, *added) or f"write {tcp} instead of udp in the options in {where(target)}"
-        )
+        over = [one.name for one in target.asked if one.text.removeprefix("proto=") in {"udp", "udp6"}]
+        change = out_of_conf(target, *over) or f"write {tcp} instead of udp in the options in {where(target)}"
         yield Fault(
-            target.subject,
+            place_of(target, *over),
             "version 4 of NFS over UDP: the kernel refuses the mount" if four else why,
             observed="udp",
             expected="tcp",
@@ -580,7 +580,7 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
         if nolock and _is_writable(target) and (target.is_v3 or any_version):
             change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
             yield Fault(
-                target.subject,
+                place_of(target, "nolock"),
                 f"{'with version 3 ' if any_version else ''}locks of programs stay on this host: another "
                 "host that writes to the same files does not see them, and both may write at once",
                 observed="nolock",
@@ -603,7 +603,7 @@ def no_lock_service(facts: Facts) -> Iterator[Fault]:
             continue
         change = "write nolock instead of lock in" if "lock" in _own(target) else "add nolock to"
         yield Fault(
-            target.subject,
+            place_of(target, "lock"),
             f"{provider.title} has no lock service, and nolock is missing: programs that lock a file get an "
             "error, and the mount fails where rpc.statd does not run",
             observed="lock",

@@ -30,7 +30,7 @@ from nfstuned.core.mounts.options import (
 from nfstuned.core.policy.decision import matcher
 from nfstuned.core.rules.nfs3_entries import asking_lines
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, known_provider, rule
-from nfstuned.model.facts import Facts, Fault, Need
+from nfstuned.model.facts import Facts, Fault, Fix, Need
 from nfstuned.model.kernel import (
     ONLY_V3,
     KernelRelease,
@@ -174,7 +174,7 @@ def _refused_by_helper(request: Request) -> Iterator[Fault]:
 def _for_vendors_client(request: Request, shown: frozenset[str]) -> Iterator[Fault]:
     """Yield a line with options of vendors' own clients, unless live mounts show them."""
     names = [name for name in dict(parse_options(request.options).pairs) if name in option_names().multipath]
-    place = f"{request.file}:{request.line}"
+    place = request.place_of(*names)
     if names and shown.isdisjoint(names):
         yield Fault(
             place,
@@ -194,7 +194,7 @@ def _strange_modes(request: Request) -> Iterator[Fault]:
     if any(option_text(*pair) in _OTHER_MODES for pair in options.pairs):
         return
     modes = [pair for pair in options.pairs if pair[0] in names and _MODE.fullmatch(pair[1] or "")]
-    place = f"{request.file}:{request.line}"
+    place = request.place_of(*names)
     decimal = [(name, text) for name, text in modes if text and re.fullmatch(_NO_OCTAL, text)]
     if decimal:
         read = _listed(f"{name}={int(text):04o}" for name, text in decimal)
@@ -335,7 +335,9 @@ class _Refused(NamedTuple):
 def _refusal(request: Request, refused: _Refused) -> Fault:
     strange, misused, versions = refused.strange, refused.misused, refused.versions
     misplaced, newer = refused.misplaced, dict(refused.newer)
-    place = request.place
+    names = (*strange, *(option.name for option in misused), *(text.partition("=")[0] for text in versions))
+    names = (*names, *misplaced, *(text.partition("=")[0] for text in newer))
+    place = request.place_of(*names) if request.field else request.place
     smb, options = request.fstype in SMB_TYPES, parse_options(request.options)
     known = option_names()
     own, other = (known.smb, known.nfs) if smb else (known.nfs | known.rare_nfs, known.smb)
@@ -371,7 +373,8 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     to_remove = [name for name in unwanted if name not in {*renamed, *near, *of_efs, *lone_minor, MASK}]
     masks = [name for name, close in near.items() if close.endswith("mask")]
     steps = [
-        f"spell {quoted(name)} as {known.smb_modes.get(close, close)} in {place}"
+        f"spell {quoted(name)} as {known.smb_modes.get(close, close)} in "
+        + (request.place_of(name) if request.field else place)
         for name, close in near.items()
         if name not in masks
     ]
@@ -388,11 +391,16 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     steps += refused.steps_for_values(options, place)
     steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
     return Fault(
-        f"{request.file}:{request.line}",
+        request.place_of(*names),
         f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
         observed=",".join((*unwanted, *(option.text for option in misused), *versions, *newer)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else 'nfs(5)'}",
         remedy=", and ".join(steps),
+        fixes=tuple(
+            Fix(request.place_of(name), name, close)
+            for name, close in near.items()
+            if close not in known.smb_modes
+        ),
     )
 
 
@@ -508,7 +516,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
         clear = _without_secrets(options) if undone else options
         undone = tuple(pair for pair in undone if pair[0].partition("=")[0] in clear)
         if undone:
-            place = f"{request.file}:{request.line}"
+            place = request.place_of(*(earlier.partition("=")[0] for earlier, _ in undone))
             pairs = [f"{quoted(later)} undoes {quoted(earlier)}" for earlier, later in undone]
             provider = known_provider(facts, *names.get(request, ()))
             meant = {"noresvport"} if provider and provider.noresvport else set[str]()
@@ -538,7 +546,8 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         why += [_BG_IN_UNIT] if "bg" in of_unit else []
         why += [reason.format(_listed(names)) for reason, names in others.items() if names]
         if why:
-            place, idle = f"{request.file}:{request.line}", (*dropped, *of_unit, *chain(*others.values()))
+            idle = (*dropped, *of_unit, *chain(*others.values()))
+            place = request.place_of(*idle)
             known = option_names()
             smb = request.fstype in SMB_TYPES
             near = [close for name in dropped if (close := _near(name, known.meant(smb=smb)))]

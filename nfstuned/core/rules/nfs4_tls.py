@@ -143,7 +143,8 @@ def _meet(mount: Target, other: Target, after: Container[Identity]) -> bool:
     """Whether two mounts will be there at one time; `after` has the mounts that a proposal replaces."""
     live = [target.identity for target in (mount, other) if target.live is not None]
     before_and_after = len(live) == 1 and live[0] in after
-    return mount.point != other.point and not before_and_after
+    groups = {target.request.group for target in (mount, other) if target.request is not None}
+    return mount.point != other.point and not before_and_after and len(groups) <= 1
 
 
 @rule("NFS409", "tls-wrong-cloud", WARNING, needs=(HOST,), source=Manual.TLS)

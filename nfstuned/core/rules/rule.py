@@ -82,6 +82,15 @@ def names_azure_files(facts: Facts, host: str) -> bool:
     return matcher(facts.policy).providers.by_name(host) == AZURE_FILES
 
 
+def place_of(target: Target, *names: str) -> str:
+    """Return the subject of a finding about options of a mount.
+
+    It is the mount's own, and in a file with a line for each option the line of the first of them.
+    """
+    request = target.request
+    return target.subject if target.live is not None or request is None else request.place_of(*names)
+
+
 def where(target: Target) -> str:
     """Return the place with the options of a mount, for people."""
     asked = target.request.place if target.request else ""

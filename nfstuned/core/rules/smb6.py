@@ -41,6 +41,7 @@ from nfstuned.core.rules.rule import (
     Manual,
     known_provider,
     mount_all_again,
+    place_of,
     place_to_change,
     rule,
     source_of,
@@ -48,12 +49,13 @@ from nfstuned.core.rules.rule import (
 )
 from nfstuned.model.facts import Facts, Fault, Target
 from nfstuned.model.kernel import option_text
-from nfstuned.model.mounts import SMB_TYPES, Login
-from nfstuned.parse.fields import count, holds_secret, some, sudo
+from nfstuned.model.mounts import SMB_TYPES, Login, Maker
+from nfstuned.parse.fields import PLACEHOLDER, count, holds_secret, some, sudo
 
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 
 _SMB1 = "1.0"
+_SECRETS = ("password", "pass", "password2", "pass2")
 _PLAIN = re.compile(r"[\w.-]+")
 _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
 METADATA_PERCENT, METADATA_PER_S = 75, 50
@@ -94,7 +96,7 @@ def too_many_channels(facts: Facts) -> Iterator[Fault]:
         asked, most = asked_channels(target.options), target.profile.max_channels
         if asked is not None and most is not None and asked > most:
             yield Fault(
-                target.subject,
+                place_of(target, "max_channels"),
                 f"max_channels={asked} is above the {most} that the profile {target.profile.name} allows: "
                 "more channels cost connections and memory, and performance gets worse",
                 observed=f"max_channels={asked}",
@@ -164,7 +166,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
         provider = known_provider(facts, target.endpoint.provider)
         if provider and dialect in provider.absent_dialects and target.live is None:
             yield Fault(
-                target.subject,
+                place_of(target, "vers"),
                 f"this server has no SMB {dialect}: the mount fails",
                 observed=dialect,
                 expected="3.1.1",
@@ -173,7 +175,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
             )
         elif dialect == _SMB1 and target.profile.base not in (AZURE, NETAPP):
             yield Fault(
-                target.subject,
+                place_of(target, "vers"),
                 "the dialect is SMB 1, which has no encryption and does not protect its negotiation: whoever "
                 "is on the way reads everything, and Windows no longer installs it",
                 observed=dialect,
@@ -184,7 +186,7 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
         elif target.profile.base in (AZURE, NETAPP) and dialect:
             multichannel = "multichannel with Azure Files, " if target.profile.base == AZURE else ""
             yield Fault(
-                target.subject,
+                place_of(target, "vers"),
                 f"the dialect is SMB {dialect}: {multichannel}AES-GCM encryption and the protection of "
                 "the negotiation need 3.1.1, which this server speaks",
                 observed=dialect,
@@ -204,7 +206,7 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
             named = ",".join(option_text(*pair) for pair in times)
             how = f"instead of {named} in" if named else "at the end of"
             yield Fault(
-                target.subject,
+                place_of(target, *CACHE_TIMES),
                 f"attributes are kept for {seconds} s and the profile {target.profile.name} recommends at "
                 f"least {least} s: every stat and listing after that asks the server again",
                 observed=f"{seconds} s",
@@ -222,7 +224,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
         options = target.options
         if options.get("cache") == "none":
             yield Fault(
-                target.subject,
+                place_of(target, "cache"),
                 "cache=none sends every read and write to the server at once: no read-ahead, no page cache",
                 observed="cache=none",
                 expected="cache=strict",
@@ -232,7 +234,7 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
         off = options.last_of("serverino", "noserverino") == "noserverino"
         if off or (target.live is not None and "serverino" not in options):
             yield Fault(
-                target.subject,
+                place_of(target, "noserverino"),
                 "the server's inode numbers are not used: the kernel forgets each inode as soon as nobody "
                 "holds it, asks for it once more, and does not recognise hard links",
                 observed="noserverino",
@@ -266,7 +268,7 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
     for target in _mountable(facts):
         if "seal" in target.options:
             yield Fault(
-                target.subject,
+                place_of(target, "seal"),
                 "seal encrypts all traffic: on Azure NetApp Files Microsoft measured 10 to 15 % less for "
                 "reads and writes and 5 % for metadata, and that counts the storage's part only",
                 observed="seal",
@@ -278,29 +280,54 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
 def secret_in_file(facts: Facts) -> Iterator[Fault]:
     """Yield lines with a password or an account key, which everybody who reads the file has then."""
     places = dict.fromkeys(
-        (target.origin, target.endpoint.host)
+        (target.request.place_of(*_SECRETS), target.endpoint.host, target.request.maker)
         for target in facts.smb_mounts
         if target.request is not None
-        and (holds_secret(target.request.options) or holds_secret(target.request.source))
+        and (holds_secret(_without_variables(target.request.options)) or holds_secret(target.request.source))
     )
     # A unit that systemd refuses can be read all the same.
     refused = (unit.request for unit in facts.snapshot.misnamed if unit.request.fstype in SMB_TYPES)
     places |= {
-        (f"{request.file}:{request.line}", split_source(request.source)[0]): None
+        (f"{request.file}:{request.line}", split_source(request.source)[0], request.maker): None
         for request in refused
         if holds_secret(request.options)
     }
-    for place, host in places:
-        file = _login_file(host)
+    for place, host, maker in places:
+        expected, how = _secret_place(place, host, maker)
         yield Fault(
             place,
             "the password or account key stands in the line itself: whoever may read the file has it",
             observed="a secret in the options",
-            expected=f"credentials={file}",
-            remedy=f"move the user's name and the password from {place} into a new file {file} with mode "
-            f"0600 (mount.cifs(8)), write credentials={file} there instead, and change the password or "
-            "rotate the key",
+            expected=expected,
+            remedy=f"{how}, and change the password or rotate the key",
         )
+
+
+def _secret_place(place: str, host: str, maker: Maker) -> tuple[str, str]:
+    """Return the text instead of a secret, and how to move the secret away, as its maker can read it.
+
+    Docker calls mount(2), which knows no credentials=.
+    """
+    if maker is Maker.KUBELET:
+        named = "nodeStageSecretRef, or of a class csi.storage.k8s.io/node-stage-secret-name"
+        return (
+            "a Secret",
+            f"move the user's name and the password from {place} into a Secret, named by {named}",
+        )
+    if maker in {Maker.DOCKER, Maker.PODMAN}:
+        variable = "password=${SMB_PASSWORD}"
+        return variable, f"write {variable} in {place}, with the value in the environment or in .env"
+    file = _login_file(host)
+    option = f"credentials={file}"
+    return option, (
+        f"move the user's name and the password from {place} into a new file {file} with mode 0600 "
+        f"(mount.cifs(8)), write {option} there instead"
+    )
+
+
+def _without_variables(options: str) -> str:
+    """Return options without the values that another program puts in for a placeholder."""
+    return re.sub(rf"=(?:{PLACEHOLDER})(?=,|$)", "=", options)
 
 
 def _login_file(host: str) -> str:
@@ -367,6 +394,19 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
     for target in _mountable(facts):
         request = target.request
         if target.live or request is None or request.by_hand or has_login(target.wanted):
+            continue
+        if request.maker in {Maker.DOCKER, Maker.PODMAN}:
+            continue
+        if request.maker is Maker.KUBELET:
+            yield Fault(
+                target.origin,
+                "the volume has no login: mount.cifs asks for a password, and the mount fails",
+                observed="neither a Secret, guest nor sec=krb5",
+                expected="nodeStageSecretRef",
+                remedy=f"name a Secret with username and password in nodeStageSecretRef of the volume in "
+                f"{target.origin}, of a class in csi.storage.k8s.io/node-stage-secret-name; write guest into "
+                "mountOptions instead where the share is for everybody",
+            )
             continue
         file = _login_file(target.endpoint.host)
         yield Fault(

@@ -1,0 +1,38 @@
+"""Changes of files that have exactly one right answer: a line has the old text once, as whole options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from nfstuned.model.facts import Fix
+
+
+def fixed_text(text: str, file: str, fixes: Iterable[Fix]) -> tuple[str, int]:
+    """Return the text of a file with its changes, every other byte as it was, and the number of changes.
+
+    A change is left out where its line does not have the old text exactly once, as under an anchor of YAML or
+    in a text with expressions.
+    """
+    lines = text.split("\n")
+    done = 0
+    for number, old, new in sorted(_changes(file, fixes)):
+        whole = re.compile(rf"(?<![\w.=-]){re.escape(old)}(?![\w.-])")
+        if number <= len(lines) and len(whole.findall(lines[number - 1])) == 1:
+            lines[number - 1] = whole.sub(new.replace("\\", r"\\"), lines[number - 1])
+            done += 1
+    return "\n".join(lines), done
+
+
+def _changes(file: str, fixes: Iterable[Fix]) -> set[tuple[int, str, str]]:
+    """Return the changes of a file, each once: several mounts may have one line."""
+    places = ((*fix.place.rpartition(":")[::2], fix.old, fix.new) for fix in fixes)
+    return {(int(line), old, new) for name, line, old, new in places if name == file}
+
+
+def files_with(fixes: Iterable[Fix]) -> Mapping[str, list[Fix]]:
+    """Return changes by their files."""
+    files: dict[str, list[Fix]] = {}
+    for fix in fixes:
+        files.setdefault(fix.place.rpartition(":")[0], []).append(fix)
+    return files
