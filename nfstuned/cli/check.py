@@ -6,10 +6,12 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
 
+from nfstuned.app.accept import accept, without_baseline, write_baseline
 from nfstuned.app.facts import Scope, denied_files, examine
 from nfstuned.cli.terminal import (
     OutsideWithProgress,
@@ -31,13 +33,15 @@ from nfstuned.core.rules.catalogue import (
     select_rules,
     split_words,
 )
+from nfstuned.errors import ParseError
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
-from nfstuned.model.facts import BROKEN, Need, Report, Rule, Severity
+from nfstuned.model.facts import BROKEN, CLEAN, FINDINGS, Need, Report, Rule, Severity
 from nfstuned.model.kernel import KernelRelease
-from nfstuned.model.policy import Policy
-from nfstuned.view.check import check_document, findings_counts, report_lines
+from nfstuned.model.policy import Assignment, ConfigError, Match, Policy
+from nfstuned.parse.fields import count
+from nfstuned.view.check import check_document, findings_counts, report_lines, verdict_lines
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan", Severity.INFO: "blue"}
 
@@ -45,10 +49,17 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: 
 class CheckOrder(NamedTuple):
     """The options of the command."""
 
+    paths: tuple[str, ...] = ()
     image: str | None = None
     fstab: str | None = None
     kernel: KernelRelease | None = None
     nfs_utils: tuple[int, ...] | None = None
+    providers: tuple[Assignment, ...] = ()
+    statistics: bool = False
+    fix: bool = False
+    diff: bool = False
+    baseline: str | None = None
+    write_baseline: str | None = None
     offline: bool = False
     sample_s: int = 0
     select: tuple[str, ...] = ()
@@ -65,14 +76,55 @@ def run_check(root: Root, order: CheckOrder, outside: Outside | None = None) -> 
     policy = usable_policy(root) if order.image is None else image_policy(root)
     if policy is None:
         return BROKEN
+    policy = replace(policy, assignments=(*order.providers, *policy.assignments))
+    check_names(policy, order.providers)
     report = _judge(root, policy, rules, order, outside)
-    _print(report, order.form)
-    return report.exit_code
+    if order.fix and _changed(report):
+        report = _judge(root, policy, rules, order, outside)
+    accepted = _accepted(report, root, order)
+    _note_doubts(root, accepted or report)
+    if accepted is None:
+        return BROKEN
+    if order.write_baseline is not None:
+        return BROKEN if accepted.exit_code == BROKEN else CLEAN
+    if order.diff:
+        return _print_diff(accepted)
+    if order.statistics:
+        _print_statistics(accepted)
+    else:
+        _print(accepted, order.form)
+    return accepted.exit_code
+
+
+def _accepted(report: Report, root: Root, order: CheckOrder) -> Report | None:
+    """Return a report without the findings that are accepted; a new baseline is written first.
+
+    None where the settings or the baseline cannot be used: stderr names the problems.
+    """
+    try:
+        report = accept(report, root)
+        if order.write_baseline is not None:
+            write_baseline(report, order.write_baseline)
+            note(f"{order.write_baseline}: {count(len(report.diagnosis.findings), 'finding')}")
+        return report if order.baseline is None else without_baseline(report, order.baseline)
+    except ConfigError as error:
+        problems = error.problems
+    except OSError as error:
+        problems = (f"{error.filename or order.baseline or order.write_baseline}: {error.strerror}",)
+    except ParseError as error:
+        problems = (str(error),)
+    for problem in problems:
+        note(problem)
+    return None
 
 
 def judge_host(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
     """Return the report of every rule on a host; doubts go to stderr."""
-    return _judge(root, policy, RULES, CheckOrder(offline=offline), outside)
+    order = CheckOrder(offline=offline)
+    report = _judge(root, policy, RULES, order, outside)
+    report = _accepted(report, root, order) or report
+    _note_doubts(root, report)
+    return report
 
 
 def _judge(
@@ -86,11 +138,12 @@ def _judge(
         proposal=order.fstab or "",
         kernel=order.kernel,
         nfs_utils=order.nfs_utils,
+        files=order.paths,
     )
     world = OutsideWithProgress(outside or live_outside(root))
     began_s = world.now()
     facts = examine(root, policy, scope, world)
-    report = Report(
+    return Report(
         root=order.image or root.prefix,
         facts=facts,
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
@@ -99,14 +152,17 @@ def _judge(
         host=os.uname().nodename or "localhost",
         time_s=began_s,
     )
+
+
+def _note_doubts(root: Root, report: Report) -> None:
     for doubt in report.doubts:
         note(doubt)
-    unreadable_lines(denied_files(root, facts.snapshot))
-    return report
+    unreadable_lines(denied_files(root, report.facts.snapshot))
 
 
 def _open_root(root: Root, order: CheckOrder) -> Root:
     """Return the host or the image, with the proposed fstab in it; raises click.BadParameter."""
+    _demand_sense(order)
     if order.image is not None:
         from nfstuned.host.image_root import ImageRoot  # noqa: PLC0415 - most checks are of a host
 
@@ -131,16 +187,28 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
     return root
 
 
+def _demand_sense(order: CheckOrder) -> None:
+    """Raise click.BadParameter for options that do not go together, or not without files."""
+    if order.statistics and order.form != "text":
+        raise click.BadParameter("--format prometheus counts for programs", param_hint="--statistics")
+    if (order.fix or order.diff) and not order.paths:
+        raise click.BadParameter("name the files", param_hint="--fix" if order.fix else "--diff")
+    others = {"--root": order.image, "--fstab": order.fstab, "--sample": order.sample_s or None}
+    option = next((name for name, value in others.items() if value is not None), "")
+    if order.paths and option:
+        raise click.BadParameter("files are judged alone: give them without it", param_hint=option)
+
+
 def _demand_fit(root: Root, order: CheckOrder) -> None:
     """Raise click.BadParameter for options that do not fit to the judged host, image or file."""
-    named = {"--kernel": order.kernel, "--nfs-utils": order.nfs_utils}
+    named = {"--kernel": order.kernel, "--nfs-utils": order.nfs_utils, "--provider": order.providers or None}
     option = next((name for name, value in named.items() if value is not None), "")
     why = ""
     if order.image is not None:
         why = "the image has its own"
-    elif order.fstab is None:
-        why = "this host is judged with its own; --fstab FILE judges the fstab of another"
-    elif root.has_fstab(order.fstab):
+    elif order.fstab is None and not order.paths:
+        why = "this host is judged with its own; FILE, or --fstab FILE, is judged for another"
+    elif order.fstab is not None and root.has_fstab(order.fstab):
         why = f"{order.fstab} is this host's own fstab, which is judged with this host's own; give a copy"
     elif order.sample_s:
         option, why = "--sample", f"{order.fstab} is judged alone: it has nothing that could be sampled"
@@ -173,6 +241,10 @@ def _print(report: Report, form: str) -> None:
         from nfstuned.view.metrics import exposition, findings_families  # noqa: PLC0415 - as above
 
         sys.stdout.write(exposition(findings_families(findings_counts(report), report.time_s)))
+    elif form == "github":
+        from nfstuned.view.ci import github_lines  # noqa: PLC0415 - as above
+
+        sys.stdout.writelines(f"{line}\n" for line in github_lines(report))
     elif form == "junit":
         from nfstuned.view.ci import junit  # noqa: PLC0415 - as above
 
@@ -183,6 +255,46 @@ def _print(report: Report, form: str) -> None:
 
         pages = {finding.rule: page(finding.rule) for finding in report.diagnosis.findings}
         print_document(sarif_document(report, pages))
+
+
+def _print_diff(report: Report) -> int:
+    """Print the changes that --fix would make; return 1 where there are some, or the report's status."""
+    from nfstuned.app.files import fixed_files  # noqa: PLC0415 - as above
+    from nfstuned.view.change import diff_lines  # noqa: PLC0415 - as above
+
+    status = CLEAN
+    for file, old, new, _ in fixed_files(report.diagnosis.findings, report.facts.files):
+        status = FINDINGS
+        sys.stdout.writelines(f"{line}\n" for line in diff_lines(old, new, file))
+    return max(status, report.exit_code if report.exit_code == BROKEN else CLEAN)
+
+
+def _changed(report: Report) -> bool:
+    """Make the changes that have exactly one right answer; return whether there were some."""
+    from nfstuned.app.files import fixed_files  # noqa: PLC0415 - as above
+    from nfstuned.host.files.write import write_file  # noqa: PLC0415 - as above
+
+    changed = False
+    for file, _, new, number in fixed_files(report.diagnosis.findings, report.facts.files):
+        write_file(file, new.encode("utf-8", "surrogateescape"))
+        note(f"{file}: {count(number, 'change')}")
+        changed = True
+    return changed
+
+
+def _print_statistics(report: Report) -> None:
+    from nfstuned.cli.table import Column, print_table  # noqa: PLC0415 - as above
+
+    rows = [
+        (str(number), severity, id_, name)
+        for (id_, name, severity), number in findings_counts(report).items()
+        if number
+    ]
+    if rows:
+        columns = (Column(right=True), Column(coloured=True), Column(), Column())
+        print_table(columns, rows, ("findings", "severity", "rule", "name"))
+    for line in verdict_lines(report):
+        sys.stdout.write(f"{line}\n")
 
 
 def _print_text(report: Report) -> None:
@@ -218,7 +330,43 @@ def version_numbers(ctx: click.Context, param: click.Parameter, value: str | Non
     return tuple(int(part) for part in match[1].split("."))
 
 
+def assigned_providers(
+    ctx: click.Context,  # noqa: ARG001 - as above
+    param: click.Parameter,  # noqa: ARG001 - as above
+    values: tuple[str, ...],
+) -> tuple[Assignment, ...]:
+    """Return entries of the policy for SERVER=PROVIDER; raises click.BadParameter."""
+    entries = []
+    for value in values:
+        from nfstuned.parse.config import checked_servers  # noqa: PLC0415 - as above
+
+        server, equals, provider = value.rpartition("=")
+        if not equals or not server or not provider:
+            raise click.BadParameter(f"{value!r} is not SERVER=PROFILE, such as 10.0.0.4=azure-netapp-files")
+        try:
+            servers = checked_servers(server)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+        entries.append(Assignment(Match(servers), provider, f"--provider {value}"))
+    return tuple(entries)
+
+
+def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
+    """Raise click.BadParameter for a provider without a profile."""
+    names = [profile.name for profile in policy.profiles]
+    for entry in providers:
+        if entry.profile not in names:
+            from nfstuned.parse.toml import suggestion  # noqa: PLC0415 - as above
+
+            hint = suggestion(entry.profile, names)
+            raise click.BadParameter(
+                f"no profile is called {entry.profile!r}; {hint}nfstuned config show lists them",
+                param_hint="--provider",
+            )
+
+
 @click.command("check")
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[FILE|FOLDER|-]...")
 @click.option(
     "--root",
     "image",
@@ -244,6 +392,28 @@ def version_numbers(ctx: click.Context, param: click.Parameter, value: str | Non
     metavar="VERSION",
     help="The version of nfs-utils for which FILE is judged.",
 )
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    callback=assigned_providers,
+    metavar="SERVER=PROFILE",
+    help="The profile of a server that files name by address: 10.0.0.4=azure-netapp-files.",
+)
+@click.option(
+    "--fix", is_flag=True, help="Change files where a finding has exactly one right answer, and check again."
+)
+@click.option("--diff", is_flag=True, help="Print the changes that --fix would make, and make none.")
+@click.option(
+    "--baseline", type=click.Path(), metavar="FILE", help="Report only findings that FILE does not have."
+)
+@click.option(
+    "--write-baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the findings into FILE, for --baseline, and end with 0.",
+)
+@click.option("--statistics", is_flag=True, help="Print the number of findings of each rule alone.")
 @click.option("--offline", is_flag=True, help="Send nothing over the network.")
 @click.option(
     "--sample",
@@ -271,20 +441,26 @@ def version_numbers(ctx: click.Context, param: click.Parameter, value: str | Non
     show_default=True,
     help="The least severity that makes the exit status 1.",
 )
-@format_option("junit", "sarif", "prometheus")
+@format_option("junit", "sarif", "github", "prometheus")
 @click.pass_obj
 def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - CheckOrder has the types
     """Find mistakes in NFS and SMB mounts.
 
-    It judges the mounts that exist on this host or that its files ask for (fstab, mount units, autofs maps),
-    the udev rules, names and ports, and the host itself; with --root the files of an image; with --fstab the
-    lines of a file and the names in them. A copy of /proc/mounts is no fstab: check judges those mounts on
-    their own host. It changes nothing and touches no mount. `nfstuned rules` lists its rules, `nfstuned
-    explain RULE` gives a rule's reasons. IDS are separated by commas.
+    With FILE or FOLDER it judges files before they are deployed, and nothing of this host: Kubernetes'
+    manifests and Helm's output, compose files, Ansible, Terraform's plan as JSON, cloud-init, shell scripts,
+    fstab, units of systemd and maps of the automounter.
+
+    Without, it judges the mounts that exist on this host or that its files ask for (fstab, mount units,
+    autofs maps), the udev rules, names and ports, and the host itself; with --root the files of an image;
+    with --fstab the lines of a file and the names in them. A copy of /proc/mounts is no fstab: check judges
+    those mounts on their own host. It changes nothing and touches no mount. `nfstuned rules` lists its rules,
+    `nfstuned explain RULE` gives a rule's reasons. IDS are separated by commas.
 
     \b
     Examples:
       nfstuned check
+      nfstuned check deploy/ --offline
+      helm template . | nfstuned check - --kernel 6.1.0
       nfstuned check --root /mnt/image --fail-on error
       nfstuned check --fstab fstab.new --offline --format junit > check.xml
       nfstuned check --fstab - --kernel 5.14.0-427.el9 --nfs-utils 2.5.4 < fstab.new
@@ -295,8 +471,8 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
       0  nothing as bad as --fail-on
       1  something is
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
-         fstab or a map of the automounter that is not understood as a whole, or a file that could
-         not be read (a file that only root may read does not count); all other findings are
-         printed, but with an invalid configuration nothing is judged
+         fstab or a map of the automounter that is not understood as a whole, a FILE of no known kind,
+         or a file that could not be read (a file that only root may read does not count); all other
+         findings are printed, but with an invalid configuration nothing is judged
     """
     return run_check(root, CheckOrder(**options))

@@ -306,9 +306,37 @@ class WorkloadTable(_Table):
 
 
 _Name = Annotated[str, Field(pattern=PROFILE_NAME)]
+_Rule = Annotated[str, Field(pattern=r"^([A-Za-z]{3}[0-9]{1,3}|[a-z0-9]+(-[a-z0-9]+)+)$")]
+_RULES: Any = Field(default_factory=tuple, description='rules such as "NFS307", "soft-mount" or "SMB6"')
+_Severities = dict[_Rule, Literal["error", "warning", "advice", "info"]]
+_SEVERITY: Any = Field(
+    default_factory=dict, description='a rule = "error", "warning", "advice" or "info"', json_schema_extra={}
+)
 
 
-class ConfigFile(_Table):
+class PathTable(_Table):
+    """The rules of a check for some files."""
+
+    match: _Globs = Field(description='a glob such as "legacy/*", or a list of them')
+    ignore: list[_Rule] = _RULES
+    severity: _Severities = _SEVERITY
+
+
+class CheckTable(_Table):
+    """The rules of nfstuned check: those to ignore, and severities of a site's own."""
+
+    ignore: list[_Rule] = _RULES
+    severity: _Severities = _SEVERITY
+    path: list[PathTable] = Field(default_factory=list, description="[[check.path]] tables")
+
+
+class CheckFile(_Table):
+    """The whole of a .nfstuned.toml, above the files for which it is."""
+
+    check: CheckTable = Field(default_factory=CheckTable)
+
+
+class ConfigFile(CheckFile):
     """The whole of nfstuned.toml, or of one of its drop-ins."""
 
     daemon: DaemonTable = Field(default_factory=DaemonTable)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -27,7 +27,7 @@ from nfstuned.model.policy import (
     Source,
     Workload,
 )
-from nfstuned.parse.config import BuiltinFile, ConfigFile, PolicyTable
+from nfstuned.parse.config import BuiltinFile, CheckFile, CheckTable, ConfigFile, PolicyTable
 from nfstuned.parse.toml import Document, Path, parse_toml, suggestion
 
 NamedText = tuple[str, str]
@@ -113,6 +113,15 @@ def parse_config(builtin: Iterable[NamedText], files: Iterable[NamedText]) -> Po
     )
 
 
+def parse_check(name: str, text: str, model: type[CheckFile]) -> CheckTable:
+    """Return the [check] table of a file. Raises ConfigError with every problem of the file."""
+    problems: list[str] = []
+    file = _File.read(name, text, cast("type[ConfigFile]", model), problems)
+    if problems:
+        raise ConfigError(tuple(problems))
+    return file.tables.check
+
+
 def _set_keys(table: BaseModel) -> dict[str, Any]:
     """Return the keys that a table sets, with its sources as values of the model."""
     values = {key: getattr(table, key) for key in table.model_fields_set}
@@ -187,9 +196,10 @@ def _without(values: Mapping[str, Any], wrong: set[tuple[str | int, ...]]) -> di
 def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
     """Return the line for an error of pydantic, with the allowed values."""
     path, value = tuple(detail["loc"]), detail["input"]
-    if path[-1] == "[key]":
+    if path[-1] == "[key]" and path[0] in _NAMED:
         allowed = f"allowed in a {path[0]}'s name: letters, digits, _ and -"
         return document.problem(path[:-1], value, allowed)
+    path = path[:-1] if path[-1] == "[key]" else path
     names, model = _table_of(model, path)
     if detail["type"] == "extra_forbidden":
         known = sorted(model.model_fields)
@@ -208,13 +218,17 @@ def _problem(document: Document, model: type[BaseModel], detail: Mapping[str, An
 def _table_of(model: type[BaseModel], path: Path) -> tuple[list[str], type[BaseModel]]:
     """Return the names of a path without those of profiles and entries, and the table of the last name.
 
-    Raises KeyError where the tables have no such key.
+    A key in a value that is no table of ours, such as severity.NFS307, has no name of its own. Raises
+    KeyError where the tables have no such key.
     """
     fields = path[:1] + path[2:] if path[0] in _NAMED else path
     names = [part for part in fields if isinstance(part, str)]
-    for name in names[:-1]:
-        inner = model.model_fields[name].annotation
-        model = (get_args(inner) or (inner,))[-1]
+    for place, name in enumerate(names[:-1], 1):
+        annotation = model.model_fields[name].annotation
+        inner = (get_args(annotation) or (annotation,))[-1]
+        if not hasattr(inner, "model_fields"):
+            return names[:place], model
+        model = inner
     return names, model
 
 

@@ -92,7 +92,10 @@ def _location(report: Report, subject: str) -> Document:
     """Return the file and the line that a subject names; an interface can be called "eth0:1"."""
     match = _LINE.fullmatch(subject)
     file, line = (match["file"], int(match["line"])) if match else (subject, 0)
-    proposed = file == report.facts.proposal
+    # Of a plan the resource's address stands behind the file.
+    plan = file.partition("#")[0]
+    file = plan if plan in report.facts.files else file
+    proposed = file == report.facts.proposal or file in report.facts.files
     mounted = any(target.live and target.point == subject for target in report.facts.targets)
     if mounted or not (file.startswith("/") or proposed):
         return {"logicalLocations": [{"fullyQualifiedName": printable(subject), "kind": "resource"}]}
@@ -105,6 +108,33 @@ def _location(report: Report, subject: str) -> Document:
 def _uri(path: str) -> str:
     """Return a path as a URI, byte for byte."""
     return ("file://" if path.startswith("/") else "") + quote(path, safe="/", errors="surrogateescape")
+
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "notice"}
+_ESCAPES = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
+
+
+def github_lines(report: Report) -> Iterator[str]:
+    """Yield the findings as commands of a GitHub workflow, which shows them at the lines of the files.
+
+    https://docs.github.com/actions/reference/workflow-commands-for-github-actions; a message may have colons
+    and commas, a property may not. Doubts are warnings without a place.
+    """
+    for finding in report.diagnosis.findings:
+        match = _LINE.fullmatch(finding.subject)
+        file = printable(match["file"].partition("#")[0] if match else "").translate(_ESCAPES)
+        place = f"file={file},line={match['line']}," if match else ""
+        title = f"{finding.rule} {finding.name}".translate(_ESCAPES)
+        remedy = f" Remedy: {finding.remedy}" if finding.remedy else ""
+        where = "" if match else f"{finding.subject}: "
+        text = printable(f"{where}{finding.message}.{remedy}").replace("%", "%25")
+        yield f"::{_COMMANDS.get(finding.severity, 'notice')} {place}title={title}::{text}"
+    for problem in report.unjudged:
+        place = f"file={printable(problem.file).translate(_ESCAPES)},line={problem.line or 1},"
+        yield f"::error {place}title=nfstuned::{printable(problem.message).replace('%', '%25')}"
+    known = {str(problem) for problem in report.unjudged}
+    for doubt in (doubt for doubt in report.doubts if doubt not in known):
+        yield f"::warning title=nfstuned::{printable(doubt).replace('%', '%25')}"
 
 
 _NAME = "nfstuned check"
