@@ -129,6 +129,23 @@ def test_a_remedy_has_the_words_of_its_file(check: Callable[..., Run]) -> None:
     assert "replace soft by hard in mountOptions in pv.yaml:7" in run.out
 
 
+@pytest.mark.parametrize(
+    ("fstype", "o", "device", "finding"),
+    [
+        ("nfs", "rw,vers=4.1", "nas.example.org:/data", [("compose.yaml:2", "NFS311")]),
+        ("nfs", "rw,vers=4.1,addr=10.0.0.1", "nas.example.org:/data", []),
+        ("cifs", "addr=10.0.0.1,credentials=/etc/login", "//nas/data", [("compose.yaml:3", "SMB614")]),
+        ("cifs", "addr=10.0.0.1,username=a,password=$P", "//nas/data", []),
+    ],
+)
+def test_docker_mounts_without_a_helper(
+    fstype: str, o: str, device: str, finding: list[tuple[str, str]], check: Callable[..., Run]
+) -> None:
+    options = f"{{type: {fstype}, device: '{device}',\n o: '{o}'}}"
+    run = check({"compose.yaml": f"volumes:\n a: {{driver_opts: {options}}}\n"}, "--format", "json", ".")
+    assert found(run) == finding
+
+
 def test_what_is_recognised_and_not_read_is_named(check: Callable[..., Run]) -> None:
     files = {
         "chart/templates/pv.yaml": "{{- if .Values.nfs }}\nkind: PersistentVolume\n{{- end }}\n",

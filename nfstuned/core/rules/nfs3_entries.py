@@ -393,8 +393,11 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
             return None
         form, other = "//HOST/SHARE", "nfs for an export of NFS"
         names = "with the server's name for HOST and its share's for SHARE"
-    elif source.startswith(":") and request.maker is Maker.DOCKER:
-        why = "has no server: Docker takes it from addr= among the options"
+    elif request.maker is Maker.DOCKER and ":/" in source and "addr" not in parse_options(request.options):
+        # Without mount.nfs the kernel takes the address from the options alone (nfs_fs_context_validate).
+        why = (
+            "has no address for the kernel: Docker takes it from addr= among the options, and mounts nothing"
+        )
         return why, "addr=ADDRESS", "write addr=ADDRESS into the option o of the volume"
     elif source.startswith(":") and as_address(server) is None and request.maker is not Maker.AUTOFS:
         address = parse_options(request.options).get("addr")

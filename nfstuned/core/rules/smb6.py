@@ -55,6 +55,7 @@ from nfstuned.parse.fields import PLACEHOLDER, count, holds_secret, some, sudo
 AZURE, NETAPP = "azure-files-smb", "azure-netapp-files-smb"
 
 _SMB1 = "1.0"
+_LOGIN_FILES = frozenset({"credentials", "cred"})
 _SECRETS = ("password", "pass", "password2", "pass2")
 _PLAIN = re.compile(r"[\w.-]+")
 _READ_BY_OTHERS = stat.S_IRGRP | stat.S_IROTH
@@ -389,11 +390,24 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
     """Yield lines that something mounts by itself, and that have neither a password nor another login.
 
     mount.cifs asks for a password then, without a terminal by systemd-ask-password (parse_options and
-    get_password in mount.cifs.c).
+    get_password in mount.cifs.c). The kernel passes over credentials= (Opt_ignore in fs_context.c).
     """
     for target in _mountable(facts):
         request = target.request
-        if target.live or request is None or request.by_hand or has_login(target.wanted):
+        if target.live or request is None or request.by_hand:
+            continue
+        names = dict(target.wanted.pairs).keys()
+        if request.maker is Maker.DOCKER and names & _LOGIN_FILES and names.isdisjoint(_SECRETS):
+            yield Fault(
+                request.place_of(*_LOGIN_FILES),
+                "Docker calls mount(2) without mount.cifs, and the kernel reads no file with a login",
+                observed="credentials=",
+                expected="username= and password=",
+                remedy="write username=NAME,password=${SMB_PASSWORD} instead of credentials= in "
+                f"{request.place_of(*_LOGIN_FILES)}, with the value in the environment or in .env",
+            )
+            continue
+        if has_login(target.wanted):
             continue
         if request.maker in {Maker.DOCKER, Maker.PODMAN}:
             continue

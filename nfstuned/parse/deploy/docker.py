@@ -23,7 +23,7 @@ def docker_request(opts: Mapping[str, tuple[str, int]], file: str) -> Iterator[R
     """Yield the request of a volume's `type`, `o` and `device`, each with its line, where these are a mount.
 
     For NFS the driver looks up the name in `addr=`, the server of a device without a name: it stands in the
-    source, not in the options. mount(2) of SMB needs `addr=`. The text of the other options stays as it is.
+    source, too. The text of the options stays as it is.
     """
     fstype, _ = opts.get("type", ("", 0))
     device, source_line = opts.get("device", ("", 0))
@@ -37,7 +37,6 @@ def docker_request(opts: Mapping[str, tuple[str, int]], file: str) -> Iterator[R
         options = ",".join(words)
     if fstype in NFS_TYPES:
         server = next((word.removeprefix(_ADDRESS) for word in words if word.startswith(_ADDRESS)), "")
-        options = ",".join(word for word in words if not word.startswith(_ADDRESS))
         if device.startswith(":"):
             device = with_brackets(server) + device
     elsewhere = source_line if source_line != line else 0

@@ -68,8 +68,8 @@ class Written(NamedTuple):
 
     options: tuple[Option, ...]
     field: str
-    placeholders: tuple[int, ...] = ()
-    """The lines of options that are placeholders as a whole, and were not read."""
+    left: tuple[tuple[str, int], ...] = ()
+    """Options that were not read, and their lines: placeholders as a whole, and values that are no texts."""
 
     def asked_by(self, request: Request) -> Request:
         """Return a volume's request with these options; the kubelet makes the mount, or a driver for it."""
@@ -82,24 +82,26 @@ class Written(NamedTuple):
 
     def unread(self, file: str) -> Iterator[Unexpanded]:
         """Yield each option that was not read."""
-        return (Unexpanded("an option with a placeholder", file, line) for line in self.placeholders)
+        return (Unexpanded(what, file, line) for what, line in self.left)
 
 
 def read_options(fields: Sequence[tuple[Node, str]], read_only: Node = ABSENT) -> Written:
     """Return the options of lists and of texts with commas; the first of the fields with a value has them."""
     options: list[Option] = []
-    placeholders: list[int] = []
+    left: list[tuple[str, int]] = []
     for node, _ in fields:
         for item in node.items or (node,):
+            if item and not (item.is_scalar or item.is_null):
+                left.append(("an option that is no text, which Kubernetes refuses", item.line))
             for text in split_options(item.text or ""):
                 if is_placeholder(text):
-                    placeholders.append(item.line)
+                    left.append(("an option with a placeholder", item.line))
                 else:
                     options += (Option(*pair, item.line) for pair in parse_options(text).pairs)
     if (read_only.text or "").lower() in _TRUE:
         options.append(Option("ro", None, read_only.line))
     field = next((name for node, name in fields if node), fields[0][1])
-    return Written(tuple(options), field, tuple(placeholders))
+    return Written(tuple(options), field, tuple(left))
 
 
 def _row(volume: DriverVolume) -> dict[str, Any] | None:

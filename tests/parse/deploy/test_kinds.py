@@ -91,7 +91,11 @@ ENCODED = base64.b64encode(b"#!/bin/sh\nmount -t nfs -o soft nas:/a /a\n").decod
 @pytest.mark.parametrize(
     ("kind", "values", "expected"),
     [
-        ("docker_volume", '{"driver_opts": {"type": "nfs", "o": "addr=nas", "device": ":/a"}}', "nas:/a "),
+        (
+            "docker_volume",
+            '{"driver_opts": {"type": "nfs", "o": "addr=nas", "device": ":/a"}}',
+            "nas:/a addr=nas",
+        ),
         (
             "kubectl_manifest",
             '{"yaml_body": "apiVersion: v1\\nx: {nfs: {server: nas, path: /a}}"}',
@@ -120,7 +124,15 @@ def test_a_placeholder_is_no_option(item: str, options: str) -> None:
     deployment = read(("pv.yaml", PV.replace("[soft]", f"['{item}']")))
     compose = f"volumes:\n a: {{driver_opts: {{type: nfs, device: ':/a', o: 'addr=nas,{item}'}}}}\n"
     assert [row.split(" ")[-1] for row in asked(deployment)] == [options]
-    assert [row.split(" ")[-1] for row in asked(read(("compose.yaml", compose)))] == [options]
+    addressed = f"addr=nas,{options}".strip(",")
+    assert [row.split(" ")[-1] for row in asked(read(("compose.yaml", compose)))] == [addressed]
+
+
+def test_an_option_that_is_no_text_is_named() -> None:
+    deployment = read(("pv.yaml", PV.replace("[soft]", "[{soft: yes}, ro]")))
+    assert asked(deployment) == ["pv.yaml:5 nas:/a ro"]
+    (unread,) = deployment.unexpanded
+    assert str(unread.what).startswith("an option that is no text")
 
 
 def test_variables_of_two_hosts_are_never_put_together() -> None:

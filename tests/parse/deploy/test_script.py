@@ -77,7 +77,7 @@ def test_scripts_as_people_write_them() -> None:
         (1, source, point, "nfs", "proto=udp,vers=3"),
         (3, source, point, "nfs", "rw,vers=3"),
     ]
-    assert read(METRICS) == [(6, "10.1.0.100:/export/shared", "", "nfs", "nolock,rw")]
+    assert read(METRICS) == [(6, "10.1.0.100:/export/shared", "", "nfs", "addr=10.1.0.100,nolock,rw")]
 
 
 def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
@@ -91,7 +91,7 @@ def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
             source_line=11,
         ),
         Request(
-            *("10.1.0.100:/export/shared", "", "nolock,rw", FILE, 18),
+            *("10.1.0.100:/export/shared", "", "addr=10.1.0.100,nolock,rw", FILE, 18),
             maker=Maker.DOCKER,
             field="the option o",
             source_line=19,
@@ -255,22 +255,22 @@ def volume(text: str) -> list[tuple[Maker, int, str, str, str]]:
 
 def test_volumes_of_commands() -> None:
     assert volume("docker volume create -d local -o type=nfs4 -o=device=:/a --opt=o=addr=fd00::1 b") == [
-        (Maker.DOCKER, 1, "[fd00::1]:/a", "nfs4", "")
+        (Maker.DOCKER, 1, "[fd00::1]:/a", "nfs4", "addr=fd00::1")
     ]
     assert volume("sudo podman volume create --opt type=nfs --opt o=hard --opt device=s:/a b") == [
         (Maker.PODMAN, 1, "s:/a", "nfs", "hard")
     ]
     local = "type=volume,src=b,dst=/b,volume-driver=local,volume-opt=type=nfs,volume-opt=device=:/a"
     csv = f"docker run -d \\\n--mount '{local},\"volume-opt=o=addr=s,rw\"' \\\n--mount={local} image\n"
-    assert volume(csv) == [(Maker.DOCKER, 2, "s:/a", "nfs", "rw"), (Maker.DOCKER, 3, ":/a", "nfs", "")]
+    assert volume(csv) == [(Maker.DOCKER, 2, "s:/a", "nfs", "addr=s,rw"), (Maker.DOCKER, 3, ":/a", "nfs", "")]
 
 
 @pytest.mark.parametrize(
     ("fstype", "device", "o", "expected"),
     [
-        ("nfs", "s:/a", "addr=t,rw", ("s:/a", "rw")),
+        ("nfs", "s:/a", "addr=t,rw", ("s:/a", "addr=t,rw")),
         ("nfs", "/a", " addr=t, rw # soft ", ("/a", " addr=t, rw # soft ")),
-        ("nfs", ":/a", "addr=${NAS:-10.0.0.1},rw", ("${NAS:-10.0.0.1}:/a", "rw")),
+        ("nfs", ":/a", "addr=${NAS:-10.0.0.1},rw", ("${NAS:-10.0.0.1}:/a", "addr=${NAS:-10.0.0.1},rw")),
         ("cifs", "//s/a", "addr=s,user=b", ("//s/a", "addr=s,user=b")),
     ],
 )
