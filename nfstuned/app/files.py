@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from nfstuned.core.rules.fixes import files_with, fixed_text
 from nfstuned.errors import ParseError
 from nfstuned.host.root import STDIN, read_proposal
 from nfstuned.host.sources import read_files
-from nfstuned.model.facts import Finding
-from nfstuned.model.mounts import Unexpanded
+from nfstuned.model.facts import Facts, Finding, Fix
+from nfstuned.model.kernel import parse_options
+from nfstuned.model.mounts import Request, Unexpanded
 from nfstuned.parse.deploy.deployment import Deployment, JudgedFile
 from nfstuned.parse.deploy.kinds import read_sources
 
@@ -26,14 +29,31 @@ class Fixed(NamedTuple):
     """The number of changes."""
 
 
-def fixed_files(findings: Iterable[Finding], files: Collection[str]) -> Iterator[Fixed]:
-    """Yield the files of a check that have changes. Raises OSError where one cannot be read."""
-    for file, fixes in files_with(fix for finding in findings for fix in finding.fixes).items():
-        if file in files and file != STDIN:
+def fixed_files(findings: Iterable[Finding], facts: Facts) -> Iterator[Fixed]:
+    """Yield the files of a check that have changes. Raises OSError where one cannot be read.
+
+    A text that serves several mounts, as a variable does, is changed where each of them has the finding.
+    """
+    wanted = Counter(fix for finding in findings for fix in finding.fixes)
+    requests = [target.request for target in facts.targets if target.request]
+    fixes = (fix for fix, number in wanted.items() if number >= _served(fix, requests))
+    for file, fixes_of_file in files_with(fixes).items():
+        if file in facts.files and file != STDIN:
             old = read_proposal(file)
-            new, number = fixed_text(old, file, fixes)
+            new, number = fixed_text(old, file, fixes_of_file)
             if number:
                 yield Fixed(file, old, new, number)
+
+
+def _served(fix: Fix, requests: Iterable[Request]) -> int:
+    """Return how many requests have the text of a change, an option or its name, at its place."""
+
+    def has(request: Request, name: str, value: str | None) -> bool:
+        values = [held for own, held in request.pairs if own == name]
+        return request.place_of(name) == fix.place and bool(values) and (value is None or value in values)
+
+    options = parse_options(fix.old).pairs
+    return sum(all(has(request, *option) for option in options) for request in requests)
 
 
 _NO_KIND = (
@@ -48,6 +68,7 @@ def read_deployment(paths: Sequence[str]) -> Deployment:
     A file that could not be read is a problem, and a named file of no known kind.
     """
     problems: list[ParseError] = []
+    paths = [re.sub(r"\A(?:\./+)+(?=.)", "", path) for path in paths]
 
     def texts() -> Iterator[JudgedFile]:
         for item in read_files(paths):

@@ -263,7 +263,7 @@ def _print_diff(report: Report) -> int:
     from nfstuned.view.change import diff_lines  # noqa: PLC0415 - as above
 
     status = CLEAN
-    for file, old, new, _ in fixed_files(report.diagnosis.findings, report.facts.files):
+    for file, old, new, _ in fixed_files(report.diagnosis.findings, report.facts):
         status = FINDINGS
         sys.stdout.writelines(f"{line}\n" for line in diff_lines(old, new, file))
     return max(status, report.exit_code if report.exit_code == BROKEN else CLEAN)
@@ -275,7 +275,7 @@ def _changed(report: Report) -> bool:
     from nfstuned.host.files.write import write_file  # noqa: PLC0415 - as above
 
     changed = False
-    for file, _, new, number in fixed_files(report.diagnosis.findings, report.facts.files):
+    for file, _, new, number in fixed_files(report.diagnosis.findings, report.facts):
         write_file(file, new.encode("utf-8", "surrogateescape"))
         note(f"{file}: {count(number, 'change')}")
         changed = True

@@ -458,8 +458,12 @@ class Report:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The sources of mounts by the places of findings about them."""
-        return {place: target.source for target in self.facts.targets for place in target.places}
+        """The sources of mounts by the places of findings, where all mounts of a place have the same."""
+        sources: dict[str, set[str]] = {}
+        for target in self.facts.targets:
+            for place in target.places:
+                sources.setdefault(place, set()).add(target.source)
+        return {place: next(iter(those)) for place, those in sources.items() if len(those) == 1}
 
     @property
     def exit_code(self) -> int:

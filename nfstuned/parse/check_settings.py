@@ -37,7 +37,7 @@ def parse_baseline(text: str, file: str) -> Mapping[Known, int]:
     """Return the findings of a baseline, and how often each was found. Raises ParseError."""
     try:
         document = json.loads(text)
-        _demand_schema(document["schema"])
+        _demand_schema(document.get("schema") if isinstance(document, dict) else None)
         return {
             Known(*(str(row[key]) for key in Known._fields)): _count(row["count"])
             for row in document["findings"]

@@ -12,14 +12,16 @@ def fixed_text(text: str, file: str, fixes: Iterable[Fix]) -> tuple[str, int]:
     """Return the text of a file with its changes, every other byte as it was, and the number of changes.
 
     A change is left out where its line does not have the old text exactly once, as under an anchor of YAML or
-    in a text with expressions.
+    in a text with expressions, or has it behind a `#`, which may start a comment.
     """
     lines = text.split("\n")
     done = 0
     for number, old, new in sorted(_changes(file, fixes)):
-        whole = re.compile(rf"(?<![\w.=-]){re.escape(old)}(?![\w.-])")
-        if number <= len(lines) and len(whole.findall(lines[number - 1])) == 1:
-            lines[number - 1] = whole.sub(new.replace("\\", r"\\"), lines[number - 1])
+        line = lines[number - 1] if number <= len(lines) else ""
+        places = [match.span() for match in re.finditer(rf"(?<![\w.=-]){re.escape(old)}(?![\w.-])", line)]
+        if len(places) == 1 and "#" not in line[: places[0][0]]:
+            start, end = places[0]
+            lines[number - 1] = line[:start] + new + line[end:]
             done += 1
     return "\n".join(lines), done
 

@@ -155,6 +155,8 @@ class _Text(NamedTuple):
 
 _OMITTED = _Value(ABSENT, "")
 """The value `omit`: the module does not get the argument."""
+_UNKNOWN = _Value(ABSENT, "?")
+"""The item of a loop that is not known: no default stands for a part of it."""
 _Variables = Mapping[str, _Value]
 
 
@@ -227,6 +229,8 @@ class _Expansion:
         is_left = self._left >= 0 and self._scope.budget[_READ_SO_FAR] <= MOST_EXPRESSIONS
         match = _NAMED.fullmatch(expression) if depth <= MOST_DEPTH and is_left else None
         operands = (match[1], *_ARGUMENT.findall(match[2])) if match else ()
+        if operands and self._scope.find(re.split(r"[.\[]", operands[0], maxsplit=1)[0]) is _UNKNOWN:
+            return None
         values = (self._operand(operand, place, depth + 1) for operand in operands)
         return next((value for value in values if value is not None), None)
 
@@ -412,7 +416,7 @@ def _scopes(step: Node, file: str, scope: _Scope) -> list[_Scope]:
     name = step.at("loop_control").text_at("loop_var") or "item"
     if not any(name in text for text in _texts(step)):
         items = items[:1]
-    return [scope.with_nearer({name: item}) for item in items[:MOST_ITEMS] or [_OMITTED]]
+    return [scope.with_nearer({name: item}) for item in items[:MOST_ITEMS] or [_UNKNOWN]]
 
 
 class _Run:

@@ -243,8 +243,9 @@ ITEMS = "- mount: {src: '{{ item.s }}', path: /a, fstype: nfs, opts: '{{ item.o 
         ("loop: [{s: 'n:/a', o: hard}, {s: 'n:/b'}]", ["f:2 n:/a hard", "f:1 n:/b ro"]),
         ("with_items: [[{s: 'n:/a', o: hard}], '{{ one }}']\n  vars: {one: {s: 'n:/b', o: rw}}",
          ["f:2 n:/a hard", "f:3 n:/b rw"]),
-        ("loop: '{{ unknown }}'", ["f:1 {{ item.s }} ro"]),
-        ("loop: '{{ none }}'\n  vars: {none: []}", ["f:1 {{ item.s }} ro"]),
+        ("loop: '{{ unknown }}'", ["f:1 ?"]),
+        ("loop: '{{ none }}'\n  vars: {none: []}", ["f:1 ?"]),
+        ("loop: '{{ known | dict2items }}'\n  vars: {known: {x: {s: 'n:/a'}}}", ["f:1 ?"]),
         ("loop: [{s: 'n:/a'}]\n  loop_control: {loop_var: x}", ["f:1 {{ item.s }} ro"]),
     ],
 )  # fmt: skip
