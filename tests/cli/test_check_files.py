@@ -134,6 +134,8 @@ def test_a_remedy_has_the_words_of_its_file(check: Callable[..., Run]) -> None:
     [
         ("nfs", "rw,vers=4.1", "nas.example.org:/data", [("compose.yaml:2", "NFS311")]),
         ("nfs", "rw,vers=4.1,addr=10.0.0.1", "nas.example.org:/data", []),
+        ("nfs", "addr=10.0.0.1,_netdev,x-systemd.automount", ":/data", [("compose.yaml:3", "NFS309")]),
+        ("cifs", "addr=10.0.0.1,_netdev,username=a,password=$P", "//nas/data", []),
         ("cifs", "addr=10.0.0.1,credentials=/etc/login", "//nas/data", [("compose.yaml:3", "SMB614")]),
         ("cifs", "addr=10.0.0.1,username=a,password=$P", "//nas/data", []),
     ],
@@ -251,7 +253,7 @@ def test_a_project_file_with_a_mistake_ends_the_check(
 def test_a_baseline_has_old_findings_wherever_they_moved(check: Callable[..., Run]) -> None:
     written = check({"pv.yaml": VOLUME}, ".", "--write-baseline", "known.json")
     assert written.status == 0
-    again = check({"pv.yaml": f"# moved\n\n{VOLUME}"}, ".", "--baseline", "known.json")
+    again = check({"pv.yaml": f"# moved\n\n{VOLUME}"}, "./pv.yaml", "--baseline", "known.json")
     assert (again.status, again.err) == (0, "")
     more = check(
         {"pv.yaml": VOLUME + "---\n" + VOLUME.replace("soft", "soft\n    - noac")},
@@ -336,6 +338,27 @@ def test_a_text_that_a_line_has_twice_or_not_at_all_is_left(check: Callable[...,
     flow = VOLUME.replace("mountOptions:\n    - hard\n    - soft", "mountOptions: [nconect=4, nconect=4]")
     run = check({"pv.yaml": flow, "fstab": "nas:/nfs /nfs nfs nfs 0 0\n"}, ".", "--diff")
     assert (run.status, run.out) == (0, "")
+
+
+def test_a_comment_is_no_option(check: Callable[..., Run]) -> None:
+    text = SOFT["compose.yaml"][0].replace(
+        "o: addr=nas.example.org,soft", "o: >- # nconnect=32\n        addr=nas.example.org,nconnect=32"
+    )
+    assert check({"compose.yaml": text}, ".", "--diff").out == ""
+
+
+@pytest.mark.parametrize(("other", "fixes"), [("sa1.file.core.windows.net:/sa1", 1), ("nas.example.org:", 0)])
+def test_a_variable_of_two_mounts_is_changed_where_it_is_wrong_for_both(
+    other: str, fixes: int, check: Callable[..., Run]
+) -> None:
+    play = "- hosts: all\n  vars: {o: 'vers=4.1,nconnect=8,noresvport,nofail'}\n  tasks:\n"
+    for source in ("sa1.file.core.windows.net:/sa1/a", f"{other}/b"):
+        task = f"{{src: '{source}', path: /a, fstype: nfs, state: mounted, opts: '{{{{ o }}}}'}}"
+        play += f"  - ansible.posix.mount: {task}\n"
+    run = check({"play.yaml": play}, ".", "--diff")
+    assert run.out.count("+  vars: {o: 'vers=4.1,nconnect=4,") == fixes
+    # Of two servers none stands above the findings of their line.
+    assert check({}, ".").out.splitlines()[0] == "play.yaml:2"
 
 
 @pytest.mark.parametrize("option", ["--fix", "--diff"])

@@ -129,6 +129,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
         elif request.fstype in SMB_TYPES:
             yield from _strange_modes(request)
         elif not facts.snapshot.vast and not _is_sloppy(request, parse_options(request.options)):
+            yield from _for_mount_8(request)
             yield from _for_vendors_client(request, shown)
     unjudged = {name: since for name, since in unjudged.items() if name.partition("=")[0] not in shown}
     if unjudged and facts.snapshot.kernel:
@@ -184,6 +185,27 @@ def _for_vendors_client(request: Request, shown: frozenset[str]) -> Iterator[Fau
             expected="options of nfs(5)",
             remedy=f"install the vendor's client, or take {_listed(names)} out of the options in {place}",
             severity=ADVICE,
+        )
+
+
+_OF_MOUNT_8 = frozenset({"_netdev", "auto", "comment", "noauto", "nofail", "user", "users"})
+
+
+def _for_mount_8(request: Request) -> Iterator[Fault]:
+    """Yield a volume of Docker with options that mount(8) keeps from the kernel, which refuses them."""
+    names = [
+        name
+        for name in dict(parse_options(request.options).pairs)
+        if name in _OF_MOUNT_8 or name.startswith(("x-", "X-"))
+    ]
+    if names and request.maker is Maker.DOCKER:
+        yield Fault(
+            request.place_of(*names),
+            f"only mount(8) knows {_listed(names)}, and Docker calls mount(2) without it: the kernel refuses "
+            "the mount as a whole for it",
+            observed=",".join(names),
+            expected="options of the kernel",
+            remedy=_removal(names, request.options, request.place_of(*names)),
         )
 
 
@@ -399,7 +421,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         fixes=tuple(
             Fix(request.place_of(name), name, close)
             for name, close in near.items()
-            if close not in known.smb_modes
+            if close not in known.smb_modes and name == name.strip()
         ),
     )
 

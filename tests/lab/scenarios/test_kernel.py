@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import select
@@ -42,6 +43,27 @@ def test_a_mount_gets_128_kib_from_the_kernel_and_carries_data(mount: Mounts, op
     assert mounted.read_ahead_kb == 128
     (mounted.point / "file").write_bytes(b"x" * 100_000)
     assert Path("/srv/a/file").read_bytes() == b"x" * 100_000
+
+
+@pytest.mark.parametrize("version", ["vers=3,nolock", "vers=4.1"])
+def test_mount_2_without_mount_nfs_needs_an_address_and_refuses_options_of_mount_8(
+    mount: Mounts, version: str
+) -> None:
+    """As Docker mounts its volumes."""
+    call = ctypes.CDLL(None, use_errno=True).mount
+
+    def mounted(options: str) -> int:
+        point = mount.new_point()
+        if call(f"{AZURE}:/srv/a".encode(), bytes(point), b"nfs", 0, f"{version}{options}".encode()):
+            return ctypes.get_errno()
+        run("umount", str(point))
+        return 0
+
+    assert mounted(f",addr={ADDRESS}") == 0
+    others = ("_netdev", "auto", "noauto", "nofail", "user", "users", "comment=a", "x-systemd.automount")
+    refused = {option: mounted(f",addr={ADDRESS},{option}") for option in others}
+    assert mounted("") == errno.EINVAL
+    assert refused == dict.fromkeys(others, errno.EINVAL)
 
 
 def test_shares_are_separate_superblocks_and_a_share_again_or_bound_is_the_same_one(mount: Mounts) -> None:
