@@ -121,5 +121,6 @@ def write_baseline(report: Report, name: str) -> None:
     from nfstuned.host.files.write import write_file  # noqa: PLC0415 - as above
     from nfstuned.parse.check_settings import baseline_text  # noqa: PLC0415 - as above
 
-    text = baseline_text(known(finding, report.sources) for finding in report.diagnosis.findings)
+    sources = report.sources
+    text = baseline_text(known(finding, sources) for finding in report.diagnosis.findings)
     write_file(name, text.encode("utf-8", "surrogateescape"))

@@ -35,8 +35,11 @@ def fixed_files(findings: Iterable[Finding], facts: Facts) -> Iterator[Fixed]:
     A text that serves several mounts, as a variable does, is changed where each of them has the finding.
     """
     wanted = Counter(fix for finding in findings for fix in finding.fixes)
-    requests = [target.request for target in facts.targets if target.request]
-    fixes = (fix for fix, number in wanted.items() if number >= _served(fix, requests))
+    requests: dict[str, list[Request]] = {}
+    for request in (target.request for target in facts.targets if target.request):
+        for line in {*request.lines}:
+            requests.setdefault(f"{request.file}:{line}", []).append(request)
+    fixes = (fix for fix, number in wanted.items() if number >= _served(fix, requests.get(fix.place, ())))
     for file, fixes_of_file in files_with(fixes).items():
         if file in facts.files and file != STDIN:
             old = read_proposal(file)
