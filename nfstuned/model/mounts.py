@@ -404,7 +404,7 @@ class Request(NamedTuple):
 class Unexpanded(NamedTuple):
     """A command, a task or a template that asks for a mount and depends on values that its file lacks."""
 
-    what: str
+    text: str
     """For people: "a command with a variable"."""
     file: str
     line: int

@@ -166,7 +166,7 @@ def _collection(start: Any, parts: list[Node]) -> Node:  # noqa: ANN401 - as abo
         return Node(line, items=tuple(parts), tag=tag, height=height, weight=weight)
     merged: dict[str, Node] = {}
     own: dict[str, Node] = {}
-    if weight > MOST_VALUES:  # do not copy what is refused anyway
+    if weight > MOST_VALUES:  # a mapping that is refused is not copied
         return Node(line, height=height, weight=weight)
     for key, value in zip(parts[::2], parts[1::2], strict=True):
         if key.text == _MERGE:

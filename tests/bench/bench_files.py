@@ -44,7 +44,7 @@ def seconds(command: list[str], folder: str) -> float:
 
 
 def main() -> None:
-    """Measure nfstuned, and the program of the arguments beside it."""
+    """Measure nfstuned, and the program of the arguments."""
     with tempfile.TemporaryDirectory() as folder:
         files = manifests(Path(folder))
         commands = {"nfstuned check": [*NFSTUNED, "."]}

@@ -1,4 +1,4 @@
-"""YAML and JSON as nodes with their lines, and the bounds of what strangers write."""
+"""YAML and JSON as nodes with their lines, and the bounds for texts of strangers."""
 
 from __future__ import annotations
 

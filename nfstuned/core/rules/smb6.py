@@ -407,9 +407,7 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
                 f"{request.place_of(*_LOGIN_FILES)}, with the value in the environment or in .env",
             )
             continue
-        if has_login(target.wanted):
-            continue
-        if request.maker in {Maker.DOCKER, Maker.PODMAN}:
+        if has_login(target.wanted) or request.maker in {Maker.DOCKER, Maker.PODMAN}:
             continue
         if request.maker is Maker.KUBELET:
             yield Fault(

@@ -82,10 +82,10 @@ class Deployment:
         """The commands, tasks and files that were recognised and not read, for people."""
         lines: dict[tuple[str, str], list[int]] = {}
         for item in self.unexpanded:
-            lines.setdefault((item.file, item.what), []).append(item.line)
+            lines.setdefault((item.file, item.text), []).append(item.line)
         return tuple(
-            f"{file}: not read: {what}" + (f" (line {some(list(map(str, at)))})" if any(at) else "")
-            for (file, what), at in lines.items()
+            f"{file}: not read: {text}" + (f" (line {some(list(map(str, at)))})" if any(at) else "")
+            for (file, text), at in lines.items()
         )
 
     def add(self, items: Iterable[Found], group: str = "") -> None:

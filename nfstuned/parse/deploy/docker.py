@@ -35,10 +35,9 @@ def docker_request(opts: Mapping[str, tuple[str, int]], file: str) -> Iterator[R
         yield Unexpanded("an option with a placeholder", file, line)
         words = [word for word in words if not is_placeholder(word)]
         options = ",".join(words)
-    if fstype in NFS_TYPES:
+    if fstype in NFS_TYPES and device.startswith(":"):
         server = next((word.removeprefix(_ADDRESS) for word in words if word.startswith(_ADDRESS)), "")
-        if device.startswith(":"):
-            device = with_brackets(server) + device
+        device = with_brackets(server) + device
     elsewhere = source_line if source_line != line else 0
     yield Request(
         device,

@@ -112,13 +112,13 @@ class _Reader:
         self._deployment.kinds[source.name] = kind
         self._deployment.ignores += parse_ignores(source.text, source.name)
 
-    def _unread(self, source: JudgedFile, what: str, line: int) -> None:
+    def _unread(self, source: JudgedFile, text: str, line: int) -> None:
         """Name a file that was recognised and not read; an error where the user named it."""
         self._recognise(source, Kind.UNREAD)
         if source.named:
-            self._deployment.add([ParseError(source.name, line, f"was not read: {what}")])
+            self._deployment.add([ParseError(source.name, line, f"was not read: {text}")])
         else:
-            self._deployment.unexpanded.append(Unexpanded(what, source.name, line))
+            self._deployment.unexpanded.append(Unexpanded(text, source.name, line))
 
     def _add_documents(self, source: JudgedFile) -> None:
         """Add a file of YAML or JSON; a template that is no YAML before it is rendered is named."""

@@ -82,7 +82,7 @@ class Written(NamedTuple):
 
     def unread(self, file: str) -> Iterator[Unexpanded]:
         """Yield each option that was not read."""
-        return (Unexpanded(what, file, line) for what, line in self.left)
+        return (Unexpanded(text, file, line) for text, line in self.left)
 
 
 def read_options(fields: Sequence[tuple[Node, str]], read_only: Node = ABSENT) -> Written:

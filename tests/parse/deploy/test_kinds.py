@@ -132,7 +132,7 @@ def test_an_option_that_is_no_text_is_named() -> None:
     deployment = read(("pv.yaml", PV.replace("[soft]", "[{soft: yes}, ro]")))
     assert asked(deployment) == ["pv.yaml:5 nas:/a ro"]
     (unread,) = deployment.unexpanded
-    assert str(unread.what).startswith("an option that is no text")
+    assert str(unread.text).startswith("an option that is no text")
 
 
 def test_variables_of_two_hosts_are_never_put_together() -> None:

@@ -62,7 +62,7 @@ def read(text: str) -> list[object]:
         if isinstance(row, Request):
             rows.append((row.line, row.source, row.point, row.fstype, row.options))
         else:
-            rows.append((row.line, row.what) if isinstance(row, Unexpanded) else str(row))
+            rows.append((row.line, row.text) if isinstance(row, Unexpanded) else str(row))
     return rows
 
 
