@@ -225,8 +225,8 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
       sudo nfstuned bench /data --suite read-ahead
       sudo nfstuned bench /data --suite read-ahead --format html -o data.html
       sudo nfstuned bench /data --suite nconnect
-      nfstuned bench /data/mine --suite azure-files --yes --format json > before.json
-      nfstuned bench /data/mine --suite azure-files --repeats 5 --against before.json
+      nfstuned bench /data/mine --repeats 5 --format json -o before.json
+      nfstuned bench /data/mine --repeats 5 --against before.json
 
     \b
     Exit status:

@@ -63,7 +63,8 @@ def rules(form: str) -> int:
     \b
     Examples:
       nfstuned rules
-      nfstuned rules --format json | jq -r '.rules[] | select(.severity == "error") | .id'
+      nfstuned rules --format json |
+        jq -r '.rules[] | select(.severity == "error") | .id'
 
     \b
     Exit status:

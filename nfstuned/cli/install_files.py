@@ -70,7 +70,7 @@ def _failed(error: OSError) -> int:
     "folder",
     type=click.Path(),
     metavar="DIR",
-    help="Install into the image in this folder instead.",
+    help="Install into the image in this folder instead; it needs nfstuned at the same place.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show the steps.")
 @click.option("--remove", "removal", is_flag=True, help="Remove the installed files that are unchanged.")

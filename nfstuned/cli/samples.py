@@ -204,7 +204,8 @@ def samples_command(
       nfstuned samples --since "2h ago" --mount /data
       nfstuned samples --since today --format csv > today.csv
       nfstuned samples --file /var/log/nfstuned/samples.jsonl
-      nfstuned samples --format json | jq '.samples[] | select(.over_fetch_ratio > 2) | .mount_points'
+      nfstuned samples --format json |
+        jq '.samples[] | select(.over_fetch_ratio > 2) | .mount_points'
 
     \b
     Exit status:

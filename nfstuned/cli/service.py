@@ -161,7 +161,9 @@ class MetricsCollector:
 @click.option(
     "--listen", metavar="ADDRESS:PORT", default=LISTEN, show_default=True, help="Where Prometheus connects."
 )
-@click.option("--file", "path", default=EXPORTED, show_default=True, help="The file of the service.")
+@click.option(
+    "--file", "path", default=EXPORTED, show_default=True, metavar="FILE", help="The file of the service."
+)
 def exporter_command(listen: str, path: str) -> int:
     """Serve the metrics of the service to Prometheus.
 

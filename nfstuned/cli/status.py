@@ -86,21 +86,32 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
-    that exist. The word after a number judges it: ok, adapted (the mount's reads have moved the target from
-    the profile's number, see ADAPTING in nfstuned.toml(5)), low, high, undone (by `nfstuned undo`), existing
-    (from before the installation, left alone until the next boot), ignored (the mount asked for another
-    number), unknown (it could not be read) or - (the profile asks for nothing).
+    that exist. The word after a number judges it:
+
+    \b
+      ok, low, high  by the target
+      adapted        the mount's reads have moved the target: ADAPTING in nfstuned.toml(5)
+      undone         by `nfstuned undo`
+      existing       from before the installation, left alone until the next boot
+      ignored        the mount asked for another number
+      unknown        it could not be read
+      -              the profile asks for nothing
+
+    Below the table a line for each kind of difference has the number of its mounts, and the command that
+    changes something, or the reason why none does.
+
     With -v each mount that was read has a line: its throughput, the round trip of READ and the over-fetch
     before and after the last change of its read-ahead, as far as the load stayed the same, and the bytes in
     flight that fill the link to its server.
+
     STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No
     mount is touched, so that a dead server cannot hang this.
 
     \b
     Examples:
       nfstuned status
-      nfstuned status --format json |
-        jq '.mounts[] | select(.read_ahead_kb and .read_ahead_kb < .read_ahead_target_kb)'
+      nfstuned status --format json | jq '.mounts[] |
+        select(.read_ahead_kb and .read_ahead_kb < .read_ahead_target_kb)'
 
     \b
     Exit status:

@@ -225,7 +225,7 @@ class Seconds(click.FloatRange):
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How far apart two looks are, from 0.1 to 3600.",
+    help="How far apart two looks are.",
 )
 @click.option(
     "--sort",
@@ -233,7 +233,7 @@ class Seconds(click.FloatRange):
     default=SORTS[0],
     show_default=True,
     metavar="KEY",
-    help="The sort key: total (read and write), read, write, over-fetch, ops, read-rtt, and so on.",
+    help="The sort key, the greatest first: total (read and write), over-fetch, ops, read-rtt, and so on.",
 )
 @click.option(
     "--count",
@@ -272,14 +272,14 @@ def top_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - TopOrde
       nfstuned top --count 1
       nfstuned top --interval 60 >> throughput.txt
       nfstuned top --file before --file after
-      nfstuned top --file mountstats --format json | jq '.frames[].superblocks[].ops'
+      nfstuned top --file mountstats --format json | jq .frames
 
     \b
     Exit status:
       0  ended by q, or after --count blocks
       1  shown, but without lines of a FILE that are damaged; stderr names them
       2  wrong usage, a FILE that cannot be read, or the reader of the output has gone
-      130 (Ctrl-C) or 128 and the number of another signal, which ended it
+      130  ended by Ctrl-C; by another signal 128 and its number
     """
     order = TopOrder(**options)
     if not order.files:
