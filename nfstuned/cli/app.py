@@ -53,6 +53,7 @@ def load_command(name: str) -> click.Command:
     """Return a command by its name. Raises KeyError."""
     module, attribute = PLACES[name]
     command: click.Command = getattr(import_module(f"nfstuned.cli.{module}"), attribute)
+    command.epilog = f"Manual: {NAME}-{name}(1)"
     if not gc.isenabled():  # so `nfstuned.__main__` left it: all that there is now stays to the end
         gc.freeze()
         gc.enable()
