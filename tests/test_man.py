@@ -1,39 +1,150 @@
-"""docs/man/: mandoc accepts the pages, and every page that is named exists."""
+"""docs/man/: commands' pages follow `--help`, mandoc accepts all, and every page that is named exists."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
-from nfstuned.cli.app import app, children
+from dev.manual import page
+from dev.manual.page import PARTS, pages, part
+from nfstuned.cli import app as commands
 from nfstuned.host.policy import builtin_texts
 from nfstuned.host.telemetry.journal import Message
+from nfstuned.model.change import FILES
 from nfstuned.parse.config import schema
 from nfstuned.parse.policy import parse_config
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs/man").iterdir())
-REFERRERS = [ROOT / "systemd/nfstuned.service", ROOT / "systemd/nfstuned.catalog", *PAGES]
+FOLDER = ROOT / "docs/man"
+PAGES = sorted(FOLDER.iterdir())
+REFERRERS = [
+    ROOT / "README.md",
+    *(file for end in ("md", "yml") for file in ROOT.glob(f"docs/**/*.{end}")),
+    *(ROOT / "systemd").iterdir(),
+    *ROOT.glob("nfstuned/**/*.py"),
+    *PAGES,
+]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_mandoc_finds_nothing_wrong_and_the_title_is_the_files_name(page: Path) -> None:
-    command = ["mandoc", "-Tlint", "-Wstyle", str(page)]
+def test_commands_have_their_pages_and_each_is_installed(golden: Callable[[Path, str], None]) -> None:
+    for name, text in pages().items():
+        golden(FOLDER / name, text)
+    assert {page.name for page in FOLDER.glob("*.1")} == pages().keys()
+    assert {f"docs/man/{page.name}" for page in FOLDER.iterdir()} <= FILES.keys()
+
+
+def test_every_part_is_in_a_page() -> None:
+    text = "".join(pages().values())
+    assert [file.name for file in PARTS.glob("*.roff") if part(file.stem) not in text] == []
+
+
+@click.group("pets")
+def pets() -> None:
+    """Keep pets."""
+
+
+@pets.command("feed")
+@click.option("--food", metavar="FOOD", default="hay", show_default=True, help="Give FOOD, as `feed -` does.")
+@click.option("--grams", type=click.IntRange(1, 9), metavar="N", help="How much.")
+@click.option("--old-way", is_flag=True, hidden=True)
+@click.argument("pet")
+def feed(**_: object) -> None:
+    """Feed a PET. See fstab(5).
+
+    \b
+    Examples:
+      pets feed rex
+
+    \b
+    Exit status:
+      0  fed
+    """
+
+
+@pets.command("ghost", hidden=True)
+def ghost() -> None:
+    """Haunt."""
+
+
+@pytest.fixture
+def with_pets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "PLACES", {"pets": ("pets", "pets")})
+    monkeypatch.setattr(commands, "load_command", lambda _: pets)
+
+
+@pytest.mark.usefixtures("with_pets")
+def test_a_groups_page_has_its_commands_and_nothing_that_is_hidden() -> None:
+    assert (
+        pages()["nfstuned-pets.1"].partition(".SH SYNOPSIS\n")[2]
+        == r""".SY nfstuned
+.B pets feed
+[\fB\-\-food\fP\~\fIFOOD\fP]
+[\fB\-\-grams\fP\~\fIN\fP]
+\fIPET\fP
+.YS
+.SH DESCRIPTION
+Keep pets.
+.SH NFSTUNED PETS FEED
+Feed a \fIPET\fP.
+See \fBfstab\fP(5).
+.SS Options
+.TP
+\fB\-\-food\fP \fIFOOD\fP
+Give \fIFOOD\fP, as \fBfeed \-\fP does.
+The default is hay.
+.TP
+\fB\-\-grams\fP \fIN\fP
+How much.
+From 1 to 9.
+.SS Examples
+.EX
+pets feed rex
+.EE
+.SS Exit status
+.TP 3
+.B 0
+fed
+.SH SEE ALSO
+.BR nfstuned (1),
+.BR fstab (5),
+.BR nfstuned.toml (5),
+.BR nfstuned (8)
+"""
+    )
+
+
+@pytest.mark.usefixtures("with_pets")
+def test_a_command_of_a_group_with_a_part_has_a_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "pets-feed.roff").write_text("Hay is kept dry.\n.so water.roff\n")
+    (tmp_path / "water.roff").write_text("So is straw.\n")
+    monkeypatch.setattr(page, "PARTS", tmp_path)
+    made = pages()
+    assert "\n.PP\nHay is kept dry.\nSo is straw.\n.SH OPTIONS\n" in made["nfstuned-pets-feed.1"]
+    assert ".BR nfstuned\\-pets\\-feed (1)\nFeed a \\fIPET\\fP.\n" in made["nfstuned-pets.1"]
+    assert "FEED" not in made["nfstuned-pets.1"]
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_mandoc_finds_nothing_wrong_and_the_title_is_the_files_name(file: Path) -> None:
+    command = ["mandoc", "-Tlint", "-Wstyle", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
-    name, _, section = page.name.rpartition(".")
-    assert page.read_text().startswith(f".TH {name.upper()} {section} ")
+    name, _, section = file.name.rpartition(".")
+    assert file.read_text().startswith(f".TH {name.upper()} {section} ")
 
 
-@pytest.mark.parametrize("referrer", REFERRERS, ids=lambda referrer: referrer.name)
-def test_every_page_of_ours_that_is_named_exists(referrer: Path) -> None:
-    named = re.findall(r"(nfstuned[a-z.]*) ?\(([158])\)", referrer.read_text())
-    assert named
-    assert {f"{name}.{section}" for name, section in named} <= {page.name for page in PAGES}
+def test_every_page_of_ours_that_is_named_exists() -> None:
+    named = {
+        f"{name}.{section}"
+        for file in REFERRERS
+        for name, section in re.findall(r"(nfstuned[a-z.\\-]*) ?\(([158])\)", file.read_text())
+    }
+    assert {page.replace("\\", "") for page in named} == {file.name for file in PAGES}
 
 
 def test_the_configurations_page_names_every_key_and_its_example_is_right() -> None:
@@ -49,44 +160,8 @@ def test_the_configurations_page_names_every_key_and_its_example_is_right() -> N
     assert names - {"scratch"} <= set(re.findall(r"\b[a-z0-9-]+\b", page))
 
 
-def _section(page: str, title: str) -> str:
-    """Return the text of a section as a reader sees it."""
-    text = (ROOT / "docs/man" / page).read_text().replace(r"\-", "-")
-    return text.partition(f"\n.SH {title}\n")[2].partition("\n.SH ")[0]
-
-
-def test_every_command_of_the_synopsis_is_described() -> None:
-    shown = re.findall(r"^\.SY nfstuned\n\.B ([a-z -]+)$", _section("nfstuned.1", "SYNOPSIS"), re.MULTILINE)
-    heads = re.findall(r'^\.TP\n\.BI? "?([a-z -]+)', _section("nfstuned.1", "COMMANDS"), re.MULTILINE)
-    assert "apply --persist" in shown
-    listed = [words for words in shown if any(f"{head.strip()} ".startswith(f"{words} ") for head in heads)]
-    assert listed == shown
-
-
-def _options(command: click.Command, name: str = "") -> dict[str, set[str]]:
-    """Return the long options of the commands below a command, but --help, by the commands' names."""
-    found: dict[str, set[str]] = {}
-    for word, child in children(command).items():
-        below = f"{name} {word}".lstrip()
-        found[below] = {option for one in child.params for option in one.opts if option.startswith("--")}
-        found |= _options(child, below)
-    return found
-
-
-def test_every_option_of_a_command_is_in_its_synopsis_and_described() -> None:
-    wanted = {name: options for name, options in _options(app).items() if options}
-    shown: dict[str, set[str]] = {name: set() for name in wanted}
-    for block in _section("nfstuned.1", "SYNOPSIS").split(".SY nfstuned\n.B ")[1:]:
-        for name in wanted:
-            if re.match(rf"{name}\b", block):
-                shown[name] |= set(re.findall(r"--[a-z-]+", block))
-    assert {"bench", "top", "config show"} <= wanted.keys()
-    assert {name: options & shown[name] for name, options in wanted.items()} == wanted
-    described = "\n".join(_section("nfstuned.1", title) for title in ("COMMANDS", "OPTIONS"))
-    heads = "\n".join(re.findall(r"^\.TP\n(.*)$", described, re.MULTILINE))
-    assert set().union(*wanted.values()) <= set(re.findall(r"--[a-z-]+", heads))
-
-
 def test_every_field_that_a_message_promises_is_described() -> None:
+    manual = (FOLDER / "nfstuned.8").read_text()
+    journal = manual.partition("\n.SH JOURNAL\n")[2].partition("\n.SH ")[0]
     promised = {f"NFSTUNED_{field.upper()}" for message in Message for field in message.fields}
-    assert promised <= set(re.findall(r"NFSTUNED_[A-Z_]+", _section("nfstuned.8", "JOURNAL")))
+    assert promised <= set(re.findall(r"NFSTUNED_[A-Z_]+", journal))

@@ -176,7 +176,8 @@ class TestTheTree:
     def test_only_the_wheel_carries_the_same_files_for_pip(self, files: dict[str, File]) -> None:
         for source in FILES.keys() - {IDENTITY}:
             target = f"nfstuned/data/install/{Path(source).name}"
-            assert f'"{source}" = "{target}"\n' in PYPROJECT
+            folder = f'"{Path(source).parent}" = "nfstuned/data/install"\n'
+            assert f'"{source}" = "{target}"\n' in PYPROJECT or folder in PYPROJECT
         for source in (RULE, IDENTITY):
             assert f'"{source}" = "nfstuned/data/bake/{Path(source).name}"\n' in PYPROJECT
         assert not [path for path in files if "data/install" in path]

@@ -11,6 +11,11 @@ from typing import Protocol
 from nfstuned.model.kernel import Mount, MountNode
 from nfstuned.model.mounts import Result, UnitState
 
+_COMMANDS = (
+    "apply", "bake", "bench", "check", "completion", "config", "daemon", "explain", "exporter",
+    "install-files", "report", "rules", "samples", "status", "top", "udev", "undo", "wait",
+)  # fmt: skip
+_MANUAL = ("nfstuned.1", *(f"nfstuned-{name}.1" for name in _COMMANDS), "nfstuned.toml.5", "nfstuned.8")
 FILES = MappingProxyType(
     {
         "systemd/nfstuned.service": "lib/systemd/system/nfstuned.service",
@@ -24,9 +29,7 @@ FILES = MappingProxyType(
         "docs/prometheus/nfstuned.dashboard.json": "share/nfstuned/nfstuned.dashboard.json",
         "systemd/90-nfstuned.preset": "lib/systemd/system-preset/90-nfstuned.preset",
         "systemd/nfstuned.catalog": "lib/systemd/catalog/nfstuned.catalog",
-        "docs/man/nfstuned.1": "share/man/man1/nfstuned.1",
-        "docs/man/nfstuned.toml.5": "share/man/man5/nfstuned.toml.5",
-        "docs/man/nfstuned.8": "share/man/man8/nfstuned.8",
+        **{f"docs/man/{page}": f"share/man/man{page[-1]}/{page}" for page in _MANUAL},
         "docs/completion/nfstuned.bash": "share/bash-completion/completions/nfstuned",
         "docs/completion/_nfstuned": "share/zsh/site-functions/_nfstuned",
         "docs/completion/nfstuned.fish": "share/fish/vendor_completions.d/nfstuned.fish",

@@ -93,7 +93,7 @@ def comparison_lines(bench: Bench) -> Iterator[str]:
         if best.connections is not None:
             key, value, present = "nconnect", best.connections, bench.mount.connections
         has = "an unknown number" if present is None else present
-        yield f"Best for all jobs: {key} = {value}; the mount has {has}. To change it: nfstuned(1), BENCH."
+        yield f"Best for all jobs: {key} = {value}; the mount has {has}. To change it: nfstuned-bench(1)."
 
 
 def shortcomings(bench: Bench) -> Iterator[str]:

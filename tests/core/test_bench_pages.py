@@ -175,7 +175,7 @@ def with_read_aheads(kernels: float, profiles: float) -> Bench:
     ],
 )
 def test_the_best_setting_for_all_jobs_is_proposed(bench: Bench, key: str, best: int, present: int) -> None:
-    wanted = f"Best for all jobs: {key} = {best}; the mount has {present}. To change it: nfstuned(1), BENCH."
+    wanted = f"Best for all jobs: {key} = {best}; the mount has {present}. To change it: nfstuned-bench(1)."
     assert list(comparison_lines(bench))[len(bench.suite.jobs) :] == [wanted]
     document = bench_document(bench)
     assert {document["proposed_nconnect"], document["proposed_read_ahead_kb"]} == {best, None}
