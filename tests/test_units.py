@@ -71,7 +71,7 @@ def test_the_daemons_request_starts_a_service_that_may_write_the_commands_files(
     assert dict(settings(WATCH))["Unit"] == PERSIST.name
     assert ("Wants", WATCH.name) in settings()
     given = settings(PERSIST)
-    assert dict(given)["ExecStart"] == "/usr/bin/nfstuned apply --persist"
+    assert dict(given)["ExecStart"] == "/usr/bin/nfstuned nconnect persist"
     assert ("ReadWritePaths", "/etc") in given
     assert PERSISTED.startswith("/etc/")
     # A new text keeps its owner (fchown), which @privileged would forbid; a later line counts.

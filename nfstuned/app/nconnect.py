@@ -361,7 +361,7 @@ def nconnect_steps(root: Root, snapshot: Snapshot, policy: Policy) -> tuple[Ncon
 
 
 def _points_of_fstab(root: Root, snapshot: Snapshot, policy: Policy) -> set[str]:
-    """Return the mount points of the entries that `apply --fstab` changes."""
+    """Return the mount points of the entries that `nconnect fstab` changes."""
     text = root.read_or_empty(FSTAB)
     plan = plan_fstab(fstab_users(text, snapshot, policy), Network())
     planned = {change.place for change in plan.changes if change.result is Result.PLANNED}
@@ -369,7 +369,7 @@ def _points_of_fstab(root: Root, snapshot: Snapshot, policy: Policy) -> set[str]
 
 
 def _points_of_sections(root: Root, snapshot: Snapshot, policy: Policy) -> set[str]:
-    """Return the mount points of the servers to which `apply --persist` gives a section."""
+    """Return the mount points of the servers to which `nconnect persist` gives a section."""
     text = root.read_or_empty(PERSISTED[1:])
     has = sections(text) if text else {}
     if has is None:

@@ -34,6 +34,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "config": ("config", "config"),
         "completion": ("app", "completion"),
         "apply": ("apply", "apply_command"),
+        "nconnect": ("nconnect", "nconnect"),
         "bake": ("bake", "bake_command"),
         "check": ("check", "check_command"),
         "explain": ("explain", "explain_command"),
@@ -99,6 +100,7 @@ def app() -> None:
       nfstuned apply --dry-run   show the changes
       sudo nfstuned apply        make them, without disturbing a mount
       sudo nfstuned undo         put everything back
+      nfstuned nconnect          change the number of connections
 
     The configuration is /etc/nfstuned/nfstuned.toml, see nfstuned.toml(5). It is optional.
     """

@@ -32,8 +32,8 @@ def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **
     """Prepare an image, so that its first boot has fast mounts.
 
     It enables nfstuned.service without a running systemd, and writes /etc/nfsmount.conf.d/50-nfstuned.conf
-    for the servers that the image's fstab, units, autofs maps and policies name, as `nfstuned apply
-    --persist` does on a host. For mounts of Azure NetApp Files it writes the slots that NFS210 and NFS211
+    for the servers that the image's fstab, units, autofs maps and policies name, as `nfstuned nconnect
+    persist` does on a host. For mounts of Azure NetApp Files it writes the slots that NFS210 and NFS211
     ask for into /etc/modprobe.d. Clones of one name get an identifier for their NFSv4 client at
     boot (NFS413). No name server is asked, nothing outside of DIR is read or written, and
     nothing is started. An image without the package is refused as a whole. A file that this command did not

@@ -209,7 +209,7 @@ class UnitState(NamedTuple):
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"
 PERSISTED = "/etc/nfsmount.conf.d/50-nfstuned.conf"
-"""nfstuned's own drop-in (`nfstuned apply --persist`)."""
+"""nfstuned's own drop-in (`nfstuned nconnect persist`)."""
 
 
 SEEN_READS = "run/nfstuned/reads.json"

@@ -43,7 +43,7 @@ ADAPTED = "adapted"
 STALLED_HEADER = "STALLED"
 """The header of one more column, which the table has where any mount is stalled."""
 _JOURNAL = "journalctl -u nfstuned"
-_REMOUNT = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
+_REMOUNT = "sudo nfstuned nconnect remount --all, which unmounts all mounts of the server for a moment"
 _OTHERS_DECIDE = ", as other mounts of the server decide"
 _HELD = {
     Hold.UNDONE: "undone by the administrator; to tune again",
@@ -200,6 +200,6 @@ def _nconnect_remedy(step: NconnectStep) -> str:
     """Return the commands that lead to another number of connections, or why none does."""
     if step.file is None:
         return f": {printable(step.obstacle) or _REMOUNT}"
-    option = "--fstab" if step.file is ChangeKind.FSTAB else "--persist"
+    command = "fstab" if step.file is ChangeKind.FSTAB else "persist"
     after = f"for the next boot ({printable(step.obstacle)})" if step.obstacle else f"then {_REMOUNT}"
-    return f": sudo nfstuned apply {option}, {after}"
+    return f": sudo nfstuned nconnect {command}, {after}"

@@ -60,7 +60,7 @@ COMMANDS = {
     "mount": rf"(?:-t \w+ -o {WORD} {WORD} )?{PATH}",
     "mv": f"(?:-n )?{PATH} {PATH}",
     "nc": rf"-zv {WORD} \d+",
-    "nfstuned": rf"apply(?: --persist)?|bake --root {PATH}|bench {PATH}(?: --suite {WORD})?"
+    "nfstuned": rf"apply|nconnect persist|bake --root {PATH}|bench {PATH}(?: --suite {WORD})?"
     rf"|check --select {WORD}|explain \w+",
     "nomad": "volume register",
     "openssl": f"s_client -connect {WORD} </dev/null",
@@ -120,10 +120,10 @@ EDIT = re.compile(
 GONE = re.compile(r"\btake (?P<old>[^;]+?) out of (?:the options in )?(?P<place>/[^\s,;]+?):\d+")
 RUNNING = re.compile(
     r"umount|unmount|mount (?:it|them|all of them)? ?again|reboot|boot it|daemon-re|udevadm|--now"
-    r"|(?<![./])sysctl |nfstuned apply|journalctl|dmesg"
+    r"|(?<![./])sysctl |nfstuned apply|nfstuned nconnect|journalctl|dmesg"
 )
 BY_HAND = re.compile(
-    r"umount|unmount|mount (?:it|them|all of them)? ?again|mount command|--persist|--remount"
+    r"umount|unmount|mount (?:it|them|all of them)? ?again|mount command|nconnect persist|nconnect remount"
 )
 KEPT = {
     "the kubelet": "/var/lib/kubelet/pods/7c1d-{}/volumes/kubernetes.io~csi/pv-{}/mount",

@@ -1,4 +1,4 @@
-"""`apply --remount` over a host of tests/hosts, whose mounts are made again by a model of the kernel.
+"""`nconnect remount` over a host of tests/hosts, whose mounts are made again by a model of the kernel.
 
 `python -m tests.cli.remounting TREE FORMAT` runs it in a process of its own, for a terminal. With one word
 more, somebody mounts something anew while it asks.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nfstuned.app.change import Wish
 from nfstuned.app.nconnect import GroupWish, RemountWay
-from nfstuned.cli.apply import ALL, normalised_point, run_change
+from nfstuned.cli.nconnect import normalised_point, run_change
 from nfstuned.host.root import Root
 from nfstuned.model.change import BusyUse, Hands, Sight
 from nfstuned.model.kernel import Mount, MountNode
@@ -69,8 +69,8 @@ class Remounting:
     ground: Ground
     network: Network
 
-    def run(self, point: str = ALL, form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
-        root, group = Root(str(self.tree)), GroupWish(normalised_point(point), dry_run)
+    def run(self, point: str = "", form: str = "text", *, dry_run: bool = False, yes: bool = False) -> int:
+        root, group = Root(str(self.tree)), GroupWish(normalised_point(point) if point else None, dry_run)
         wish, told = Wish(dry_run=dry_run, yes=yes), World(self.network)
         return run_change(root, form, wish, lambda host: RemountWay(host, group, self.ground), told)
 

@@ -17,6 +17,7 @@ from tests.tree import put
 
 COMMANDS = (
     *("status", "wait", "apply", "undo", "check", "explain", "rules", "samples", "top", "report", "bake"),
+    *("nconnect fstab", "nconnect persist", "nconnect remount"),
     *("install-files", "daemon", "config show", "config check", "config schema", "completion"),
 )
 

@@ -65,8 +65,8 @@ COMMANDS = [
     *(f"check --offline {more}--format {form}"
       for more in ("", "--fstab PROPOSED ", "--root TREE ")
       for form in ("text", "json", "junit", "sarif", "prometheus")),
-    *(f"apply --dry-run {more}--format {form}"
-      for more in ("", "--fstab ", "--persist ", "--remount --all ")
+    *(f"{command} --dry-run --format {form}"
+      for command in ("apply", "nconnect fstab", "nconnect persist", "nconnect remount --all")
       for form in ("text", "json")),
     *(f"{command} --format {form}"
       for command in ("status", "config show", "bake --root TREE --dry-run")
@@ -125,7 +125,7 @@ def test_only_what_is_shown_is_masked(planted: tuple[Host, Secrets]) -> None:
     file = made.tree / "etc/fstab"
     file.write_text("".join(PLACES["etc/fstab"].splitlines(keepends=True)[:6]).format(*secrets.made))
     mine = file.read_text().splitlines()
-    run = made.run("apply", "--fstab", "--yes")
+    run = made.run("nconnect", "fstab", "--yes")
     assert "+10.1.2.4:/vol1" in run.out
     assert MASK in run.out
     assert secrets.shown(run.out + run.err) == []

@@ -2,7 +2,7 @@ r"""tests/cli/sessions/*.session: commands over a tree, each with its output, it
 
     # The promise, in a sentence or two.
     host: clean
-    $ nfstuned apply --fstab --yes | tail -n 1
+    $ nfstuned nconnect fstab --yes | tail -n 1
     ! /etc/fstab:1: a line of the standard error
     a line of the standard output
     status 1

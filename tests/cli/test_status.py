@@ -12,7 +12,7 @@ import pytest
 
 from nfstuned.app.change import Wish
 from nfstuned.app.nconnect import FstabWay
-from nfstuned.cli.apply import run_change
+from nfstuned.cli.nconnect import run_change
 from nfstuned.host.root import Root
 from nfstuned.model.system import Network, Reach, Reachable
 from tests.check import hosts
@@ -29,14 +29,14 @@ def mounts(run: Run) -> dict[str, dict[str, Any]]:
     return {row["mount_point"]: row for row in run.document["mounts"]}
 
 
-UNMOUNTS = "sudo nfstuned apply --remount --all, which unmounts all mounts of the server for a moment"
+UNMOUNTS = "sudo nfstuned nconnect remount --all, which unmounts all mounts of the server for a moment"
 HINTS = {
-    "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
+    "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned nconnect fstab, then {UNMOUNTS}",
     "azure-scenario-2": "below the profile's nconnect: /mnt/three: sa2.file.core.windows.net is a public ",
-    "efs-nconnect-live": f"above the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
+    "efs-nconnect-live": f"above the profile's nconnect: sudo nfstuned nconnect fstab, then {UNMOUNTS}",
     "live-azure-by-hand-soft": f"below the profile's nconnect: {UNMOUNTS}",
     "live-map-lost-to-fstab": "without the nconnect that was asked for: automount(8) makes /proj/vol2 ",
-    "nconnect-16": f"above the profile's nconnect: sudo nfstuned apply --fstab, then {UNMOUNTS}",
+    "nconnect-16": f"above the profile's nconnect: sudo nfstuned nconnect fstab, then {UNMOUNTS}",
     "nconnect-first-mount-v41": f"without the nconnect that was asked for: {UNMOUNTS}",
     "nconnect-two-names": "without the nconnect that was asked for, as other mounts of the server decide\n",
     "tls-tunnel-full": "below the profile's nconnect: /mnt/share goes through a tunnel of a mount helper",
@@ -49,11 +49,11 @@ def test_each_hint_changes_something(case: str, host: MakeHost, capsys: pytest.C
     out = here.run("status").out
     assert f"1 mount {HINTS[case]}" in out
     remounting = existing(here.tree)
-    if "--remount" in out and "--fstab" not in out:
+    if "nconnect remount" in out and "nconnect fstab" not in out:
         remounting.network = open_at_addresses(here)
         assert remounting.run(dry_run=True) == 0
         assert " planned " in capsys.readouterr().out
-    if "--fstab" in out:
+    if "nconnect fstab" in out:
         order = Wish(dry_run=True), lambda host: FstabWay(host, follow=False)
         assert run_change(Root(str(here.tree)), "text", *order, hosts.World(known.network)) == 0
         assert " planned " in capsys.readouterr().out
@@ -67,7 +67,7 @@ def open_at_addresses(here: Host) -> Network:
 
 def test_a_hint_begins_with_a_drop_in_that_mount_nfs_reads(here: Host) -> None:
     here.install(b"2.8.3")
-    assert f"4 mounts below the profile's nconnect: sudo nfstuned apply --persist, then {UNMOUNTS}\n" in (
+    assert f"4 mounts below the profile's nconnect: sudo nfstuned nconnect persist, then {UNMOUNTS}\n" in (
         here.run("status").out
     )
     here.configure("[")

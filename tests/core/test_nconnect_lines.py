@@ -200,7 +200,7 @@ class Host:
         elif new := re.fullmatch(r"mount (\S+) again with (\S+) and otherwise the options that it had", step):
             self._mount(new[1], ",".join([new[2], *self.made[new[1]].flags.split(",")]))
         else:
-            assert step == "sudo nfstuned apply --persist"
+            assert step == "sudo nfstuned nconnect persist"
 
     def _write(self, line: int, count: str) -> None:
         point = list(self.made)[line - 1]
@@ -344,7 +344,7 @@ def test_what_is_mounted_in_another_mount_namespace_is_not_unmounted_in_the_host
     there = "unmount /data in its own mount namespace, and mount it there again"
     for rule, made, said in (
         ("NFS204", (own, other), f"{command} (first {there} afterwards)"),
-        ("NFS201", (other,), f"sudo nfstuned apply --persist, then {there} with nconnect=4"),
+        ("NFS201", (other,), f"sudo nfstuned nconnect persist, then {there} with nconnect=4"),
     ):
         host = facts(*made)
         (*before, last) = host.snapshot.superblocks

@@ -133,7 +133,7 @@ class TestGoal:
     def test_where_no_line_asks_for_it_the_line_is_to_be_changed_first(self) -> None:
         made = Made("/a", "vers=4.1", BARE, f"{AZURE}:/sa1/s", at="10.1.1.1", fstab="vers=4.1")
         none = "no mount of the server would be made with nconnect=4"
-        assert why(made) == f"{none}: put it into /etc/fstab:1 (sudo nfstuned apply --fstab)"
+        assert why(made) == f"{none}: put it into /etc/fstab:1 (sudo nfstuned nconnect fstab)"
 
     def test_an_outer_mount_that_asks_otherwise_cannot_come_second(self) -> None:
         outer = Made("/x", "vers=4.1", BARE, fstab="vers=4.1")

@@ -104,7 +104,7 @@ def test_each_thing_that_is_off_has_one_hint() -> None:
     assert line == "2 mounts with a read-ahead that their reads have moved: journalctl -u nfstuned"
     lines = hints(rows, ["0:51", "0:52"], steps)
     assert lines[3:5] == (
-        "1 mount below the profile's nconnect: sudo nfstuned apply --persist, for the next boot (a\\nb)",
+        "1 mount below the profile's nconnect: sudo nfstuned nconnect persist, for the next boot (a\\nb)",
         "1 mount below the profile's nconnect, as other mounts of the server decide",
     )
     assert len(lines) == 7

@@ -36,7 +36,7 @@ class Way(enum.Enum):
     SERVICE = "service"
     DAEMONLESS = "daemonless"
     PERSIST = "persist"
-    """Nothing prepared it: its first boot runs `nfstuned apply --persist`."""
+    """Nothing prepared it: its first boot runs `nfstuned nconnect persist`."""
 
 
 @dataclass(frozen=True, slots=True)

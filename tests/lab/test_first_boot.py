@@ -1,4 +1,4 @@
-"""A prepared image boots with all in effect; the files of `apply --persist` count at the next boot."""
+"""A prepared image boots with all in effect; the files of `nconnect persist` count at the next boot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MASK = "etc/udev/rules.d/99-nfs.rules"
 _START = Path(__file__).parent / "kit/first_boot.sh"
 _LIMITS = guest.Limits(total_s=1800, first_s=900, quiet_s=300, retries=2, processors=1)
 """The first word comes after a whole Debian has started: a minute, and several on a busy machine."""
-_PERSIST = "nfstuned apply --persist --format json\n"
+_PERSIST = "nfstuned nconnect persist --format json\n"
 _RULE_KB, _GENERIC_KB = 15360, 1024
 
 

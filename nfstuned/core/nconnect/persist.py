@@ -53,7 +53,7 @@ FOREIGN = (
 """Why a file with any other text is not replaced."""
 _MARK = re.compile(r"# nfstuned wrote this, sha256 ([0-9a-f]{64})\n")
 _HEAD = """\
-# Do not edit it: `nfstuned apply --persist` refuses a file that is not as nfstuned wrote it.
+# Do not edit it: `nfstuned nconnect persist` refuses a file that is not as nfstuned wrote it.
 # mount.nfs asks for these numbers of connections where neither the options of a mount nor a section of its
 # mount point say one: nfsmount.conf(5). Say another one for a server in a file of another name: nfstuned
 # then takes its section out.

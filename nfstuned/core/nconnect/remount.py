@@ -109,10 +109,10 @@ def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | LeftGroup:
     disagreeing = some(list(dict.fromkeys(lines)))
     if chief is not None:
         return _plan(case, chief, disagreeing)
-    # `apply --fstab` only acts where a profile names a number.
+    # `nconnect fstab` only acts where a profile names a number.
     named = any(part.profile.nconnect is not None for part in case.parts)
     fstab = named and any(part.request and part.request.maker is Maker.MOUNT for part in case.parts)
-    how = " (sudo nfstuned apply --fstab)" if fstab else ""
+    how = " (sudo nfstuned nconnect fstab)" if fstab else ""
     why = (
         f"no mount of the server would be made with nconnect={case.goal.new}: put it into {disagreeing}{how}"
     )

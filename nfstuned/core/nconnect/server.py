@@ -1,6 +1,6 @@
 """A server: the mounts that share its connections, their common nconnect, and the objections to it.
 
-The rules NFS2xx, `apply --fstab`, `apply --persist` and `apply --remount` are four views of it. They differ
+The rules NFS2xx and the commands `nconnect fstab`, `persist` and `remount` are four views of it. They differ
 in the members: a rule and a remount ask who shares one nfs_client now, the files ask who will use the server,
 whatever the version.
 """

@@ -273,7 +273,7 @@ def _raise(low: Sequence[Target], possible: int, server: Server[Member], facts: 
     elif by_hand is not None:
         profiles = count == by_hand.profile.nconnect and not objection(by_hand, facts)
         may = profiles and not _without_section(by_hand)
-        change = "sudo nfstuned apply --persist" if may else f"put nconnect={count} into the options"
+        change = "sudo nfstuned nconnect persist" if may else f"put nconnect={count} into the options"
     open_ = any(each.is_azure_files and has_private_endpoint(each, facts) is None for each in low)
     only = (
         "; only where the endpoint is private: Azure Files supports nconnect over no other" if open_ else ""

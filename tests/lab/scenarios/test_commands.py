@@ -128,7 +128,7 @@ def _no_drop_in(fstab: Path) -> Iterator[None]:
 @pytest.mark.usefixtures("_no_drop_in")
 def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that(mount: Mounts) -> None:
     first = mount("a", "vers=4.1")
-    assert nfstuned("apply", "--persist").returncode == 0
+    assert nfstuned("nconnect", "persist").returncode == 0
     assert DROP_IN.read_text().endswith(SECTION)
     assert "nconnect" not in first.options
     mount.umount(first)
@@ -146,7 +146,7 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
     run("mount", str(point))
     assert options_at(point)["nconnect"] == "8"
     assert len(stats_at(point).transports) == 8
-    done = nfstuned("apply", "--persist")
+    done = nfstuned("nconnect", "persist")
     assert (done.returncode, done.stdout.partition(":")[0]) == (0, "Nothing to do"), done.stdout + done.stderr
 
 
@@ -155,7 +155,7 @@ def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
     point = mount.new_point()
     unit = f"mnt-lab-{point.name}"
     append(f"{AZURE}:/srv/c {point} nfs vers=4.1,noauto,x-systemd.automount,x-systemd.idle-timeout=2s 0 0\n")
-    done = nfstuned("apply", "--persist")
+    done = nfstuned("nconnect", "persist")
     assert (done.returncode, DROP_IN.read_text().endswith(SECTION)) == (0, True), done.stdout + done.stderr
     run("systemctl", "start", f"{unit}.automount")
     try:
@@ -224,14 +224,14 @@ def test_mounts_of_the_edited_fstab_have_the_connections_of_their_profile(mount:
         f"{GENERIC}:/srv/c {points[2]} nfs vers=3,nolock 0 0\n"
     )
     fstab.write_text(before)
-    done = nfstuned("apply", "--fstab", "--yes")
+    done = nfstuned("nconnect", "fstab", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     edited = before.replace("sec=sys\t", "sec=sys,nconnect=4\t").replace("nconnect=2", "nconnect=4")
     assert (fstab.read_text(), BACKUP.read_text()) == (edited, before)
     for point in points:
         run("mount", str(point))
     assert [options_at(point).get("nconnect") for point in points] == ["4", "4", None]
-    assert nfstuned("apply", "--fstab").stdout.startswith("Nothing to do")
+    assert nfstuned("nconnect", "fstab").stdout.startswith("Nothing to do")
     BACKUP.unlink()
 
 
@@ -339,7 +339,7 @@ def test_units_and_automounts_are_systemds_and_their_dependents_run_on(mount: Mo
 def _remount(mounts: str, path: Path | None = None) -> Ended:
     """Run the command with --yes; `path` is a folder with programs that come before the guest's."""
     front = f"{path}:" if path else ""
-    argv = ("env", f"PATH={front}{os.environ['PATH']}", "nfstuned", "apply", "--remount", mounts, "--yes")
+    argv = ("env", f"PATH={front}{os.environ['PATH']}", "nfstuned", "nconnect", "remount", mounts, "--yes")
     done = attempt(*argv, "--format", "json", timeout=COMMAND_S)
     assert done.stdout, done.stderr
     actions = {one["target"]: one for one in json.loads(done.stdout)["actions"]}

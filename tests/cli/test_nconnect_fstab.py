@@ -1,4 +1,4 @@
-"""`nfstuned apply --fstab`: what it shows, what it asks, what it changes, and what it refuses."""
+"""`nfstuned nconnect fstab`: what it shows, what it asks, what it changes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def etc(here: Host) -> set[str]:
 
 def test_it_does_not_ask_where_nobody_sees_the_difference(here: Host) -> None:
     main, side = pty.openpty()
-    command = here.command("apply", "--fstab")
+    command = here.command("nconnect", "fstab")
     process = subprocess.Popen(command, stdin=side, stdout=subprocess.PIPE, stderr=side, cwd=REPOSITORY)
     os.close(side)
     out, _ = process.communicate(timeout=60)
@@ -58,7 +58,7 @@ def test_it_does_not_ask_where_nobody_sees_the_difference(here: Host) -> None:
     [(b"y\n", 0, "done", NEW), (b"n\n", 1, "skipped", ENTRY), (b"\n", 1, "skipped", ENTRY)],
 )
 def test_on_a_terminal_it_asks(here: Host, answer: bytes, status: int, outcome: str, text: str) -> None:
-    returned, out, dialog = on_a_terminal(here.command("apply", "--fstab", *JSON), answer)
+    returned, out, dialog = on_a_terminal(here.command("nconnect", "fstab", *JSON), answer)
     assert (returned, fstab(here).read_text()) == (status, text)
     assert json.loads(out)["actions"][0]["outcome"] == outcome
     assert "Change it? [y/N]" in dialog
@@ -71,7 +71,7 @@ def test_only_the_replacement_writes_anything(here: Host, tmp_path_factory: pyte
     log = tmp_path_factory.mktemp("log") / "calls"
     kinds = "/^(open|creat|renam|link|symlink|unlink|mkdir|rmdir|truncat|mknod|chmod|chown|fchmodat|fchownat)"
     watch = ["strace", "-f", "-y", "-o", str(log), "-e", f"trace={kinds}"]
-    command = [*watch, *here.command("apply", "--fstab", "--yes", *JSON)]
+    command = [*watch, *here.command("nconnect", "fstab", "--yes", *JSON)]
     subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
     calls = re.findall(r"^\d+ +(\w+)\((.*)", log.read_text(), re.MULTILINE)
     writing = [
@@ -87,7 +87,7 @@ def test_only_the_replacement_writes_anything(here: Host, tmp_path_factory: pyte
 
 def test_without_findmnt_nothing_is_changed(here: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(here.tree))
-    run = here.run("apply", "--fstab", "--yes", *JSON)
+    run = here.run("nconnect", "fstab", "--yes", *JSON)
     assert (run.status, "findmnt" in run.action["reason"]) == (1, True)
     assert (fstab(here).read_text(), etc(here)) == (ENTRY, {"fstab"})
 
@@ -98,6 +98,6 @@ def test_what_a_user_may_not_read_is_named(host: MakeHost) -> None:
     put(fstab(here), ENTRY)
     put(here.tree / "etc/nfsmount.conf", "[ x ]\n", 0)
     (here.tree / "etc/auto.master").mkdir()
-    run = here.run("apply", "--fstab", "--dry-run")
+    run = here.run("nconnect", "fstab", "--dry-run")
     assert "/etc/nfsmount.conf: permission denied; root can read it\n" in run.err
     assert "/etc/auto.master: a directory where a file should be: not read\n" in run.err

@@ -1,4 +1,4 @@
-"""`apply --fstab` and `apply --persist`: the endpoint decides, the document of both, a user, and status."""
+"""`nconnect fstab` and `nconnect persist`: the endpoint decides, the document of both, a user, and status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from nfstuned.app.change import Host as ChangedHost
 from nfstuned.app.change import Way, Wish
 from nfstuned.app.nconnect import FstabWay, PersistWay
-from nfstuned.cli.apply import run_change
+from nfstuned.cli.nconnect import run_change
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import PERSISTED
 from nfstuned.model.system import Answer, Network
@@ -33,12 +33,12 @@ class Command:
 
 
 FSTAB = Command(
-    ("--fstab", "--yes"),
+    ("fstab", "--yes"),
     lambda host: FstabWay(host, follow=False),
     {"kind": "fstab", "target": "/etc/fstab:2", "mount_point": "/mnt/vol1"},
 )
 PERSIST = Command(
-    ("--persist",), lambda host: PersistWay(host, prune=False), {"kind": "persist", "target": "10.1.2.4"}
+    ("persist",), lambda host: PersistWay(host, prune=False), {"kind": "persist", "target": "10.1.2.4"}
 )
 of_both = pytest.mark.parametrize("command", [FSTAB, PERSIST], ids=["fstab", "persist"])
 
@@ -71,12 +71,12 @@ def test_the_name_servers_decide_about_azure_files(
 
 @of_both
 def test_json_is_one_document_and_the_difference_is_on_stderr(here: Host, command: Command) -> None:
-    difference = here.run("apply", *command.words, "--dry-run").out.rpartition(" 0 0\n")
-    run = here.run("apply", *command.words, *JSON)
+    difference = here.run("nconnect", *command.words, "--dry-run").out.rpartition(" 0 0\n")
+    run = here.run("nconnect", *command.words, *JSON)
     assert (run.status, run.err) == (0, "".join(difference[:2]))
     reason = "azure-netapp-files asks for nconnect=8"
     assert run.action == command.target | {"old": None, "new": 8, "outcome": "done", "reason": reason}
-    assert here.run("apply", *command.words, *JSON).actions == []
+    assert here.run("nconnect", *command.words, *JSON).actions == []
 
 
 @pytest.mark.usefixtures("as_user")
@@ -84,8 +84,8 @@ def test_json_is_one_document_and_the_difference_is_on_stderr(here: Host, comman
 def test_a_user_may_look_and_learns_that_root_may_write(host: MakeHost, command: Command) -> None:
     here = furnish(host("no-nfs"))
     (here.tree / "etc").chmod(0o555)
-    assert here.run("apply", *command.words, "--dry-run").status == 0
-    run = here.run("apply", *command.words, *JSON)
+    assert here.run("nconnect", *command.words, "--dry-run").status == 0
+    run = here.run("nconnect", *command.words, *JSON)
     assert (run.status, run.action["outcome"]) == (1, "failed")
     assert run.action["reason"].endswith("Permission denied, so that it is as it was; run it as root")
     assert (here.tree / "etc/fstab").read_text() == ENTRY
@@ -94,7 +94,7 @@ def test_a_user_may_look_and_learns_that_root_may_write(host: MakeHost, command:
 def test_status_names_the_drop_in_as_who_asks(host: MakeHost) -> None:
     here = host(CASE)
     here.install(b"2.8.3")
-    actions = here.run("apply", "--persist", *JSON).actions
+    actions = here.run("nconnect", "persist", *JSON).actions
     done = [(one["target"], one["new"], one["outcome"]) for one in actions]
     assert done == [("10.10.10.10", 4, "done"), (AZURE, 4, "done")]
     rows = {row["mount_point"]: row for row in here.run("status", *JSON).document["mounts"]}

@@ -1,4 +1,4 @@
-"""`nfstuned apply --remount`: what it shows, what it asks, what it does, and what it refuses."""
+"""`nfstuned nconnect remount`: what it shows, what it asks, what it does, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.cli.apply import ALL
 from nfstuned.host.files.replace import locked
 from nfstuned.host.remount import REMOUNT_LOCK
 from nfstuned.model.change import BusyUse
@@ -36,7 +35,7 @@ Runner = Callable[..., Run]
 
 @pytest.fixture
 def run(here: Remounting, capsys: pytest.CaptureFixture[str]) -> Runner:
-    def runs(point: str = ALL, form: str = "text", **more: bool) -> Run:
+    def runs(point: str = "", form: str = "text", **more: bool) -> Run:
         capsys.readouterr()
         return Run(here.run(point, form, **more), *capsys.readouterr())
 
@@ -132,7 +131,7 @@ def test_a_server_that_does_not_answer_is_left_without_a_look_at_users(here: Rem
 def test_mounts_that_are_right_are_nothing_to_do(here: Remounting, run: Runner) -> None:
     table = here.tree / "proc/1/mountinfo"
     table.write_text(table.read_text().replace("proto=tcp", "proto=tcp,nconnect=4"))
-    for point in ("--all", "/mnt/a"):
+    for point in ("", "/mnt/a"):
         done = run(point, yes=True)
         assert (done.status, done.out[:13]) == (0, "Nothing to do")
 
@@ -141,7 +140,7 @@ def test_mounts_left_on_purpose_are_a_failure_only_if_asked_for(here: Remounting
     table = here.tree / "proc/1/mountinfo"
     trigger = "90 27 0:90 / /mnt/b rw shared:190 - autofs /etc/auto.direct rw,fd=5\n"
     table.write_text(trigger + table.read_text().replace("69 27 0:47", "69 90 0:47"))
-    done = run("--all", "json", yes=True)
+    done = run("", "json", yes=True)
     assert (done.status, {outcome for outcome, _ in ends(done)}) == (0, {"skipped"})
     assert run("/mnt/a", "json", yes=True).status == 1
 

@@ -44,7 +44,7 @@ if prepared.returncode:
 out = io.StringIO()
 out.reconfigure = lambda **_: None
 with contextlib.redirect_stdout(out):
-    status = main(["apply", *words, "--format", "json"], Root(tree))
+    status = main(["nconnect", *words, "--format", "json"], Root(tree))
 folder = os.path.dirname(f"{etc}/{file}")
 print(json.dumps({
     "status": status, "document": json.loads(out.getvalue()), "same": state() == before,
@@ -66,7 +66,7 @@ def attempt(tree: Path, file: str, text: str, prepare: str, options: str = "size
     put(tree / "proc/sys/kernel/osrelease", "6.12.43+deb13-amd64\n")
     put(tree / "usr/sbin/mount.nfs", MOUNT_NFS % b"2.8.3")
     texts = {"nfstuned/nfstuned.toml": CONFIG, FSTAB: OLD, **({file: text} if text else {})}
-    words = ("--fstab", "--yes") if file == FSTAB else ("--persist",)
+    words = ("fstab", "--yes") if file == FSTAB else ("persist",)
     command = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", _PROGRAM]
     command += [str(tree), options, json.dumps(texts), prepare, file, *words]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
