@@ -28,6 +28,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "status": ("status", "status_command"),
         "wait": ("status", "wait_command"),
+        "why": ("why", "why_command"),
         "undo": ("apply", "undo_command"),
         "daemon": ("service", "daemon"),
         "udev": ("service", "udev"),
@@ -92,6 +93,7 @@ def app() -> None:
     \b
     Start here:
       nfstuned status            show the settings of every NFS mount, and its targets
+      nfstuned why MOUNT         show where the settings of a mount come from
       nfstuned wait MOUNT        wait until a mount has its read-ahead, before a program starts
       nfstuned check             find faults of this host, each with its reason and remedy
       nfstuned top               show the rates of the mounts now

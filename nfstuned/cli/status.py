@@ -61,7 +61,7 @@ def _print(rows: tuple[StatusRow, ...], lines: tuple[str, ...]) -> None:
     sys.stdout.writelines(line + "\n" for line in lines)
 
 
-def _steps(
+def nconnect_changes(
     root: Root, snapshot: Snapshot, policy: Policy | None, rows: tuple[StatusRow, ...]
 ) -> tuple[NconnectStep, ...]:
     """Return the steps to the right nconnect; none where all mounts have it, or no target is known."""
@@ -133,7 +133,7 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     if form == "json":
         print_document(status_document(rows, writers, policy.mode if policy else None))
     else:
-        lines = hints(rows, hidden(snapshot), _steps(root, snapshot, policy, rows))
+        lines = hints(rows, hidden(snapshot), nconnect_changes(root, snapshot, policy, rows))
         observes = (OBSERVES,) if policy is not None and policy.observes else ()
         reads = seen_lines(rows) if verbose else ()
         _print(rows, (*observes, *reads, *lines, *(rule_lines(writers) if rows else ())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 LEAST_KB, MOST_KB = 64, 65536
 """The bounds of every read-ahead that nfstuned writes, in KiB: a 64 KiB page, and four times the largest
@@ -58,6 +58,16 @@ class ReadAhead:
     """It is an administrator's number: the service never moves it."""
 
 
+class Setter(NamedTuple):
+    """A line of an administrator's file that sets a number of a profile."""
+
+    key: str
+    """As in the configuration."""
+    value: int | str
+    place: str
+    """`file:line`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """The use that programs make of a mount, and the best read-ahead for it."""
@@ -72,6 +82,8 @@ class Workload:
     adapt: str = ""
     """"" where the profile's counts."""
     sources: tuple[Source, ...] = ()
+    place: str = ""
+    """`file:line` of an administrator's number; "" for a built-in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +115,8 @@ class Profile:
     """The built-in profile from which an administrator's profile inherits, if any."""
     builtin: bool = False
     """It comes with nfstuned, perhaps with an administrator's changes."""
+    setters: tuple[Setter, ...] = ()
+    """The administrator's lines for read_ahead_kb and nconnect; the last of a key counts."""
 
     @property
     def base(self) -> str:
@@ -214,6 +228,8 @@ class Assignment:
     workload: str = ""
     adapt: str = ""
     """"" where the profile's or the workload's counts."""
+    place: str = ""
+    """`file:line` of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +256,8 @@ class Policy:
     restore_on_stop: bool = False
     mode: str = "tune"
     """"observe" for a service that writes no read-ahead and persists no nconnect."""
+    mode_place: str = ""
+    """`file:line` of `mode`; "" for the default."""
     nconnect_mode: str = "advise"
     sample_file: str = ""
     """The absolute path of a file for samples as JSON lines; "" for the journal alone."""
@@ -305,6 +323,8 @@ def _values(table: dict[str, Any]) -> dict[str, Any]:
         values[key] = tuple(value) if isinstance(value, list) else value
     if "sources" in values:
         values["sources"] = tuple(Source(**source) for source in values["sources"])
+    if "setters" in values:
+        values["setters"] = tuple(Setter(*setter) for setter in values["setters"])
     if isinstance(values.get("read_ahead"), dict):
         values["read_ahead"] = ReadAhead(**values["read_ahead"])
     return values

@@ -24,6 +24,7 @@ from nfstuned.model.policy import (
     Prometheus,
     Provider,
     ReadAhead,
+    Setter,
     Source,
     Workload,
 )
@@ -67,6 +68,8 @@ _TABLE_FORMS = {
 """The form of these tables, for an error about anything else under their names."""
 _LIMITS = (("read_ahead_kb", "read_ahead_max_kb"), ("nconnect", "nconnect_max"))
 """Keys of a profile, and the key that limits each."""
+_NUMBERS = ("read_ahead_kb", "nconnect")
+"""`nfstuned why` names the lines that set these keys of a profile."""
 _EXCLUSIVE = {"nconnect": "nconnect_depends", "nconnect_depends": "nconnect"}
 """Keys that exclude each other: a profile that sets one of them does not inherit the other."""
 
@@ -79,7 +82,7 @@ def parse_config(builtin: Iterable[NamedText], files: Iterable[NamedText]) -> Po
     problems: list[str] = []
     base = [_File.read(name, text, BuiltinFile, problems) for name, text in builtin]
     own = [_File.read(name, text, ConfigFile, problems) for name, text in files]
-    inheritance = _Inheritance(_profile_keys(base), _profile_keys(own), problems)
+    inheritance = _Inheritance(_profile_keys(base), _profile_keys(own), _setters(own), problems)
     profiles = inheritance.profiles()
     workloads = _workloads(base, own)
     for file in reversed(own):
@@ -90,6 +93,8 @@ def parse_config(builtin: Iterable[NamedText], files: Iterable[NamedText]) -> Po
         for (table, key), name in _SCALARS.items()
         if (value := _set_keys(getattr(file.tables, table)).get(key)) is not None
     }
+    if places := [file.mode_place for file in own if file.mode_place]:
+        settings["mode_place"] = places[-1]
     metrics = [(file.document, _set_keys(file.tables.prometheus)) for file in own]
     prometheus = Prometheus(**{key: value for _, table in metrics for key, value in table.items()})
     if prometheus.textfile and not settings.get("sample_interval_s", SAMPLE_INTERVAL_S):
@@ -159,7 +164,14 @@ class _File:
         for number, entry in enumerate(self.tables.policy, 1):
             match = Match(entry.match.server, entry.match.export, entry.match.mount_point)
             origin = f"policy {number} of {self.document.file}"
-            yield Assignment(match, entry.profile, origin, entry.workload, entry.adapt)
+            place = self.document.place(("policy", number - 1))
+            yield Assignment(match, entry.profile, origin, entry.workload, entry.adapt, place)
+
+    @property
+    def mode_place(self) -> str:
+        """`file:line` of the service's mode; "" where the file sets none."""
+        is_set = "mode" in self.tables.daemon.model_fields_set
+        return self.document.place(("daemon", "mode")) if is_set else ""
 
     def check_names(self, profiles: list[str], workloads: list[str], problems: list[str]) -> None:
         """Add a problem for each [[policy]] entry that names no known profile or workload."""
@@ -256,7 +268,8 @@ def _workloads(builtin: Sequence[_File], own: Sequence[_File]) -> dict[str, Work
             values = _set_keys(table)
             before = known.get(name, Workload(name))
             if "read_ahead_kb" in values:
-                before = replace(before, sources=(), own=file in own)
+                place = file.document.place(("workload", name, "read_ahead_kb")) if file in own else ""
+                before = replace(before, sources=(), own=file in own, place=place)
             known[name] = replace(before, **values)
     return known
 
@@ -280,6 +293,20 @@ def _profile_keys(files: Iterable[_File]) -> dict[str, Keys]:
     return profiles
 
 
+def _setters(files: Iterable[_File]) -> dict[str, tuple[Setter, ...]]:
+    """Return the lines of administrators' files that set a number, by the profile, in their order."""
+    setters: dict[str, tuple[Setter, ...]] = {}
+    for file in files:
+        for name, table in file.tables.profile.items():
+            values = _set_keys(table)
+            setters[name] = setters.get(name, ()) + tuple(
+                Setter(key, values[key], file.document.place(("profile", name, key)))
+                for key in _NUMBERS
+                if key in values
+            )
+    return setters
+
+
 class _Inheritance:
     """The profiles of a configuration, completed by inheritance.
 
@@ -288,11 +315,18 @@ class _Inheritance:
     administrator's changes of its parent.
     """
 
-    def __init__(self, builtin: dict[str, Keys], own: dict[str, Keys], problems: list[str]) -> None:
+    def __init__(
+        self,
+        builtin: dict[str, Keys],
+        own: dict[str, Keys],
+        setters: Mapping[str, tuple[Setter, ...]],
+        problems: list[str],
+    ) -> None:
         self.names = list(dict.fromkeys([*builtin, *own]))
         """Every profile's name, the built-in ones first."""
         self._builtin = builtin
         self._own = own
+        self._setters = setters
         self._problems = problems
         self._resolved: dict[str, Profile] = {}
 
@@ -347,6 +381,11 @@ class _Inheritance:
         inherits = base.base if base.base in self._builtin and not builtin else ""
         profile = replace(base, name=name, inherits=inherits, builtin=builtin, sources=sources, **values)
         is_own = own is self._own.get(name)
+        if is_own:
+            setters = (*base.setters, *self._setters.get(name, ()))
+        else:
+            setters = tuple(setter for setter in base.setters if setter.key not in changed)
+        profile = replace(profile, setters=setters)
         if isinstance(read_ahead, int):
             profile = replace(profile, read_ahead=ReadAhead(kb=read_ahead, own=is_own))
         elif read_ahead is not None:

@@ -76,7 +76,7 @@ class Document:
     def lines(self) -> Mapping[Path, int]:
         """The first line of each table and key; multi-line strings may seem to hold more of them.
 
-        A key with dots makes tables. They are only looked for when there is a problem.
+        A key with dots makes tables. They are looked for when a problem or a number needs its place.
         """
         lines: dict[Path, int] = {}
         for number, path in _statements(self.text.split("\n")):
@@ -84,13 +84,16 @@ class Document:
                 lines.setdefault(path[:end], number)
         return lines
 
+    def place(self, path: Path) -> str:
+        """Return `file:line` of a key, or of the table around it; the file where no line is known."""
+        above = (self.lines.get(path[:end]) for end in range(len(path), 0, -1))
+        line = next((f":{number}" for number in above if number), "")
+        return f"{self.file}{line}"
+
     def problem(self, path: Path, value: object, allowed: str) -> str:
         """Return a problem in one line: file, line, key, value and the allowed values."""
-        above = (self.lines.get(path[:end]) for end in range(len(path), 0, -1))
-        line = next((f"{number}:" for number in above if number), "")
-        return (
-            f"{self.file}:{line} {key(path)}: {MASK if _is_secret(path, value) else shown(value)}: {allowed}"
-        )
+        text = MASK if _is_secret(path, value) else shown(value)
+        return f"{self.place(path)}: {key(path)}: {text}: {allowed}"
 
 
 def _is_secret(path: Path, value: object) -> bool:

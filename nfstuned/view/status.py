@@ -43,7 +43,7 @@ ADAPTED = "adapted"
 STALLED_HEADER = "STALLED"
 """The header of one more column, which the table has where any mount is stalled."""
 _JOURNAL = "journalctl -u nfstuned"
-_REMOUNT = "sudo nfstuned nconnect remount --all, which unmounts all mounts of the server for a moment"
+_REMOUNT = "sudo nfstuned nconnect remount {}, which unmounts all mounts of the server for a moment"
 _OTHERS_DECIDE = ", as other mounts of the server decide"
 _HELD = {
     Hold.UNDONE: "undone by the administrator; to tune again",
@@ -175,7 +175,7 @@ def hints(
     wrong = sum(1 for row in rows if read_ahead_mark(row) in {"low", "high"})
     adapted = sum(1 for row in rows if read_ahead_mark(row) == ADAPTED)
     held = Counter(row.hold for row in rows if read_ahead_mark(row) in _HELD)
-    remedies = {point: _nconnect_remedy(step) for step in steps for point in step.points}
+    remedies = {point: f": {nconnect_remedy(step)}" for step in steps for point in step.points}
     off = Counter(
         (mark, remedies.get(row.mount_point, _OTHERS_DECIDE))
         for row in rows
@@ -196,10 +196,14 @@ def hints(
     return tuple(line for number, line in lines if number)
 
 
-def _nconnect_remedy(step: NconnectStep) -> str:
-    """Return the commands that lead to another number of connections, or why none does."""
+def nconnect_remedy(step: NconnectStep, mounts: str = "--all") -> str:
+    """Return the commands that lead to another number of connections, or why none does.
+
+    `mounts` are the operand of `nfstuned nconnect remount`.
+    """
+    again = _REMOUNT.format(mounts)
     if step.file is None:
-        return f": {printable(step.obstacle) or _REMOUNT}"
+        return printable(step.obstacle) or again
     command = "fstab" if step.file is ChangeKind.FSTAB else "persist"
-    after = f"for the next boot ({printable(step.obstacle)})" if step.obstacle else f"then {_REMOUNT}"
-    return f": sudo nfstuned nconnect {command}, {after}"
+    after = f"for the next boot ({printable(step.obstacle)})" if step.obstacle else f"then {again}"
+    return f"sudo nfstuned nconnect {command}, {after}"

@@ -16,7 +16,20 @@ from tests.cli.conftest import REPOSITORY, MakeHost
 from tests.tree import put
 
 COMMANDS = (
-    *("status", "wait", "apply", "undo", "check", "explain", "rules", "samples", "top", "report", "bake"),
+    *(
+        "status",
+        "why",
+        "wait",
+        "apply",
+        "undo",
+        "check",
+        "explain",
+        "rules",
+        "samples",
+        "top",
+        "report",
+        "bake",
+    ),
     *("nconnect fstab", "nconnect persist", "nconnect remount"),
     *("install-files", "daemon", "config show", "config check", "config schema", "completion"),
 )

@@ -69,7 +69,7 @@ COMMANDS = [
       for command in ("apply", "nconnect fstab", "nconnect persist", "nconnect remount --all")
       for form in ("text", "json")),
     *(f"{command} --format {form}"
-      for command in ("status", "config show", "bake --root TREE --dry-run")
+      for command in ("status", "why /mnt/share", "config show", "bake --root TREE --dry-run")
       for form in ("text", "json")),
     *(SAMPLES_SINCE + form for form in ("text", "json", "csv")),
     "config check",

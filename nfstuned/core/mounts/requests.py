@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
+from typing import NamedTuple
 
 from nfstuned.model.kernel import Mount, Options, aznfs_version, parse_options
 from nfstuned.model.mounts import AZNFS, SMB_TYPES, UTAB, Asked, Request, Setting, Snapshot, Tunnel
@@ -23,6 +24,8 @@ GLOBAL = "nfsmount_global_options"
 NO_STAND_INS: Mapping[str, str] = MappingProxyType({})
 ALIASES = {"background": "bg", "foreground": "fg", "sloppy": "sloppy"}
 _VERSIONS = ("v3", "v4", "vers", "nfsvers", "minorversion")
+_TITLES = {"mountpoint": "MountPoint", "server": "Server", GLOBAL: "NFSMount_Global_Options"}
+"""Sections as people write them."""
 _OPPOSITE = {"fg": "bg", "bg": "fg"}
 _FACTORS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DIGITS = {
@@ -36,6 +39,18 @@ _LONG = 1 << 63
 _DEEPEST = 8
 
 
+class Claim(NamedTuple):
+    """A place with a say about an option of a mount; `value` is None where its line does not have it."""
+
+    place: str
+    """`file:line`."""
+    value: str | None
+    section: str = ""
+    """Of nfsmount.conf: `[ Server "nas" ]`; "" for a mount's own options."""
+    replaced: bool = False
+    """A later line of nfsmount.conf replaces it."""
+
+
 class Intents:
     """All requests of a host: the options that mounts were made with, and those of its files."""
 
@@ -44,6 +59,7 @@ class Intents:
     ) -> None:
         self._names = {tunnel.stands_in: tunnel.host for tunnel in tunnels if tunnel.stands_in is not None}
         self._settings = _Settings(effective(settings), {name: own for own, name in self._names.items()})
+        self._written = settings
         self._places: dict[tuple[str, str], list[Request]] = {}
         self._wildcards = [request for request in requests if request.wildcard]
         for request in requests:
@@ -70,9 +86,34 @@ class Intents:
 
     def planned(self, mount: Mount) -> Request | None:
         """Return the line of fstab, a unit or a map that asks for a live mount; None without such a line."""
+        return next(self._lines(mount), None)
+
+    def claims(self, mount: Mount, name: str) -> Iterator[Claim]:
+        """Yield the places with a say about an option of a live mount, in mount.nfs's order of precedence.
+
+        First utab, which has the options of the mount that exists; then the lines that ask for it, and the
+        sections of nfsmount.conf for its mount point, for its server and for all mounts.
+        """
+        actual = [request for request in self._mine(mount) if request.file == UTAB][-1:]
+        planned = self.planned(mount) or Request(mount.source, mount.point, "", "", fstype=mount.fstype)
+        for request in (*actual, *self._lines(mount)):
+            own = last_asked(_given(request), name)
+            place = own.origin if own else f"{request.file}:{request.line}"
+            yield Claim(place, own and own.value)
+        counting = set(effective(self._written))
+        for section, argument in _sections(planned, self._settings.stand_ins):
+            for setting in reversed(self._written):
+                alike = argument is None or _lower(setting.argument) == argument.lower()
+                if setting.section == section and alike and _plain(setting.name) == name:
+                    title = _TITLES[section] + ("" if argument is None else f' "{argument}"')
+                    place = f"{setting.file}:{setting.line}"
+                    yield Claim(place, self._settings.value(setting), f"[ {title} ]", setting not in counting)
+
+    def _lines(self, mount: Mount) -> Iterator[Request]:
+        """Yield the lines that ask for a live mount: the first counts."""
         named = (request for request in self._mine(mount) if request.file != UTAB)
         claims = (claim(request, mount.source, mount.point) for request in self._wildcards)
-        return next(filter(None, chain(named, claims)), None)
+        return filter(None, chain(named, claims))
 
     def _mine(self, mount: Mount) -> list[Request]:
         """Return the requests of a live mount: by its source, or by the name that AZNFS replaced."""
@@ -292,11 +333,16 @@ def _merged(request: Request, settings: _Settings) -> tuple[Asked, ...]:
 def _filled(request: Request, settings: _Settings) -> Sequence[Asked]:
     """Return the options of a line and of nfsmount.conf, also the defaults that mount.nfs keeps to itself."""
     merge = _Merge(settings, _given(request))
-    merge.fill("mountpoint", clean_path(request.point))
-    # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
-    merge.fill("server", mounted_source(request, settings.stand_ins).partition(":")[0])
-    merge.fill(GLOBAL, None)
+    for section, argument in _sections(request, settings.stand_ins):
+        merge.fill(section, argument)
     return merge.options
+
+
+def _sections(request: Request, stand_ins: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
+    """Return the names and arguments of the sections for a mount, in their order of precedence."""
+    # mount.nfs cuts at the first colon, so that an IPv6 address in brackets is "[" and its first group.
+    host = mounted_source(request, stand_ins).partition(":")[0]
+    return ("mountpoint", clean_path(request.point)), ("server", host), (GLOBAL, None)
 
 
 def _plain(name: str) -> str:

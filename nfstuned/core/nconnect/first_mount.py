@@ -92,13 +92,24 @@ def overruled(target: Target, facts: Facts) -> Asked | None:
 
 
 def decider(target: Target, facts: Facts) -> str:
-    """Return which mount decided, for people: the first mount is named only where the ages show it.
+    """Return which mount decided, for people: the first mount is named only where the ages show it."""
+    got, others = effective_nconnect(target, facts), rivals(target, facts)
+    if not others:
+        return "another mount of the same server decided it, which is gone or cannot be seen from here"
+    if (first := earliest(target, facts)) is not None:
+        return f"{first.point} came first and decided it"
+    likely = [other.point for other in others if other.asked_nconnect == got]
+    return (
+        f"another mount of the same server decided it ({some(likely or [other.point for other in others])})"
+    )
+
+
+def earliest(target: Target, facts: Facts) -> Target | None:
+    """Return the mount that came before a mount and decided its nconnect; None where ages do not show it.
 
     A superblock's age comes from the kernel; mount ids are reused, so that they prove nothing.
     """
     got, others = effective_nconnect(target, facts), rivals(target, facts)
-    if not others:
-        return "another mount of the same server decided it, which is gone or cannot be seen from here"
     mounts = (target, *others) if target.live is not None else others
     ages = [(mount.stats.age_s, mount) for mount in mounts if mount.stats and mount.stats.age_s is not None]
     most = max((age for age, _ in ages), default=None)
@@ -106,11 +117,8 @@ def decider(target: Target, facts: Facts) -> str:
     if len(ages) == len(mounts) and len(oldest) == 1 and oldest[0] is not target:
         first = oldest[0]
         if first.asked_nconnect in {None, got}:
-            return f"{first.point} came first and decided it"
-    likely = [other.point for other in others if other.asked_nconnect == got]
-    return (
-        f"another mount of the same server decided it ({some(likely or [other.point for other in others])})"
-    )
+            return first
+    return None
 
 
 def next_nconnect(target: Target, facts: Facts) -> int | None:

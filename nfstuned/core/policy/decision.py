@@ -79,6 +79,8 @@ class Choice(NamedTuple):
 
     profile: Profile
     why: str
+    place: str = ""
+    """`file:line` of the [[policy]] entry; "" for the provider's profile."""
 
 
 class PolicyRule:
@@ -143,12 +145,18 @@ class Matcher:
                 return tuple(choices)
         return (*choices, Choice(self.profile(endpoint.provider), self._sign(endpoint)))
 
+    def matching(self, subject: Subject, endpoint: Endpoint) -> tuple[Choice, ...]:
+        """Return a choice for every entry that applies to a fully known mount, and then its provider's."""
+        rules = (rule.assignment for rule in self._rules if rule.applies(subject))
+        entries = (self._choice(assignment, endpoint) for assignment in rules)
+        return (*entries, Choice(self.profile(endpoint.provider), self._sign(endpoint)))
+
     def _choice(self, assignment: Assignment, endpoint: Endpoint) -> Choice:
         profile = self.profile(assignment.profile or endpoint.provider)
         workload = self._policy.workload(assignment.workload)
         profile = profile.working(workload) if workload else profile
         profile = replace(profile, adapt=assignment.adapt) if assignment.adapt else profile
-        return Choice(profile, assignment.origin)
+        return Choice(profile, assignment.origin, assignment.place)
 
     def _sign(self, endpoint: Endpoint) -> str:
         """Return how the provider of an endpoint was recognised."""
@@ -236,9 +244,18 @@ def classify(
 
 def choose_profile(policy: Policy, source: str, point: str, options: Options, server: Endpoint) -> Choice:
     """Return the profile of a fully known mount, by the first [[policy]] entry for it."""
+    return matcher(policy).choices(_known_subject(source, point, options, server), server)[0]
+
+
+def matching_choices(policy: Policy, mount: Mount, server: Endpoint) -> tuple[Choice, ...]:
+    """Return the choices of every entry for a live mount and of its provider: the first counts."""
+    known = _known_subject(mount.source, mount.point, mount.options, server)
+    return matcher(policy).matching(known, server)
+
+
+def _known_subject(source: str, point: str, options: Options, server: Endpoint) -> Subject:
     host, export = split_source(source)
-    known = subject(host, options.get("addr"), server, export=export, point=point)
-    return matcher(policy).choices(known, server)[0]
+    return subject(host, options.get("addr"), server, export=export, point=point)
 
 
 def read_ahead_kb(wanted: ReadAhead | None, rsize: int | None, most_kb: int | None = None) -> int | None:
