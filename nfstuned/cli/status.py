@@ -21,6 +21,7 @@ from nfstuned.view.status import (
     STALLED_HEADER,
     STATUS_HEADER,
     hints,
+    legend,
     nconnect_mark,
     rule_lines,
     seen_lines,
@@ -77,7 +78,7 @@ def nconnect_changes(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Add lines on the reads that the service saw: before and after the last change, and the link.",
+    help="Explain the table's words, and add lines on the reads that the service saw.",
 )
 @format_option()
 @click.pass_obj
@@ -86,30 +87,31 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
 
     READ-AHEAD is now/target in KiB. NCONNECT is requested/now/target: the kernel takes it from the first
     mount of a server, later mounts share its connections whatever they ask for. CONN counts the connections
-    that exist. The word after a number judges it:
+    that exist. The word after a number judges it; -v explains the words of the output:
 
     \b
       ok, low, high  by the target
-      adapted        the mount's reads have moved the target: ADAPTING in nfstuned.toml(5)
+      adapted        the mount's reads moved the target: ADAPTING in nfstuned.toml(5)
       undone         by `nfstuned undo`
-      existing       from before the installation, left alone until the next boot
+      existing       from before the installation, left unchanged until the next boot
       ignored        the mount asked for another number
       unknown        it could not be read
       -              the profile asks for nothing
 
     Below the table a line for each kind of difference has the number of its mounts, and the command that
-    changes something, or the reason why none does.
+    changes something, or the reason why none does. `nfstuned why` shows where a mount's numbers come from.
 
-    With -v each mount that was read has a line: its throughput, the round trip of READ and the over-fetch
-    before and after the last change of its read-ahead, as far as the load stayed the same, and the bytes in
-    flight that fill the link to its server.
+    STALLED is there if requests wait for a server, and for how long. No mount is touched: a dead server
+    cannot hang this.
 
-    STALLED is there where the service sees requests that a server leaves unanswered, and for how long. No
-    mount is touched, so that a dead server cannot hang this.
+    With -v each mount that was read also has a line: its throughput, the round trip of READ and the
+    over-fetch before and after the last change of its read-ahead, as far as the load stayed the same, and
+    the bytes in flight that fill the link to its server.
 
     \b
     Examples:
       nfstuned status
+      nfstuned status -v
       nfstuned status --format json | jq '.mounts[] |
         select(.read_ahead_kb and .read_ahead_kb < .read_ahead_target_kb)'
 
@@ -136,7 +138,8 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
         lines = hints(rows, hidden(snapshot), nconnect_changes(root, snapshot, policy, rows))
         observes = (OBSERVES,) if policy is not None and policy.observes else ()
         reads = seen_lines(rows) if verbose else ()
-        _print(rows, (*observes, *reads, *lines, *(rule_lines(writers) if rows else ())))
+        words = legend(rows) if verbose else ()
+        _print(rows, (*observes, *reads, *lines, *(rule_lines(writers) if rows else ()), *words))
     return SHOWN if policy is not None else INVALID
 
 

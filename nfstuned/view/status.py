@@ -50,6 +50,26 @@ _HELD = {
     Hold.EXISTING: "from before the installation, left as they are until the next boot; to tune now",
 }
 """The words for each reason why the service leaves a mount alone."""
+_COLUMNS = {
+    "READ-AHEAD": "now/target in KiB",
+    "NCONNECT": "requested/now/target; the first mount of a server decides for all of them",
+    "CONN": "the connections that exist",
+}
+_WORDS = {
+    "ok": "right: the target, or more where more is allowed",
+    ADAPTED: "the target, to which the mount's reads have moved it (nfstuned.toml(5))",
+    "low": "below the target",
+    "high": "above the target or the profile's limit",
+    "undone": "put back by nfstuned undo; left alone until nfstuned apply",
+    "existing": "from before the installation; left alone until the next boot",
+    "ignored": "another number than the mount asked for",
+    "unknown": "could not be read",
+    DEPENDS: "the vendor names several numbers: nfstuned why MOUNT",
+    DASH: "nothing: not requested, no target, or not shown by the kernel",
+    STALLED_HEADER: "for how long the server has left requests unanswered",
+    "(recovering)": "the server answers again, and programs still wait",
+}
+"""The words of the table in `legend`."""
 _OFF = {
     "low": "below the profile's nconnect",
     "high": "above the profile's nconnect",
@@ -163,6 +183,20 @@ def status_cells(row: StatusRow) -> tuple[str, ...]:
         nconnect_mark(row),
         cell(row.connections),
     )
+
+
+def legend(rows: Sequence[StatusRow]) -> Iterator[str]:
+    """Yield an empty line, and a line for each column and word that the table has."""
+    if not rows:
+        return
+    stalled = [stalled_cell(row) for row in rows if row.stalled_s]
+    cells = [text for row in rows for text in status_cells(row)[3:]]
+    shown = {word for text in (*cells, *stalled) for word in text.replace("/", " ").split()}
+    shown |= {STALLED_HEADER} if stalled else set()
+    terms = _COLUMNS | {word: text for word, text in _WORDS.items() if word in shown}
+    width = max(map(len, terms))
+    yield ""
+    yield from (f"{term:<{width}}  {text}" for term, text in terms.items())
 
 
 def hints(
