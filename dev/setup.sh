@@ -5,6 +5,7 @@
 #   setup_lab      the packages that build the lab's image and boot it; the .deb that guests install needs no more
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
+#   setup_site     what dev/site builds with
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,6 +16,7 @@ TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata fio"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
 CHECK_PACKAGES="mmdebstrap debian-archive-keyring"
+SITE_PACKAGES="python3 python3-venv mandoc ca-certificates"
 
 step() { echo "setup: $*" >&2; }
 
@@ -85,17 +87,28 @@ setup_lab() {
 	packages $LAB_PACKAGES
 }
 
-# What builds the packages: rpmbuild, and a virtual environment with exactly what dev/package/build.lock pins.
+# What builds the packages: rpmbuild, and the tools of the wheel.
 setup_build() {
 	# shellcheck disable=SC2086
 	packages $BUILD_PACKAGES
-	wanted=$($PYTHON -V && cat dev/package/build.lock && pwd)
-	[ "$(cat build/venv/ready 2>/dev/null)" != "$wanted" ] || return 0
-	step "making build/venv"
-	quietly $PYTHON -m venv --clear build/venv
-	quietly build/venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
-		--no-deps --require-hashes -r dev/package/build.lock
-	printf '%s\n' "$wanted" >build/venv/ready
+	locked build/venv dev/package/build.lock
+}
+
+setup_site() {
+	# shellcheck disable=SC2086
+	packages $SITE_PACKAGES
+	locked build/site dev/pages/site.lock
+}
+
+# Make a virtual environment with exactly what a lock pins.
+locked() {
+	wanted=$($PYTHON -V && cat "$2" && pwd)
+	[ "$(cat "$1/ready" 2>/dev/null)" != "$wanted" ] || return 0
+	step "making $1"
+	quietly $PYTHON -m venv --clear "$1"
+	quietly "$1/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: \
+		--no-deps --require-hashes -r "$2"
+	printf '%s\n' "$wanted" >"$1/ready"
 }
 
 setup_check() {

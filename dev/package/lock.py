@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,13 +23,16 @@ PLATFORM = "manylinux2014_x86_64"
 """Needs glibc 2.17, which is older than any system on which the packages run."""
 VENDOR = PROJECT / "dev/package/vendor.lock"
 TOOLS = PROJECT / "dev/package/build.lock"
+SITE = PROJECT / "dev/pages/site.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
 _TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
+_SITE = ("mkdocs<2", "mkdocs-material")
 _WHEELS = ("--only-binary=:all:", f"--platform={PLATFORM}", "--implementation=cp")
 _HEAD = {
     VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
     TOOLS: "# What builds the wheel, and the bill of materials.\n",
+    SITE: "# What builds the documentation's site, with the hash of every wheel.\n",
 }
 _REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
 
@@ -82,15 +86,14 @@ def fetch(lock: Path, folder: Path) -> tuple[Path, ...]:
 
 
 def renew() -> None:
-    """Resolve all libraries anew, to their newest versions, and write both locks. Raises BuildError."""
-    wanted = [line.partition(";") for line in requirements()]
-    oldest = _resolve((*_for(PYTHONS[0]), *(name for name, _, _ in wanted)))
-    # A condition is always that Python is old.
-    old = {re.split("[<>=]", name, maxsplit=1)[0] for name, _, condition in wanted if condition}
-    exact = [f"{pin.name}=={pin.version}" for pin in oldest if pin.name not in old]
-    pins = _merged([oldest, *(_resolve(("--no-deps", *_for(python), *exact)) for python in PYTHONS[1:])])
-    VENDOR.write_text(render_lock(_HEAD[VENDOR] + _REMARK, pins))
-    TOOLS.write_text(render_lock(_HEAD[TOOLS] + _REMARK, _resolve(("--only-binary=:all:", *_TOOLS))))
+    """Resolve all libraries anew, to their newest versions, and write all locks. Raises BuildError."""
+    resolved = {
+        VENDOR: _for_all(requirements()),
+        TOOLS: _resolve(("--only-binary=:all:", *_TOOLS)),
+        SITE: _for_all(_SITE),
+    }
+    for lock, pins in resolved.items():
+        lock.write_text(render_lock(_HEAD[lock] + _REMARK, pins))
 
 
 def requirements() -> list[str]:
@@ -98,6 +101,16 @@ def requirements() -> list[str]:
     text = (PROJECT / "pyproject.toml").read_text()
     block = text.partition("\ndependencies = [\n")[2].partition("\n]\n")[0]
     return re.findall(r'^ *"([^"]+)"', block, re.MULTILINE)
+
+
+def _for_all(wanted: Iterable[str]) -> tuple[Pin, ...]:
+    """Return the libraries of the oldest Python, with their files for every one."""
+    names = [line.partition(";") for line in wanted]
+    oldest = _resolve((*_for(PYTHONS[0]), *(name for name, _, _ in names)))
+    # A condition is always that Python is old.
+    old = {re.split("[<>=]", name, maxsplit=1)[0] for name, _, condition in names if condition}
+    exact = [f"{pin.name}=={pin.version}" for pin in oldest if pin.name not in old]
+    return _merged([oldest, *(_resolve(("--no-deps", *_for(python), *exact)) for python in PYTHONS[1:])])
 
 
 def _for(python: str) -> tuple[str, ...]:
