@@ -55,6 +55,9 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Change the links to folders, to the manual, and to files that are not on the site."""
     folder = PurePosixPath(page.file.src_uri).parent
+    if page.file.src_uri == "CHANGELOG.md":
+        # It has every word, and is the answer to few searches.
+        page.meta["search"] = {"boost": 0.1}
 
     def changed(link: re.Match[str]) -> str:
         path = normpath(folder / (link["path"] or ""))
@@ -88,11 +91,11 @@ def manual(source: Path) -> str:
     html = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     body = html.partition('<div class="manual-text">')[2].rpartition("</div>")[0]
     body = re.sub(r"</?section[^>]*>", "", body)
+    # A heading and a term are links to themselves.
+    body = re.sub(r'<a class="permalink"[^>]*>(.*?)</a>', r"\1", body, flags=re.DOTALL)
     # The space around an example, which the style has.
     body = re.sub(r'<p class="Pp">\s*<br/>\s*</p>|(?<=</pre>)\s*<br/>', "", body)
-    body = re.sub(
-        r'<h(\d) class="S[hs]" id="([^"]+)"><a[^>]*>(.*?)</a></h\1>', _heading, body, flags=re.DOTALL
-    )
+    body = re.sub(r'<h(\d) class="S[hs]" id="([^"]+)">(.*?)</h\1>', _heading, body, flags=re.DOTALL)
     name, _, section = source.name.rpartition(".")
     return f"# {name}({section})\n\n{body}"
 
