@@ -84,6 +84,7 @@ def faults(site: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # the first build installs its tools
 def test_every_page_has_its_address_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     command, environment = ["sh", "dev/site", str(tmp_path)], os.environ | {"SITE_REPOSITORY": REPOSITORY}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
