@@ -55,6 +55,14 @@ def test_only_the_lab_runs_in_a_single_process(option: tuple[str, ...], tier: st
     )
 
 
+def test_without_arguments_the_lab_collects_only_files_that_have_a_boot(tmp_path: Path) -> None:
+    put(tmp_path / "tests/test_boots.py", "@pytest.mark.lab\n")
+    put(tmp_path / "tests/test_others.py", "@pytest.mark.slow\n")
+    _, (without, lab) = run(tmp_path)
+    assert without == f"-m pytest --numprocesses={WORKERS} --dist=worksteal --lab=none"
+    assert lab == "-m pytest --lab=ci -m lab tests/test_boots.py --numprocesses=0"
+
+
 @pytest.mark.parametrize("status", [0, 1, 5])
 def test_quick_boots_nothing(status: int, tmp_path: Path) -> None:
     quick = f"-m pytest --numprocesses={WORKERS} --dist=worksteal --quick -x --lab=none"
