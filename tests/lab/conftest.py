@@ -121,15 +121,15 @@ def _boot(item: pytest.Item) -> Boot | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let boots that must be alone go first; tests in other folders follow while guests run."""
-    mine = Path(__file__).parent
+    """Let boots that must be alone go first; tests without a guest follow while guests run."""
 
     def turn(item: pytest.Item) -> int:
         if (boot := _boot(item)) is not None:
             return 2 if boot.alone else 5
-        if not item.path.is_relative_to(mine):
-            return 4
-        return 1 if {"disk", "started_lab"}.isdisjoint(getattr(item, "fixturenames", ())) else 3
+        fixtures = getattr(item, "fixturenames", ())
+        if not {"disk", "started_lab"}.isdisjoint(fixtures):
+            return 3
+        return 1 if "lab" in fixtures else 4
 
     labs = [place for place, item in enumerate(items) if item.get_closest_marker("lab")]
     for place, item in zip(labs, sorted((items[place] for place in labs), key=turn), strict=True):
