@@ -123,4 +123,4 @@ def test_the_readme_is_read_in_one_go() -> None:
 
 def test_a_status_with_a_mask_is_shown_as_the_command_prints_it() -> None:
     masked = StatusRules("/usr/lib/udev/rules.d/99-nfs.rules", "/run/udev/rules.d/99-nfs.rules")
-    assert f"{rule_lines([masked])[0]}\n" in README
+    assert f"{rule_lines([masked])[0]}\n" in GUIDE

@@ -1,4 +1,4 @@
-"""The plain English of the program's docstrings and comments, by a small table of patterns."""
+"""The plain English of docstrings, comments and printed sentences, by a small table of patterns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.cli.conftest import Golden
+from tests.sentences import listed, sentences
 
 PACKAGE = Path(__file__).parents[1] / "nfstuned"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -27,6 +30,14 @@ PATTERNS = {
     r"\bin the place of\b": "`instead of`",
 }
 """Each pattern with the words to use instead."""
+PRINTED = PATTERNS | {
+    r"\bpass(?:es|ed)? over\b": "`ignores`",
+    r"\btakes? [^;:,]+ out of\b": "`removes ... from`",
+    r"\bwhatever\b": "`any`",
+    r"\b[Tt]he same holds\b": "`also`",
+}
+"""Those of the sentences that the program prints."""
+SENTENCES = Path(__file__).parent / "data/sentences.txt"
 MOST_WHAT = 3
 """For each thousand lines of the program."""
 
@@ -51,6 +62,20 @@ def test_docstrings_and_comments_are_plain() -> None:
         if re.search(pattern, text)
     ]
     assert not places, "\n".join(places)
+
+
+def test_printed_sentences_are_plain() -> None:
+    places = [
+        f"{name}: {text}\n    better: {better}"
+        for name, text in sentences()
+        for pattern, better in PRINTED.items()
+        if re.search(pattern, text)
+    ]
+    assert not places, "\n".join(places)
+
+
+def test_a_changed_sentence_is_read_in_the_list_of_all(golden: Golden) -> None:
+    golden(SENTENCES, listed())
 
 
 def test_what_is_rare() -> None:

@@ -100,7 +100,7 @@ def without_baseline(report: Report, name: str) -> Report:
     findings, gone = without_known(
         diagnosis.findings, report.sources, rows, lambda each: _is_judged(each, rules, report.facts.files)
     )
-    stale = f"{name}: {gone} of its findings are gone: write it again with --write-baseline"
+    stale = f"{name}: {gone} of its findings are gone: write the file again with --write-baseline"
     return replace(
         report,
         diagnosis=replace(

@@ -64,7 +64,7 @@ class Ground:
             if f"{folder}/".startswith(mount.point.rstrip("/") + "/")
         ]
         if not above:
-            raise BenchError(f"{folder} is on no NFS mount: see nfstuned status")
+            raise BenchError(f"{folder} is not on an NFS mount: nfstuned status lists them")
         superblock, mount = max(above, key=lambda pair: len(pair[1].point))
         decision = decide(policy, superblock, snapshot)
         kb = None if decision.kb is None else whole_pages(decision.kb, snapshot.page_kb)
@@ -124,29 +124,29 @@ def settings(
     """
     if suite.varies is Varies.CONNECTIONS:
         if reason := own_mount_obstacle(ground.mount):
-            raise BenchError(f"{ground.mount.point} can have no second set of connections: {reason}")
+            raise BenchError(f"{ground.mount.point} cannot have a second set of connections: {reason}")
         most = compared_connections(connections, ground.connections, ground.target_connections)
         if most is None:
             raise BenchError(
-                f"there is nothing to compare: the mount has one connection, and profile {ground.profile} "
-                "asks for no more; --nconnect 4 compares one with four"
+                f"nothing to compare: the mount has one connection, and profile {ground.profile} "
+                "recommends no more; --nconnect 4 compares one with four"
             )
         several = BenchSetting(f"{most} connections", connections=most)
         return BenchSetting("1 connection", connections=1), several
     if connections is not None:
-        raise BenchError(f"suite {suite.name} does not compare connections: --suite nconnect does")
+        raise BenchError(f"suite {suite.name} does not compare connections: use --suite nconnect")
     if compare:
         if suite.varies is not Varies.READ_AHEAD:
             raise BenchError(
-                f"suite {suite.name} reads and writes past the page cache, so that no read-ahead can "
-                "change it: --compare is for the suites quick, model-loading and read-ahead"
+                f"suite {suite.name} bypasses the page cache, and no read-ahead changes it: --compare "
+                "works with the suites quick, model-loading and read-ahead"
             )
         target = ground.target_kb
         if target is None or target == KERNEL_KB:
-            other = "names no read-ahead" if target is None else "asks for the kernel's read-ahead"
+            other = "names no read-ahead" if target is None else "recommends the kernel's read-ahead"
             raise BenchError(
-                f"there is nothing to compare with the kernel's {KERNEL_KB} KiB: profile {ground.profile} "
-                f"{other}; --suite read-ahead looks for the best"
+                f"nothing to compare with the kernel's {KERNEL_KB} KiB: profile {ground.profile} {other}; "
+                "--suite read-ahead looks for the best"
             )
         of_profile = BenchSetting(f"profile {ground.profile}", target)
         return BenchSetting("kernel's default", KERNEL_KB), of_profile
@@ -286,7 +286,7 @@ class _Measurement:
         if self.bdi is not None:
             value = _read_ahead(self.bdi, wanted_kb)
             if value != wanted_kb:
-                raise BenchError(f"the kernel made {value} of a read-ahead of {wanted_kb} KiB")
+                raise BenchError(f"the kernel set the read-ahead to {value} KiB instead of {wanted_kb} KiB")
         before = self._counters()
         delivered, problem = fio.run_job(job, folder, self.guard.run)
         after = self._counters()
@@ -294,7 +294,7 @@ class _Measurement:
         if not problem and self.bdi is not None:
             value = _read_ahead(self.bdi)
             if value != wanted_kb:
-                problem = f"another program set the read-ahead to {value} KiB while it ran"
+                problem = f"another program set the read-ahead to {value} KiB during the run"
         problem = problem or from_memory(ratio) or wrong_connections(setting.connections, before, after)
         if turn != plan.WARM_UP:
             self.runs.append(Run(job.name, setting.name, turn, delivered, ratio, problem))
@@ -328,8 +328,8 @@ class _Measurement:
             shown = len(parse_transports(stanza.transports)) if stanza is not None else shown
         if shown != connections:
             raise BenchError(
-                f"with nconnect={connections} it has {shown} connections: it shares those of another mount, "
-                "or the kernel has no nconnect"
+                f"with nconnect={connections} it has {shown} connections: it shares another mount's, or "
+                "the kernel does not know nconnect"
             )
 
 

@@ -17,7 +17,7 @@ from nfstuned.model.policy import Policy
 from nfstuned.model.system import Network
 
 ALL_DONE, NOT_DONE, COULD_NOT_TRY = 0, 1, 2
-_CHANGED = "the host has changed since this was shown: nothing was done; try again"
+_CHANGED = "the host changed after the plan was shown: nothing was done; try again"
 Detail = TypeVar("Detail")
 
 
@@ -131,8 +131,7 @@ def run_way(way: Way[Detail], wish: Wish, dialog: Dialog) -> int:
     if way.question and not wish.yes:
         if not dialog.can_ask():
             dialog.note(
-                "nothing was changed: there is no terminal to ask on; "
-                f"--yes {way.yes_does} without a question"
+                f"nothing was changed: there is no terminal for the question; --yes {way.yes_does} without it"
             )
             return _end(way, plan, plan.changes, dialog, COULD_NOT_TRY)
         if not dialog.confirm(way.question):

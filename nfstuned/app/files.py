@@ -60,7 +60,7 @@ def _served(fix: Fix, requests: Iterable[Request]) -> int:
 
 
 _NO_KIND = (
-    "is of no kind that nfstuned reads: fstab, units, maps of the automounter, cloud-init, Kubernetes, "
+    "has no known kind; nfstuned reads fstab, units, maps of the automounter, cloud-init, Kubernetes, "
     "compose, Ansible, Terraform's plan as JSON, and shell scripts"
 )
 
@@ -87,5 +87,7 @@ def read_deployment(paths: Sequence[str]) -> Deployment:
         if not os.path.isdir(path) and path not in failed and path not in deployment.kinds:
             deployment.add([ParseError(path, 0, _NO_KIND)])
     if not deployment.kinds and not deployment.intent.problems:
-        deployment.unexpanded.append(Unexpanded(f"no file of a known kind below {', '.join(paths)}", ".", 0))
+        deployment.unexpanded.append(
+            Unexpanded(f"no file of a known kind is below {', '.join(paths)}", ".", 0)
+        )
     return deployment

@@ -93,7 +93,7 @@ def open_image(root: ImageRoot) -> Image:
 class _ImageWay(Way[Work]):
     """Files that are written into an image, or taken out of it."""
 
-    remedy: ClassVar[str] = "remove the obstacle and run it again"
+    remedy: ClassVar[str] = "remove the obstacle and run the command again"
     """The remedy of a change that was cut short."""
 
     def __init__(self, image: Image, dialog: Dialog) -> None:
@@ -118,7 +118,7 @@ class _ImageWay(Way[Work]):
 class BakeWay(_ImageWay):
     """Prepare an image; without the service by a udev rule."""
 
-    remedy: ClassVar[str] = "remove the obstacle and run it again, or with --undo"
+    remedy: ClassVar[str] = "remove the obstacle and run the command again, or with --undo"
 
     def __init__(
         self, image: Image, policy: Policy, dialog: Dialog, *, daemonless: bool, dry_run: bool
@@ -190,7 +190,7 @@ class UnbakeWay(_ImageWay):
         return Plan(
             taken_back(steps, known.before),
             Work(steps, {}, digests),
-            "Nothing to take back: the image has nothing of bake's.",
+            "Nothing to take back: bake wrote no file of this image.",
             todo=True,  # also without steps: the record is to be removed
         )
 

@@ -65,14 +65,14 @@ from nfstuned.parse.etc.settings import read_nfs_utils
 from nfstuned.parse.tree import FSTAB
 from nfstuned.view.change import diff_lines, finish_lines, remount_lines
 
-_NO_ENTRY = "Nothing to do: no NFS entry of /etc/fstab asks for another nconnect than its profile."
+_NO_ENTRY = "Nothing to do: the NFS entries of /etc/fstab have the nconnect of their profiles."
 _EDITED = (
-    "A mount has the new number when it is made again, after every mount of its server was unmounted: see "
+    "A mount gets the new number at its next mount, after all mounts of its server are unmounted: see "
     "nfstuned check.\nsystemd reads the file at boot, or now: sudo systemctl daemon-reload"
 )
 _WRITTEN = (
-    f"Written to {PERSISTED}.\nA server has the new number when it is mounted again, after every mount of it "
-    "was unmounted: see nfstuned check."
+    f"Written to {PERSISTED}.\nA server gets the new number at its next mount, after all of its mounts are "
+    "unmounted: see nfstuned check."
 )
 
 
@@ -114,7 +114,7 @@ class FstabWay(Way[FstabEdit | None]):
         new = with_counts(text, plan.counts)
         refusal = refusal or refusal_after(faults.values())
         if not refusal and (name := owner(text)):
-            refusal = f"its comments say that {name} writes this file: change it there"
+            refusal = f"its comments name {name} as the writer of this file: change it there"
         return Plan(
             plan.changes,
             FstabEdit(original, new),
@@ -131,9 +131,7 @@ class FstabWay(Way[FstabEdit | None]):
         try:
             return read_original(path, follow=self._follow), ""
         except LinkError as error:
-            reason = (
-                f"{root.shown(FSTAB)} {error.strerror}: --follow-symlink changes the file that it leads to"
-            )
+            reason = f"{root.shown(FSTAB)} {error.strerror}: --follow-symlink changes the link's target"
             return read_original(path, follow=True), reason
 
     def carry_out(self, plan: Plan[FstabEdit | None]) -> Ended:
@@ -167,7 +165,7 @@ class PersistWay(Way[DropInEdit]):
 
     def look(self) -> Plan[DropInEdit] | None:
         """Return the changes; None, reported, where the file cannot be read."""
-        nothing = f"Nothing to do: {PERSISTED} is as the profiles ask."
+        nothing = f"Nothing to do: {PERSISTED} has the numbers of the profiles."
         try:
             original = read_own_file(self._host.root.path(PERSISTED[1:]))
         except OSError as error:
@@ -183,7 +181,7 @@ class PersistWay(Way[DropInEdit]):
             users = section_uses(_snapshot(self._host), self._host.policy)
             plan = plan_persist(users, _addresses(self._host, users), utils, held)
         for name in plan.unused:
-            self._host.dialog.note(f"{PERSISTED}: nothing here uses {name}; --prune takes its section out")
+            self._host.dialog.note(f"{PERSISTED}: nothing here uses {name}; --prune removes its section")
         todo = any(change.result is Result.PLANNED for change in plan.changes)
         edit = DropInEdit(original, plan.sections(held))
         return Plan(plan.changes, edit, nothing, todo=todo, refusal=refusal_after(faults.values()))
@@ -211,7 +209,7 @@ def _addresses(host: Host, users: Users[MemberT]) -> Network:
     return host.dialog.ask(host.outside, Questions(names)) if names else Network()
 
 
-_READ_AHEAD_HINT = "The service gives them their read-ahead; where it does not run: sudo nfstuned apply"
+_READ_AHEAD_HINT = "The service gives them their read-ahead; without the service: sudo nfstuned apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +305,7 @@ class RemountWay(Way[tuple[GroupRemount, ...]]):
         return Plan(
             (*changes, *left),
             tuple(groups),
-            "Nothing to do: the mounts have the nconnect that their profiles and files ask for.",
+            "Nothing to do: the mounts have the nconnect of their profiles and files.",
             todo=bool(groups),
             lines=tuple(line for group in groups for line in remount_lines(group.plan)),
             must_stay=[(group.plan.going, group.plan.coming, group.plan.reload) for group in groups],

@@ -50,7 +50,7 @@ class ReadAheadWay(Way[tuple[Outcome, ...]]):
         if unread := sum(1 for superblock in snapshot.superblocks if superblock.read_ahead_kb is None):
             nothing = f"Nothing was done: the read-ahead of {count(unread, 'superblock')} could not be read."
         if snapshot.faults:
-            nothing = "Nothing was done: files that read-aheads depend on could not be read."
+            nothing = "Nothing was done: files with settings of the read-ahead could not be read."
         return Plan(_changes(outcomes), outcomes, nothing, todo=bool(outcomes))
 
     def carry_out(self, plan: Plan[tuple[Outcome, ...]]) -> Ended:

@@ -21,7 +21,7 @@ from nfstuned.view.change import bake_document
     "folder",
     type=click.Path(),
     metavar="DIR",
-    help="Prepare the image in this folder, and not the system that this runs in.",
+    help="Prepare the image in this folder instead of the running system.",
 )
 @click.option("--daemonless", is_flag=True, help="Write a udev rule and do not enable the service.")
 @click.option("--undo", is_flag=True, help="Take back the written files that are unchanged.")
@@ -60,7 +60,7 @@ def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **
     """
     daemonless, limits = wish["daemonless"], Wish(wish["dry_run"])
     if undo and daemonless:
-        raise click.UsageError("--undo takes back whatever was written: leave --daemonless out")
+        raise click.UsageError("--undo takes back all written files: leave --daemonless out")
     folder = folder if folder is not None else root.prefix
     terminal = Terminal(form, partial(bake_document, folder), wraps=True)
     try:
@@ -78,7 +78,7 @@ def bake_command(root: Root, /, *, folder: str | None, undo: bool, form: str, **
                 return COULD_NOT_TRY
             way = BakeWay(image, policy, terminal, daemonless=daemonless, dry_run=limits.dry_run)
     except FileNotFoundError:
-        terminal.note(f"{folder} has no /etc, and so is no image: mount the image there")
+        terminal.note(f"{folder} has no /etc, so it is not an image: mount the image there")
         return COULD_NOT_TRY
     except OSError as error:
         terminal.note(image_obstacle(error))

@@ -120,7 +120,7 @@ def _agreed() -> bool:
     """Ask a person; without one, name the missing option."""
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
         return click.confirm("Measure?", err=True)
-    note("nobody can be asked here: add --yes")
+    note("there is no terminal for the question: add --yes")
     return False
 
 
@@ -168,7 +168,7 @@ def _print_text(result: Bench, compared: BenchComparison | None) -> None:
     type=click.Choice(names()),
     default="quick",
     show_default=True,
-    help="Which jobs: a vendor's, or nfstuned's own.",
+    help="The jobs: a vendor's, or nfstuned's own.",
 )
 @click.option(
     "--compare",
@@ -183,19 +183,19 @@ def _print_text(result: Bench, compared: BenchComparison | None) -> None:
     help="With --suite nconnect: compare one connection with N.",
 )
 @click.option(
-    "--job", "jobs", multiple=True, metavar="NAME", help="Of the suite run only this job; can be repeated."
+    "--job", "jobs", multiple=True, metavar="NAME", help="Run only this job of the suite; can be repeated."
 )
-@click.option("--full", is_flag=True, help="With the vendor's times and sizes; it takes hours.")
+@click.option("--full", is_flag=True, help="Use the vendor's times and sizes; this takes hours.")
 @click.option(
     "--runtime",
     type=click.FloatRange(0.1, 86400),
     metavar="SECONDS",
-    help="How long each run takes. Default: the suite's time; for jobs through the page cache "
-    f"{ROUND_TRIPS} round trips at least.",
+    help="The length of each run. Default: the suite's; jobs through the page cache take at least "
+    f"{ROUND_TRIPS} round trips.",
 )
 @click.option("--size", callback=_size, metavar="SIZE", help="The size of the files of a job, as in 1G.")
-@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="How often each job is run.")
-@click.option("--yes", is_flag=True, help="Do not ask before it begins.")
+@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="The number of runs of each job.")
+@click.option("--yes", is_flag=True, help="Begin without a question.")
 @format_option("html")
 @click.option(
     "-o",
@@ -235,9 +235,9 @@ def bench_command(root: Root, /, *, folder: str, name: str, **options: Any) -> i
       2  not measured: no fio, no room, no right, not confirmed, or wrong usage
     """
     if options["output"] is not None and options["form"] == "text":
-        raise click.UsageError("--output is for a document: add --format json or --format html")
+        raise click.UsageError("--output needs a document: add --format json or --format html")
     if options["form"] == "html" and options["output"] is None and sys.stdout.isatty():
-        raise click.UsageError("a page is not for a terminal: give --output FILE")
+        raise click.UsageError("a page does not fit a terminal: give --output FILE")
     try:
         whole = with_jobs(suite(name, full=options.pop("full")), options.pop("jobs"))
     except ValueError as error:

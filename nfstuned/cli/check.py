@@ -167,7 +167,9 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
         from nfstuned.host.image_root import ImageRoot  # noqa: PLC0415 - most checks are of a host
 
         if order.sample_s:
-            raise click.BadParameter("an image carries nothing that could be sampled", param_hint="--sample")
+            raise click.BadParameter(
+                "an image has no counters: --sample needs a running host", param_hint="--sample"
+            )
         name, installed = "", False
         try:
             root = ImageRoot(order.image)
@@ -176,7 +178,7 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
         except OSError as error:
             raise click.BadParameter(f"{order.image}{name}: {error.strerror}", param_hint="--root") from None
         if not installed:
-            why = f"{order.image} has no /etc and no os-release, and so is no image: mount the image there"
+            why = f"{order.image} has no /etc and no os-release, so it is not an image: mount the image there"
             raise click.BadParameter(why, param_hint="--root")
     if order.fstab is not None:
         try:
@@ -190,13 +192,13 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
 def _demand_sense(order: CheckOrder) -> None:
     """Raise click.BadParameter for options that do not go together, or not without files."""
     if order.statistics and order.form != "text":
-        raise click.BadParameter("--format prometheus counts for programs", param_hint="--statistics")
+        raise click.BadParameter("--format prometheus cannot name files and lines", param_hint="--statistics")
     if (order.fix or order.diff) and not order.paths:
         raise click.BadParameter("name the files", param_hint="--fix" if order.fix else "--diff")
     others = {"--root": order.image, "--fstab": order.fstab, "--sample": order.sample_s or None}
     option = next((name for name, value in others.items() if value is not None), "")
     if order.paths and option:
-        raise click.BadParameter("files are judged alone: give them without it", param_hint=option)
+        raise click.BadParameter("with files, this host is not judged: leave it out", param_hint=option)
 
 
 def _demand_fit(root: Root, order: CheckOrder) -> None:
@@ -207,11 +209,14 @@ def _demand_fit(root: Root, order: CheckOrder) -> None:
     if order.image is not None:
         why = "the image has its own"
     elif order.fstab is None and not order.paths:
-        why = "this host is judged with its own; FILE, or --fstab FILE, is judged for another"
+        why = "this host is judged with its own; give them with FILE or --fstab FILE, for another host"
     elif order.fstab is not None and root.has_fstab(order.fstab):
         why = f"{order.fstab} is this host's own fstab, which is judged with this host's own; give a copy"
     elif order.sample_s:
-        option, why = "--sample", f"{order.fstab} is judged alone: it has nothing that could be sampled"
+        option, why = (
+            "--sample",
+            f"{order.fstab} is judged alone, and has no counters: --sample needs a running host",
+        )
     if option and why:
         raise click.BadParameter(why, param_hint=option)
 
@@ -314,7 +319,7 @@ def kernel_release(ctx: click.Context, param: click.Parameter, value: str | None
     if value is None:
         return None
     if not re.match(r"\d{1,3}\.\d{1,5}(?!\d)", value, re.ASCII) or not value.isprintable():
-        raise click.BadParameter(f"{value!r} is no release of a kernel, such as 5.14.0-427.el9 (uname -r)")
+        raise click.BadParameter(f"{value!r} is not a kernel release such as 5.14.0-427.el9 (uname -r)")
     from nfstuned.parse.proc.machine import parse_release  # noqa: PLC0415 - few checks have the option
 
     return parse_release(value)
@@ -326,7 +331,7 @@ def version_numbers(ctx: click.Context, param: click.Parameter, value: str | Non
         return None
     match = re.fullmatch(r"(?:\d+:)?(\d{1,4}(?:\.\d{1,4}){1,3})(?:[-+~][\w.+~-]*)?", value, re.ASCII)
     if match is None:
-        raise click.BadParameter(f"{value!r} is no version of nfs-utils, such as 2.6.4 (mount.nfs -V)")
+        raise click.BadParameter(f"{value!r} is not a version of nfs-utils such as 2.6.4 (mount.nfs -V)")
     return tuple(int(part) for part in match[1].split("."))
 
 
@@ -360,7 +365,7 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
 
             hint = suggestion(entry.profile, names)
             raise click.BadParameter(
-                f"no profile is called {entry.profile!r}; {hint}nfstuned config show lists them",
+                f"there is no profile {entry.profile!r}; {hint}nfstuned config show lists them",
                 param_hint="--provider",
             )
 
@@ -378,19 +383,19 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
     "--fstab",
     type=click.Path(),
     metavar="FILE|-",
-    help="Judge this fstab; - is stdin. Unless it is this host's own, nothing of this host is judged.",
+    help="Judge this fstab; - is stdin. Nothing of this host is judged, unless it is this host's own fstab.",
 )
 @click.option(
     "--kernel",
     callback=kernel_release,
     metavar="RELEASE",
-    help="The kernel for which FILE is judged, as uname -r prints it there.",
+    help="The kernel release of the host of FILE, as uname -r prints it there.",
 )
 @click.option(
     "--nfs-utils",
     callback=version_numbers,
     metavar="VERSION",
-    help="The version of nfs-utils for which FILE is judged.",
+    help="The nfs-utils version of the host of FILE.",
 )
 @click.option(
     "--provider",
@@ -398,22 +403,22 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
     multiple=True,
     callback=assigned_providers,
     metavar="SERVER=PROFILE",
-    help="The profile of a server that files name by address: 10.0.0.4=azure-netapp-files.",
+    help="The profile of a server that files name by its address: 10.0.0.4=azure-netapp-files.",
 )
 @click.option(
-    "--fix", is_flag=True, help="Change files where a finding has exactly one right answer, and check again."
+    "--fix", is_flag=True, help="Change the files where a finding has one right answer, and check again."
 )
-@click.option("--diff", is_flag=True, help="Print the changes that --fix would make, and make none.")
+@click.option("--diff", is_flag=True, help="Print the changes of --fix, and make none.")
 @click.option(
-    "--baseline", type=click.Path(), metavar="FILE", help="Report only findings that FILE does not have."
+    "--baseline", type=click.Path(), metavar="FILE", help="Report only findings that are not in FILE."
 )
 @click.option(
     "--write-baseline",
     type=click.Path(),
     metavar="FILE",
-    help="Write the findings into FILE, for --baseline, and end with 0.",
+    help="Write the findings into FILE for --baseline, and exit with 0.",
 )
-@click.option("--statistics", is_flag=True, help="Print the number of findings of each rule alone.")
+@click.option("--statistics", is_flag=True, help="Print only the number of findings of each rule.")
 @click.option("--offline", is_flag=True, help="Send nothing over the network.")
 @click.option(
     "--sample",
@@ -421,7 +426,7 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
     type=click.IntRange(0, 3600),
     default=0,
     metavar="SECONDS",
-    help="Look twice, so many seconds apart, for the rules that measure.",
+    help="Look twice, this many seconds apart, for the rules that measure.",
 )
 @click.option(
     "--select",
@@ -430,7 +435,7 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
     metavar="IDS",
     help="Only these rules: ids, names, or the start of ids such as NFS1.",
 )
-@click.option("--ignore", multiple=True, type=RuleName(), metavar="IDS", help="Not these rules.")
+@click.option("--ignore", multiple=True, type=RuleName(), metavar="IDS", help="Leave these rules out.")
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also report the newest kernel's defaults of an image (NFS703)."
 )

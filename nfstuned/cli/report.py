@@ -30,8 +30,8 @@ from nfstuned.parse.fields import count
 from nfstuned.view.report import Account, Page, report_page
 
 WRITTEN, INCOMPLETE, FAILED = 0, 1, 2
-_LEFT_OUT = "Not asked for: this page is about samples only."
-_INVALID = "Not judged: the configuration is invalid, see nfstuned config check."
+_LEFT_OUT = "Not checked: the page has samples only (--samples-only)."
+_INVALID = "Not checked: the configuration is invalid, see nfstuned config check."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ def _account(root: Root, order: ReportOrder, since_s: float, outside: Outside | 
     "--output",
     type=click.Path(),
     metavar="FILE",
-    help="Write the page to this file, as a whole or not at all (default: stdout).",
+    help="Write the page to this file, completely or not at all (default: stdout).",
 )
 @click.option("--offline", is_flag=True, help="Send nothing over the network to judge this host.")
 @click.option(
     "--samples-only",
     is_flag=True,
-    help="Neither judge this host nor list its service's changes, as for a file of another host.",
+    help="Leave the check of this host and the service's changes out, as for a file of another host.",
 )
 @click.pass_obj
 def report_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Order has the types
@@ -134,5 +134,5 @@ def report_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Orde
     """
     require_absolute_path(options["mount"])
     if options["output"] is None and sys.stdout.isatty():
-        raise click.UsageError("a page is not for a terminal: give --output FILE")
+        raise click.UsageError("a page does not fit a terminal: give --output FILE")
     return write_report(root, ReportOrder(**options))

@@ -163,7 +163,7 @@ def explain_absence(order: SamplesOrder, since_s: float | None, selection: Selec
     of = "" if order.mount is None else f" of {order.mount}"
     after = "" if since_s is None else f" since {datetime.fromtimestamp(since_s).astimezone():{TIME_FORM}}"
     to_come = since_s is not None and since_s > time.time()
-    why = "that time is yet to come" if to_come else "nothing was in use, or the service did not run"
+    why = "that time is in the future" if to_come else "nothing was in use, or the service did not run"
     if selection.problems and not selection.others:
         why = "all lines or entries are damaged"
     note(f"no samples{of}{after}: {why}")

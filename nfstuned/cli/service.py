@@ -101,7 +101,7 @@ SAMPLED, INTERVAL = "nfstuned_last_sample_timestamp_seconds", "nfstuned_sample_i
 USABLE, AGE = "nfstuned_exporter_file_usable", "nfstuned_exporter_file_age_seconds"
 HELP = MappingProxyType(
     {
-        USABLE: "1 where the service's file is whole and fresh; with 0 none of its metrics is served.",
+        USABLE: "1 if the service's file is complete and fresh; with 0 none of its metrics are served.",
         AGE: "Time since the sample in the service's file.",
     }
 )
@@ -159,10 +159,19 @@ class MetricsCollector:
 
 @click.command("exporter")
 @click.option(
-    "--listen", metavar="ADDRESS:PORT", default=LISTEN, show_default=True, help="Where Prometheus connects."
+    "--listen",
+    metavar="ADDRESS:PORT",
+    default=LISTEN,
+    show_default=True,
+    help="The address and port for Prometheus.",
 )
 @click.option(
-    "--file", "path", default=EXPORTED, show_default=True, metavar="FILE", help="The file of the service."
+    "--file",
+    "path",
+    default=EXPORTED,
+    show_default=True,
+    metavar="FILE",
+    help="The service's file of metrics.",
 )
 def exporter_command(listen: str, path: str) -> int:
     """Serve the metrics of the service to Prometheus.

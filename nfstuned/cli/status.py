@@ -33,7 +33,7 @@ from nfstuned.view.status import (
 
 SHOWN, NOT_YET, INVALID = 0, 1, 2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
-OBSERVES = 'mode = "observe": the service reports the values that it would write, and writes none'
+OBSERVES = 'mode = "observe": the service only reports the values, and writes none'
 
 
 def _print(rows: tuple[StatusRow, ...], lines: tuple[str, ...]) -> None:
@@ -123,7 +123,7 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     """
     policy = usable_policy(root)
     if policy is None:
-        note("the configuration is invalid: no target is known")
+        note("the configuration is invalid: the targets are unknown")
     snapshot = observe_host(root)
     rows = status(
         snapshot, policy or builtin_policy(), read_stalls(root), read_seen(root), valid=policy is not None
@@ -151,7 +151,7 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     default=30,
     show_default=True,
     metavar="SECONDS",
-    help="Give up after so long; 0 looks once.",
+    help="Give up after this time; 0 looks once.",
 )
 @click.pass_obj
 def wait_command(root: Root, mount_point: str, timeout: float) -> int:

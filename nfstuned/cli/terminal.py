@@ -112,7 +112,7 @@ class OutsideWithProgress:
 
     def units(self, names: Sequence[str]) -> Mapping[str, UnitState]:
         """Ask as Outside does."""
-        with _progress("asking systemd about mounts that are not there ..."):
+        with _progress("asking systemd about mounts that are missing ..."):
             return self.outside.units(names)
 
     def failure_reasons(self, states: Mapping[str, UnitState]) -> Mapping[str, UnitState]:
@@ -243,7 +243,7 @@ class Commands(click.Group):
             hint = (
                 f"; did you mean {', '.join(close)}?" if close else f"; {ctx.command_path} --help lists them"
             )
-            raise click.UsageError(f"no command is called {word!r}{hint}", ctx)
+            raise click.UsageError(f"there is no command {word!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -286,7 +286,7 @@ since_option = click.option(
     help="Begin here: 1h ago, today, 14:30, 2026-07-29 14:30 (default: of the journal 24h ago).",
 )
 mount_option = click.option(
-    "--mount", metavar="PATH", help="Only the mount at this mount point, also one that is gone by now."
+    "--mount", metavar="PATH", help="Only the mount at this mount point; it may be unmounted by now."
 )
 file_option = click.option(
     "--file",
@@ -299,4 +299,4 @@ file_option = click.option(
 def require_absolute_path(mount: str | None) -> None:
     """Raise click.BadParameter for a path that cannot be a mount point."""
     if mount is not None and not mount.startswith("/"):
-        raise click.BadParameter("give the whole path, as in /mnt/data", param_hint="--mount")
+        raise click.BadParameter("give the complete path, as in /mnt/data", param_hint="--mount")

@@ -135,8 +135,10 @@ def _read_copies(name: str) -> tuple[tuple[SavedCopy, ...], list[str]]:
     data = read_saved(name).removeprefix(codecs.BOM_UTF8)
     if not is_mountstats(data):
         if data.lstrip().startswith(b"{"):
-            raise ValueError(f"{shown}: has lines of JSON, no mountstats: nfstuned samples --file {name}")
-        raise ValueError(f"{shown}: is no mountstats; to save one: cat /proc/self/mountstats > FILE")
+            raise ValueError(
+                f"{shown}: has lines of JSON instead of mountstats: nfstuned samples --file {name}"
+            )
+        raise ValueError(f"{shown}: is not a mountstats; to save one: cat /proc/self/mountstats > FILE")
     return parse_copies(shown, data)
 
 
@@ -225,7 +227,7 @@ class Seconds(click.FloatRange):
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How far apart two looks are.",
+    help="The time between two looks.",
 )
 @click.option(
     "--sort",
@@ -239,7 +241,7 @@ class Seconds(click.FloatRange):
     "--count",
     type=click.IntRange(1),
     metavar="N",
-    help="Print so many blocks of text and end, also on a terminal.",
+    help="Print this many blocks of text and end, also on a terminal.",
 )
 @click.option(
     "--file",
@@ -247,8 +249,8 @@ class Seconds(click.FloatRange):
     type=click.Path(),
     multiple=True,
     metavar="FILE|-",
-    help="Show a saved /proc/self/mountstats: since each mount was made or, with a second, from one to the "
-    "other; - is stdin.",
+    help="Show a saved /proc/self/mountstats: since each mount was made or, with a second file, the time "
+    "between the two; - is stdin.",
 )
 @format_option()
 @click.pass_obj
@@ -284,12 +286,14 @@ def top_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - TopOrde
     order = TopOrder(**options)
     if not order.files:
         if order.form == "json":
-            raise click.UsageError("--format json is of a FILE: nfstuned samples has this host's samples")
+            raise click.UsageError(
+                "--format json needs --file FILE: nfstuned samples has this host's samples"
+            )
         return show_top(root, order)
     if len(order.files) > MOST_FILES:
         raise click.UsageError(f"--file can be given {MOST_FILES} times: the earlier copy, then the later")
     if order.files.count(STDIN) > 1:
         raise click.UsageError("only one FILE can be the standard input")
     if order.count is not None:
-        raise click.UsageError("--count is of this host's mounts: a saved mountstats has one block")
+        raise click.UsageError("--count is for this host's mounts: a saved mountstats has one block")
     return show_saved(order)

@@ -37,35 +37,30 @@ _FOLDERS = {"WantedBy": ".wants", "RequiredBy": ".requires"}
 _ABSENT = (
     f"the image has no {SERVICE}: install the package in it, or run nfstuned install-files --root DIR first"
 )
-_MASKED = f"it is masked: systemctl --root=DIR unmask {SERVICE}, where it should run"
-_NO_TARGET = "the [Install] section of {} names no target that would start it"
-_STARTS_TOO = (
-    f"it starts at boot, and then the udev rule is of no use: systemctl --root=DIR disable {SERVICE}"
-)
+_MASKED = f"it is masked; to unmask it: systemctl --root=DIR unmask {SERVICE}"
+_NO_TARGET = "the [Install] section of {} names no target that starts it"
+_STARTS_TOO = f"it starts at boot and makes the udev rule useless: systemctl --root=DIR disable {SERVICE}"
 _PRESET = (
-    "the image has no machine id, so that systemd enables it at the first boot, as presets ask, and then the "
-    f"udev rule is of no use: systemctl --root=DIR mask {SERVICE}"
+    "the image has no machine id: systemd applies presets at the first boot, enables the service, and "
+    f"makes the udev rule useless: systemctl --root=DIR mask {SERVICE}"
 )
-_NO_AWK = "the image has no /usr/bin/awk, which the rule asks for each device: install mawk or gawk first"
+_NO_AWK = "the image has no /usr/bin/awk, which the udev rule runs: install mawk or gawk first"
 _PARAMETERS = {SLOT_TABLE.name: "NFS210", SESSION_SLOTS.name: "NFS211"}
 """The rules with the wanted value of a parameter."""
 _HEAD = "# Written by `nfstuned bake`, for Azure NetApp Files ({}); `--undo` takes it back.\n"
 _LATER = (
-    'mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml lets the service find out where the '
-    "image boots, and write it there"
+    'with mode = "persist" under [nconnect] in /etc/nfstuned/nfstuned.toml, the service finds out at boot '
+    "and writes it"
 )
-_KNOWN = (
-    'the service finds out where the image boots, as mode = "persist" asks, and writes it for the mounts '
-    "after that"
-)
-_BY_HAND = (
-    "without the service, write nconnect={} into the options of its mounts where the endpoint is private"
-)
-_PASSED = "nothing asks for it any more"
+_KNOWN = 'mode = "persist": the service finds out at boot, and writes it for later mounts'
+_BY_HAND = "without the service: write nconnect={} into the options of its mounts if the endpoint is private"
+_PASSED = "nothing needs it any more"
 _CLIENT, _OWN = "NFSv4 client", "an identity of its own"
 _FOLDER_OF_IDENTITY = "multi-user.target.wants"
-_AT_BOOT = "clones of one name are one client to a server; each gives itself an identifier at boot"
-_WITHOUT_PACKAGE = "the unit that does so"
+_AT_BOOT = (
+    "clones with one name are one client to a server; with this each makes itself an identifier at boot"
+)
+_WITHOUT_PACKAGE = "the unit of the identifier"
 _PRESET_OF_IDENTITY = "etc/systemd/system-preset/50-nfstuned-identity.preset"
 """It sorts before nfstuned's own, which leaves the unit disabled, and before a distribution's `disable *`."""
 _PRESET_TEXT = f"""\
@@ -73,9 +68,9 @@ _PRESET_TEXT = f"""\
 # the first boot of a systemd that applies all presets, would take the unit's link away.
 enable {IDENTITY_UNIT}
 """
-_KEPT_BY_PRESET = "where presets are applied, by mkosi or at a first boot, the unit stays enabled"
+_KEPT_BY_PRESET = "it keeps the unit enabled where presets are applied, by mkosi or at a first boot"
 _ONE_MACHINE_ID = "the image has a machine id, which all of its clones would share: {}, bake again"
-_ONE_IDENTIFIER = "all clones are given the identifier {}, which the unit would leave: {}, bake again"
+_ONE_IDENTIFIER = "all clones get the identifier {}, which the unit would leave: {}, bake again"
 _REMOVED, _RESTORED = "removed", "as before"
 
 
@@ -137,7 +132,7 @@ def wanted_rule(text: bytes, *, has_awk: bool, linked: bool, starts: bool) -> Wa
     if not has_awk:
         refused = _refused(ChangeKind.RULE, "read-ahead", _NO_AWK, None, "15360 KiB")
         return replace(refused, unprepared=True)
-    reason = "every NFS mount gets it, whatever its server is"
+    reason = "every NFS mount gets it, with any server"
     rule = Change(ChangeKind.RULE, "read-ahead", None, "15360 KiB", Result.PLANNED, reason, "/" + RULE)
     why = _STARTS_TOO if linked else _PRESET
     service = Change(ChangeKind.SERVICE, SERVICE, "enabled", "enabled", Result.SKIPPED, why)
@@ -349,9 +344,9 @@ def _refused(kind: ChangeKind, target: str, reason: str, old: str | None, new: s
     return Wanted((Change(kind, target, old, new, Result.FAILED, reason),))
 
 
-_FOREIGN = "it was not written by {}: move it away, or remove the package that has it"
+_FOREIGN = "it was not written by {}: move it away, or remove the package that owns it"
 _EDITED = "it was changed after {} had written it: move it away"
-_LEFT = "it was changed after {} had written it: remove it yourself if nobody needs it"
+_LEFT = "it was changed after {} had written it: remove it yourself if nothing needs it"
 
 
 def plan_files(

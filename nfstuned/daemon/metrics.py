@@ -80,7 +80,7 @@ class Metrics:
             wrote, reason = file.writing, file.finished()
             if reason is None:
                 busy.add(path)
-                self._report(path, "the last write still goes on: is its disk well?")
+                self._report(path, "the last write has not ended: does its disk answer?")
             elif reason:
                 self._report(path, reason)
             elif wrote:

@@ -75,7 +75,7 @@ class Reporter:
         """Report the mounts that keep their read-ahead until the next boot."""
         shown = names[:MOST_REMEMBERED]
         text = (
-            "mounted before nfstuned was installed, left as they are until the next boot: "
+            "mounted before nfstuned was installed, left unchanged until the next boot: "
             f"{', '.join(shown)}; to tune them now: sudo nfstuned apply"
         )
         self._journal.send(Message.READ_AHEAD_HELD, text, Priority.NOTICE, mounts=" ".join(shown))
@@ -171,7 +171,7 @@ class Reporter:
         """Report that the kernel dropped events."""
         self._journal.send(
             Message.EVENTS_LOST,
-            "events were lost: looking at every mount again",
+            "events were lost: nfstuned looks at every mount again",
             Priority.NOTICE,
             reason="the queue of the netlink socket was full",
         )
@@ -185,7 +185,9 @@ class Reporter:
     def config_invalid(self, error: ConfigError, *, in_use: bool) -> None:
         """Report each problem of a configuration; `in_use`: an earlier configuration stays in use."""
         self.config_is_valid = False
-        after = "the last good configuration stays" if in_use else "no mount is tuned until it is mended"
+        after = (
+            "the last good configuration stays" if in_use else "no mount is tuned until the file is corrected"
+        )
         for problem in error.problems:
             file = problem.partition(":")[0]
             self._journal.send(
@@ -195,7 +197,7 @@ class Reporter:
     def stalled(self, superblock: Counted, stall: Stall, look: Look) -> None:
         """Report that a superblock's users wait for its server."""
         waited_s = look.monotonic_s - stall.since_s
-        waiting = "nothing was answered"
+        waiting = "no request was answered"
         if stall.requests is not None:
             number = "a request waits" if stall.requests == 1 else f"{stall.requests} requests wait"
             waiting = f"{number} for an answer ({', '.join(stall.operations)})"

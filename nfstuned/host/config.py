@@ -30,7 +30,7 @@ def find_files(root: Root) -> tuple[str, ...]:
     try:
         main = (MAIN,) if root.demand_existence(MAIN) else ()
     except OSError as error:
-        raise ConfigError((f"{root.path(MAIN)}: cannot be looked at: {error.strerror}",)) from None
+        raise ConfigError((f"{root.path(MAIN)}: cannot be read: {error.strerror}",)) from None
     try:
         names = root.listing(DROP_INS)
     except FileNotFoundError:

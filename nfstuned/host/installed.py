@@ -99,6 +99,7 @@ def _source(name: str) -> bytes:
             return file.read()
     except FileNotFoundError:
         reason = (
-            "this installation has no files to install: where a package brought it, it has done that itself"
+            "this installation has no files to install: if a package brought it, the package has installed "
+            "them"
         )
         raise OSError(errno.ENOENT, reason, path) from None

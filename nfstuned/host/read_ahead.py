@@ -173,7 +173,9 @@ def apply_action(root: Root, state: State, action: Action) -> Outcome:
     try:
         with Bdi(root, action.device) as bdi:
             if bdi.inode != action.bdi:
-                return Outcome(action, Result.SKIPPED, "unmounted meanwhile; its device number is another's")
+                return Outcome(
+                    action, Result.SKIPPED, "unmounted meanwhile; its device number belongs to another device"
+                )
             return write(bdi, state, action)
     except (OSError, ParseError) as error:
         return refused(action, error)

@@ -57,7 +57,7 @@ PATIENCE_S = 10.0
 """How long a server that stopped to answer is waited for, once for all mounts."""
 ANSWER_S = 5.0
 """A server that takes longer for a request that does nothing is as good as dead to whoever waits for it."""
-ANOTHER_MOUNT = "another mount is there by now, or none"
+ANOTHER_MOUNT = "meanwhile another mount is there, or none"
 """Why nothing is done to a mount that is not the plan's."""
 _STEP_S = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -72,7 +72,7 @@ class MountGround:
     def obstacle(self) -> str:
         """Return why nothing at all can be unmounted from here; "" where it can."""
         if os.geteuid() != 0:
-            return "only root can unmount, and see all that uses a mount"
+            return "only root can unmount, and see all users of a mount"
         return foreign_namespace(self._root)
 
     def nodes(self) -> tuple[MountNode, ...]:
@@ -102,7 +102,9 @@ def foreign_namespace(root: Root) -> str:
     """Return which namespace keeps mounts and connections of the host out of reach; "" where none does."""
     for name, content in (("mnt", "mounts"), ("net", "connections")):
         if root.inode(f"proc/self/ns/{name}") != root.inode(f"proc/1/ns/{name}"):
-            return f"process 1 has other {content} than this one (a container?): run it on the host itself"
+            return (
+                f"process 1 has other {content} than this process (a container?): run it on the host itself"
+            )
     return ""
 
 
@@ -155,7 +157,7 @@ class MountHands:
         for name in names:
             state = states.get(name)
             if state is None or not state.fragment:
-                return f"{name}: systemd makes no unit of the line that asks for it"
+                return f"{name}: systemd makes no unit from the line that asks for it"
             if state.objection:
                 return f"{name} {state.objection}"
         return ""
@@ -198,7 +200,7 @@ class MountHands:
     def _held(self, known: Connections) -> str:
         left = [device for device, inode in known.superblocks if identity(self._root, device) == inode]
         if left:
-            return f"something still uses {', '.join(left)}, and with it the connections"
+            return f"something still uses {', '.join(left)}, and its connections with it"
         mine = (known.version, known.address, known.port)
         rows = observe_servers(self._root)
         clients = sum(1 for row in rows if (row.version, row.address, row.port) == mine)
@@ -314,7 +316,7 @@ def path_uses(root: Root, nodes: Sequence[MountNode]) -> tuple[PathUse, ...]:
     overlays = [node for node in nodes if node.fstype == "overlay"]
     return (
         *(PathUse(path, f"{path} is swapped to") for path in swaps),
-        *(PathUse(path, f"/dev/{name} is made of {path}") for name, path in loops.items() if path),
+        *(PathUse(path, f"/dev/{name} is made from {path}") for name, path in loops.items() if path),
         *(PathUse(path, f"this host's NFS server exports {path}") for path in exported),
         *(
             PathUse(path, f"a socket is bound to {path}")

@@ -272,7 +272,7 @@ class Root:
     def _full(self, name: str) -> str:
         demand_name(name)
         if name.startswith(_ADDED) and self._is_remote(name):
-            raise FileNotFoundError(errno.ENOENT, "is on a network's file system: not looked at", name)
+            raise FileNotFoundError(errno.ENOENT, "is on a network's file system: not read", name)
         return self.prefix + name
 
     def _is_remote(self, name: str) -> bool:
@@ -363,7 +363,7 @@ def demand_name(name: str) -> None:
 
 
 def _misplaced(kind: int) -> str:
-    return f"{_KINDS.get(kind, 'something else')} where a file should be: not read"
+    return f"{_KINDS.get(kind, 'something else')} instead of a file: not read"
 
 
 STDIN = "-"

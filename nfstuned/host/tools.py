@@ -170,11 +170,11 @@ def _errors(path: str, deadline_s: float) -> Counter[str]:
     done = run_tool(("findmnt", "--verify", "--tab-file", path), deadline_s)
     if done.late:
         raise _NoVerdictError(
-            f"findmnt --verify, which checks the new text, gave no answer within {deadline_s:g} s: "
-            "a mount point may hang because its server is dead"
+            f"findmnt --verify, which checks the new text, gave no answer within {deadline_s:g} s: a mount "
+            "point of a dead server may hang"
         )
     if done.cut:
-        raise _NoVerdictError("findmnt --verify, which checks the new text, prints more than can be read")
+        raise _NoVerdictError("findmnt --verify, which checks the new text, prints too much")
     verdict = parse_verify(done.output, done.errors)
     if verdict is None:
         first = (done.errors.strip() or done.output.strip() or done.problem or "no output").splitlines()[0]

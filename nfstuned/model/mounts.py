@@ -110,13 +110,13 @@ class Unread(Enum):
     """Why a map of the automounter's was not read, or an entry of it does not count."""
 
     ASKED = "a program or a server has its entries"
-    SOURCE = "nsswitch.conf has others asked for it than files"
-    KEY = "which map it is depends on the key"
-    FORMAT = "it is written for amd"
+    SOURCE = "nsswitch.conf names other sources than files"
+    KEY = "the map depends on the key"
+    FORMAT = "its format is amd's"
     PLACE = "it lies below a mount point"
-    MISSING = "there is no such file"
+    MISSING = "the file does not exist"
     ENDING = "its name does not end in .autofs"
-    EXECUTABLE = "automount(8) runs it as a program, which it is not"
+    EXECUTABLE = "automount(8) runs it as a program, and it is no program"
     TWICE = "the key has an earlier entry in the same file"
 
 
@@ -204,7 +204,7 @@ class UnitState(NamedTuple):
             name = "LazyUnmount" if self.lazy else "ForceUnmount"
             return f"has {name}=yes, which would hide that it is still in use"
         bound = ", ".join(self.bound_by)
-        return f"would take {bound} along when it stops (BindsTo=)" if bound else ""
+        return f"would stop {bound} with it (BindsTo=)" if bound else ""
 
 
 FSTAB, UTAB = "/etc/fstab", "/run/mount/utab"

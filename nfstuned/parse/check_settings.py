@@ -44,7 +44,7 @@ def parse_baseline(text: str, file: str) -> Mapping[Known, int]:
         }
     except (ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         why = f"no key {error}" if isinstance(error, KeyError) else str(error)
-        raise ParseError(file, 0, f"no baseline of nfstuned: {why}; --write-baseline writes one") from None
+        raise ParseError(file, 0, f"not a baseline of nfstuned: {why}; --write-baseline writes one") from None
 
 
 def _demand_schema(schema: object) -> None:
@@ -54,7 +54,7 @@ def _demand_schema(schema: object) -> None:
 
 def _count(value: object) -> int:
     if not isinstance(value, int) or value < 1:
-        raise ValueError(f"a count is no number from 1 on: {value!r}")
+        raise ValueError(f"a count is not a number of at least 1: {value!r}")
     return value
 
 

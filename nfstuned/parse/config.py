@@ -98,7 +98,7 @@ def checked_servers(value: object) -> tuple[str, ...]:
                 ip_address(re.sub(r"^\[(.*)\]$", r"\1", pattern).partition("%")[0])
         except ValueError as error:  # noqa: PERF203 - a handful
             raise ValueError(
-                f"{shown(pattern)} is no address or network ({error}); {_allowed_server(pattern)}"
+                f"{shown(pattern)} is not an address or network ({error}); {_allowed_server(pattern)}"
             ) from None
     return patterns
 

@@ -37,7 +37,7 @@ Keys = dict[str, tuple[Any, Document]]
 """The keys that a profile's own tables set: the value of each, and the last file that sets it."""
 
 _LISTEN_REMEDY = (
-    "the service itself listens nowhere any more: take the line out, and let nfstuned-exporter.service serve "
+    "the service itself listens nowhere any more: remove the line, and let nfstuned-exporter.service serve "
     "the metrics (systemctl enable --now nfstuned-exporter, see METRICS in nfstuned(8))"
 )
 _REMOVED_KEYS: Mapping[Path, str] = {
@@ -46,7 +46,7 @@ _REMOVED_KEYS: Mapping[Path, str] = {
 }
 """Keys of earlier releases, and the remedy for each."""
 _NO_SAMPLES = (
-    'metrics are counted when a sample is taken, and daemon.sample_interval is "0"; allowed: "1s" to "24h"'
+    'metrics are counted with each sample, and daemon.sample_interval is "0"; allowed: "1s" to "24h"'
 )
 _SCALARS = {
     ("daemon", "sample_interval"): "sample_interval_s",
@@ -401,7 +401,7 @@ class _Inheritance:
             and profile.nconnect_depends is not None
             and "nconnect_depends" in own
         ):
-            allowed = f"there is nconnect = {profile.nconnect}, too; allowed: one of the two"
+            allowed = f"nconnect = {profile.nconnect} is set, too; allowed: one of the two"
             self._add_problem(profile.name, "nconnect_depends", own, allowed)
         kb = profile.read_ahead.kb if profile.read_ahead else None
         for (key, limit), value in zip(_LIMITS, (kb, profile.nconnect), strict=True):

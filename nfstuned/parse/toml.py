@@ -126,7 +126,7 @@ def parse_toml(file: str, text: str, allowed: Callable[[Path], str] = lambda _: 
     if dotted := re.search(_DOTTED, text):
         number = text.count("\n", 0, dotted.start()) + 1
         message = (
-            f"more than {MOST_PARTS} names with dots between them: no key of nfstuned.toml(5) is so long"
+            f"more than {MOST_PARTS} names with dots between them: no key of nfstuned.toml(5) is that long"
         )
         raise ConfigError((f"{file}:{number}: {message}",))
     try:
@@ -169,7 +169,7 @@ def _syntax_problem(document: Document, line: int, fault: str, allowed: Callable
     ]
     remedy = next((words for mark, words in _REMEDIES if re.search(mark, fault + row)), "")
     if earlier and re.search("overwrite|twice|immutable", fault):
-        remedy = f"line {earlier[0]} has it already: leave one of them out"
+        remedy = f"line {earlier[0]} has it already: remove one of them"
     elif pair is not None and re.search("Invalid value|Expected newline", fault):
         number_asked = known.startswith("allowed: a number")
         remedy = "write a plain number" if number_asked else _value_remedy(value)

@@ -42,8 +42,8 @@ def plan_lines(folder: str, suite: Suite, free_bytes: int, seconds: float) -> It
     """Yield the plan, before the measurement begins."""
     yield f"suite {suite.name}: {suite.about}"
     yield (
-        f"In a folder of its own in {folder}, it makes files of {suite.bytes_on_disk >> 20} MiB in all "
-        f"({free_bytes >> 20} MiB are free) and removes them at its end."
+        f"It makes files of {suite.bytes_on_disk >> 20} MiB in a folder of its own in {folder} "
+        f"({free_bytes >> 20} MiB are free), and removes them at its end."
     )
     yield f"It takes about {duration(seconds)}, and uses all that the server and the network give."
 
@@ -52,13 +52,13 @@ def cost_lines(compared: Sequence[BenchSetting], *, bills: bool) -> Iterator[str
     """Yield the second mount and the possible costs, before the measurement begins."""
     if any(setting.connections is not None for setting in compared):
         yield (
-            "It mounts the folder a second time where no other program sees it, with connections of its own, "
-            "and unmounts it between the settings; the mount itself stays as it is."
+            "It mounts the folder a second time where no other program sees it, with connections of its "
+            "own, and unmounts it between the settings; the mount itself stays unchanged."
         )
     if bills:
         yield (
-            "The provider may charge for requests, for bytes, and for traffic that crosses a zone or a "
-            "region; how much depends on the contract, which is not known here."
+            "The provider may charge for requests, for bytes, and for traffic between zones or regions, as "
+            "the contract says, which is not known here."
         )
 
 
@@ -87,7 +87,7 @@ def comparison_lines(bench: Bench) -> Iterator[str]:
         yield from map(difference_sentence, differences(bench))
     elif len(bench.settings) > TWO:
         for job, kb in best_read_aheads(bench).items():
-            yield f"{job}: {kb} KiB is the smallest read-ahead that gives as much as any"
+            yield f"{job}: {kb} KiB is the smallest read-ahead with the best result"
     if (best := proposed(bench)) is not None:
         key, value, present = "read_ahead_kb", best.read_ahead_kb, bench.mount.read_ahead_kb
         if best.connections is not None:

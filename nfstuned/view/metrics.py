@@ -80,7 +80,7 @@ SERVICE = (
     ),
     Metric(
         "nfstuned_configuration_valid",
-        "Whether the newest configuration is in use; 0 where it was refused.",
+        "Whether the newest configuration is in use; 0 if it was refused.",
         lambda service: float(service.policy_valid),
     ),
     Metric(
@@ -98,7 +98,10 @@ SERVICE = (
 SUPERBLOCK = (
     Metric(
         "nfstuned_mount_first_seen_timestamp_seconds",
-        "When this superblock was first seen, in Unix seconds; its counters may go on from one before.",
+        (
+            "When this superblock was first seen, in Unix seconds; its counters may continue from an earlier "
+            "look."
+        ),
         lambda totals: totals.since,
     ),
     Metric(
@@ -124,44 +127,44 @@ SUPERBLOCK = (
         lambda totals: totals.bytes[_SERVER_WRITTEN],
     ),
     Metric(
-        "nfstuned_mount_operations_total", "Operations that ended.", _each_kind(lambda kind: kind.ops), "kind"
+        "nfstuned_mount_operations_total", "Completed operations.", _each_kind(lambda kind: kind.ops), "kind"
     ),
     Metric(
         "nfstuned_mount_operation_errors_total",
-        "Replies with an error, a file that does not exist among them.",
+        "Replies with an error, including those for missing files.",
         _errors,
         "kind",
     ),
     Metric(
         "nfstuned_mount_operation_rtt_seconds_total",
-        "Time from the last transmission to the reply, of all operations together.",
+        "Time from the last transmission to the reply, summed over all operations.",
         _each_kind(lambda kind: kind.rtt_ms / _MS_PER_S),
         "kind",
     ),
     Metric(
         "nfstuned_mount_operation_execute_seconds_total",
-        "Time from the beginning to the end, of all operations together.",
+        "Time from the beginning to the end, summed over all operations.",
         _each_kind(lambda kind: kind.execute_ms / _MS_PER_S),
         "kind",
     ),
     Metric(
         "nfstuned_mount_operation_queue_seconds_total",
-        "Time from the beginning to the last transmission, of all operations together.",
+        "Time from the beginning to the last transmission, summed over all operations.",
         _sum_kinds(lambda kind: kind.queue_ms / _MS_PER_S),
     ),
     Metric(
         "nfstuned_mount_retransmissions_total",
-        "Requests that were sent again.",
+        "Retransmitted requests.",
         _sum_kinds(lambda kind: kind.retransmissions),
     ),
     Metric(
         "nfstuned_mount_timeouts_total",
-        "Operations that had to begin again after all their retries.",
+        "Operations that began again after all their retries.",
         _sum_kinds(lambda kind: kind.timeouts),
     ),
     Metric(
         "nfstuned_mount_read_ahead_contested_total",
-        "How often another program was found to have changed the read-ahead.",
+        "Changes of the read-ahead by other programs.",
         lambda totals: totals.contests,
     ),
 )
@@ -169,7 +172,10 @@ SUPERBLOCK = (
 TUNING = (
     Metric(
         "nfstuned_mount_read_ahead_bytes",
-        "The read-ahead as it was found; where another program changed it, before it was set again.",
+        (
+            "The read-ahead as it was read; after a change by another program, its value before it was set "
+            "again."
+        ),
         lambda row: _bytes(row.read_ahead_kb),
     ),
     Metric(
@@ -179,7 +185,7 @@ TUNING = (
     ),
     Metric(
         "nfstuned_mount_nconnect",
-        "Connections that the first mount of the server asked for; later ones share them.",
+        "Connections that the first mount of the server asked for; later mounts share them.",
         lambda row: row.nconnect,
     ),
     Metric(
@@ -193,7 +199,7 @@ TUNING = (
 EFFECT: tuple[Metric, ...] = (
     Metric(
         "nfstuned_mount_change_read_ahead_bytes",
-        "The read-ahead before and after its last change; absent where the load was another one.",
+        "The read-ahead before and after its last change; absent if the load changed as well.",
         lambda pace: pace.read_ahead_kb * 1024,
     ),
     Metric(
@@ -220,16 +226,19 @@ GROUP = (
     ),
     Metric(
         "nfstuned_transport_max_slots",
-        "The most requests that a connection ever had at once.",
+        "The largest number of requests that a connection ever had at once.",
         lambda group: max(
             (line.max_slots for line in group.lines if line.max_slots is not None), default=None
         ),
     ),
-    Metric("nfstuned_transport_sends_total", "Requests that were sent.", lambda group: group.sends),
-    Metric("nfstuned_transport_connects_total", "Connections that were made.", lambda group: group.connects),
+    Metric("nfstuned_transport_sends_total", "Requests sent.", lambda group: group.sends),
+    Metric("nfstuned_transport_connects_total", "Connections made.", lambda group: group.connects),
     Metric(
         "nfstuned_transport_in_flight_total",
-        "Requests under way at each send, summed: its rate over that of sends is their mean number.",
+        (
+            "Requests under way at each send, summed: its rate divided by the rate of sends is their mean "
+            "number."
+        ),
         lambda group: group.in_flight_sum,
     ),
     Metric(
@@ -272,9 +281,9 @@ def findings_families(counts: Mapping[tuple[str, str, str], int], time: float) -
     """Return the findings of a check: their number by rule, name and severity."""
     points = tuple(Point(labels, number) for labels, number in counts.items())
     absent = tuple(Point((), number) for (rule, *_), number in counts.items() if rule == _MISSING)
-    found = "Findings of nfstuned check, by rule; 0 where it looked and found nothing."
-    when = "When nfstuned check looked, in Unix seconds."
-    gone = "Mounts that fstab or an enabled unit asks for and nobody has made, as nfstuned check found."
+    found = "Findings of nfstuned check, by rule; 0 if it looked and found nothing."
+    when = "When nfstuned check ran, in Unix seconds."
+    gone = "Mounts that fstab or an enabled unit asks for and that are missing, as nfstuned check saw."
     return (
         MetricFamily("nfstuned_findings", found, ("rule", "name", "severity"), points),
         MetricFamily("nfstuned_findings_timestamp_seconds", when, (), (Point((), time),)),
@@ -303,7 +312,7 @@ def _service(service: Service, totals: Totals) -> Iterator[MetricFamily]:
     text = "NFS superblocks, by whether they have metrics."
     points = (Point(("true",), len(totals.present)), Point(("false",), len(totals.left_out)))
     yield MetricFamily("nfstuned_mounts", text, ("exported",), points)
-    text = "Superblocks without metrics, because prometheus.max_mounts others were there first."
+    text = "Superblocks without metrics, because prometheus.max_mounts others came first."
     points = (Point((), totals.left_out_total),)
     yield MetricFamily("nfstuned_mounts_left_out_total", text, (), points)
     text = "Entries in the journal, by their message."
@@ -321,13 +330,13 @@ def _mounts(
         counted = superblock.counted
         provider, profile = (row.provider, row.profile or "") if row else ("", "")
         points.append(Point((*place, counted.source, counted.group, provider, profile), 1.0))
-    text = "Each mount with all of its labels, to join on; group is the transport group."
+    text = "Each mount with all of its labels, for joins; group is the transport group."
     labels = (*MOUNT, "source", "group", "provider", "profile")
     yield MetricFamily("nfstuned_mount_info", text, labels, tuple(points))
-    text = "1 where the read-ahead is left to another program that keeps changing it."
+    text = "1 if the read-ahead is left to another program that keeps changing it."
     marks = tuple(Point(tuple(place), float(place.device in service.left)) for place in shown)
     yield MetricFamily("nfstuned_mount_read_ahead_left", text, MOUNT, marks)
-    text = "For how long its users have waited for the server's answers; 0 where they do not."
+    text = "How long its users have waited for the server's answers; 0 if they do not wait."
     waits = tuple(Point(tuple(place), service.stalled.get(place.device, 0.0)) for place in shown)
     yield MetricFamily("nfstuned_mount_stalled_seconds", text, MOUNT, waits)
     changed = [(place, service.effects[place.device]) for place in shown if place.device in service.effects]

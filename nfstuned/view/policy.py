@@ -58,7 +58,7 @@ def policy_text(policy: Policy) -> str:
     """
     lines = [
         f"# {', '.join(policy.files) or 'no configuration file, built-in profiles only'}",
-        "# A read_ahead_kb in your file is your own number, which reads do not move; take out the others.",
+        "# A read_ahead_kb in your file is your own number, which reads do not move; remove the others.",
     ]
     for name, table in _daemon_tables(policy).items():
         lines += ["", f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in table.items())]

@@ -163,7 +163,7 @@ def mount_charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]
 
 def _other_charts(mount: MountSeries) -> Iterator[Chart]:
     """Yield all charts but the throughput; a chart of figures that were never known has no lines."""
-    over_fetch = _lines(mount, ("over-fetch", "bytes sent for each that programs read", "s1"))
+    over_fetch = _lines(mount, ("over-fetch", "bytes sent for each byte that programs read", "s1"))
     yield Chart("Over-fetch", over_fetch, number, reference=1.0)
     for kind, title in _TITLES.items():
         times = _lines(
@@ -179,10 +179,10 @@ def _other_charts(mount: MountSeries) -> Iterator[Chart]:
     connections = _lines(mount, ("connections", "of all mounts of the server together", "s1"))
     yield Chart("Connections", connections, number)
     requests = _lines(mount, ("in-flight", "under way", "s1"), ("backlog", "waiting for a slot", "s2"))
-    yield Chart("Requests that a new one found", requests, number)
+    yield Chart("Requests under way when a new one is sent", requests, number)
     trouble = (
         ("retrans", "sent again", "s1"),
-        ("errors", "errors, a missing file among them", "s2"),
+        ("errors", "errors, including missing files", "s2"),
         ("timeouts", "timed out", "s3"),
     )
     happened = _lines(mount, *(series for series in trouble if mount.most.get(series[0])))

@@ -47,7 +47,7 @@ _REMOUNT = "sudo nfstuned nconnect remount {}, which unmounts all mounts of the 
 _OTHERS_DECIDE = ", as other mounts of the server decide"
 _HELD = {
     Hold.UNDONE: "undone by the administrator; to tune again",
-    Hold.EXISTING: "from before the installation, left as they are until the next boot; to tune now",
+    Hold.EXISTING: "mounted before the installation, left unchanged until the next boot; to tune now",
 }
 """The words for each reason why the service leaves a mount alone."""
 _COLUMNS = {
@@ -73,7 +73,7 @@ _WORDS = {
 _OFF = {
     "low": "below the profile's nconnect",
     "high": "above the profile's nconnect",
-    "ignored": "without the nconnect that was asked for",
+    "ignored": "without the nconnect that they asked for",
 }
 """The words for each mark of nconnect that is not right."""
 
@@ -217,8 +217,11 @@ def hints(
     )
     stalled = sum(1 for row in rows if row.stalled_s)
     lines = (
-        (stalled, f"{count(stalled, 'mount')} whose server leaves requests unanswered: nfstuned check"),
-        (adapted, f"{count(adapted, 'mount')} with a read-ahead that their reads have moved: {_JOURNAL}"),
+        (
+            stalled,
+            f"{count(stalled, 'mount')} with requests that the server leaves unanswered: nfstuned check",
+        ),
+        (adapted, f"{count(adapted, 'mount')} with a read-ahead that their reads moved: {_JOURNAL}"),
         (wrong, f"{count(wrong, 'mount')} off the profile's read-ahead: sudo nfstuned apply"),
         *((held[hold], f"{count(held[hold], 'mount')} {_HELD[hold]}: sudo nfstuned apply") for hold in _HELD),
         *(

@@ -144,7 +144,7 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
         yield f"its server has left requests unanswered for {duration(entry.stalled_s)}{printable(requests)}"
     sample = entry.sample
     if sample is None:
-        yield "no rates yet: it was just mounted, or its counters began anew"
+        yield "no rates yet: it was just mounted, or its counters began again"
         return
     moved = (
         ("server", sample.server_read_bytes_per_s, sample.server_write_bytes_per_s),
@@ -231,19 +231,19 @@ HELP = (
     "R ms, W ms       mean time from sending a read or a write to its reply",
     "CONN             connections to the server, which all its mounts share",
     "Q ms             mean time that an operation waited to be sent",
-    "INFL             requests that a new one found under way",
-    "RETR/s           requests that were sent again",
+    "INFL             requests under way when a new one is sent",
+    "RETR/s           retransmitted requests",
     "SRV READ, WRITE  bytes over the wire",
     "",
     "up k, down j     move; page up, page down, home g, end G as well",
     "Enter, space     open a line to its operations and connections, or close it",
     "s >, <           sort by the next or the last column",
     "r                reverse the order",
-    "i                leave out unused mounts",
+    "i                hide or show unused mounts",
     "p                pause, and go on",
     "q                quit",
     "",
-    "Any key takes this away.",
+    "Any key closes this help.",
 )
 
 
@@ -346,7 +346,7 @@ def _saved_operations(entry: TopEntry, columns: int) -> Iterator[str]:
     if texts:
         yield from _indented(f"replies with an error: {', '.join(texts)}", columns)
     if not entry.all_operations:
-        yield from _indented("their sums are not known: a copy lacks lines; save the whole file", columns)
+        yield from _indented("their sums are not known: a copy lacks lines; save the complete file", columns)
 
 
 def screen(frame: Frame, state: TopState, size: Size, zone: tzinfo | None = None) -> Screen:
@@ -406,7 +406,7 @@ def _sums(frame: Frame) -> str:
     """Return the throughput of all superblocks, or why it is not known."""
     silent = f"; {frame.silent} more without statistics" if frame.silent else ""
     if frame.ambiguous:
-        silent = f"; {frame.ambiguous} of one mount point are not told apart{silent}"
+        silent = f"; {frame.ambiguous} with the same mount point look alike{silent}"
     partial = sum(1 for entry in frame.entries if not entry.all_operations)
     if partial:
         silent = f"; {partial} without all lines of operations{silent}"

@@ -82,7 +82,9 @@ COMMANDS = {
     "update-ca-certificates": "--fresh",
 }
 """The commands of remedies, by their programs."""
-END = r"(?=$|[,;:)]|\s(?:again|and|for|has|in|on|or|says|shows|to|where|which|with|[(]|&&|[|]))"
+END = (
+    r"(?=$|[,;:)]|\s(?:again|and|for|in|lets|measures|on|or|says|shows|to|tries|where|which|with|[(]|&&|[|]))"
+)
 COMMAND = re.compile(
     r"(?<![\w./='-])(?P<sudo>sudo )?(?P<program>"
     + "|".join(map(re.escape, sorted(COMMANDS, key=len, reverse=True)))

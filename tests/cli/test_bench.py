@@ -253,7 +253,7 @@ def test_an_earlier_document_is_compared(here: Host, place: Path, tmp_path: Path
     compared = second.document["against"]
     assert (compared["time"], compared["changed"]) == (first.document["time"], [])
     assert {one["outcome"] for one in compared["differences"]} == {"too few runs"}
-    assert "has 1 runs of each job, and a difference takes 5" in second.err
+    assert "has 1 runs of each job, and a comparison needs 5" in second.err
     third = bench(here, place, *words, "--against", str(file))
     assert third.status == 0, third.err
     assert "Against the measurement of" in third.out

@@ -29,7 +29,7 @@ from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Fault, Need, Rule, Severity
 from nfstuned.model.system import Network
 from tests.check import hosts
-from tests.cli.conftest import REPOSITORY, Golden, Host, MakeHost, Run
+from tests.cli.conftest import REPOSITORY, Host, MakeHost, Run
 from tests.tree import put
 
 SCHEMAS = REPOSITORY / "tests/check/schemas"
@@ -298,17 +298,3 @@ def test_rules_lists_each_once_and_each_can_be_explained(host: MakeHost) -> None
     for rule in rules:
         run = here.run("explain", rule["id"])
         assert (run.status, rule["name"] in run.out) == (0, True)
-
-
-def test_the_guide_shows_a_real_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
-    text = GUIDE.read_text()
-    start = text.index(SHOWN) + len(SHOWN)
-    case = hosts.load("read-ahead-128")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-    tree = case.build(tmp_path / "host")
-    assert checking.run_check(Root(str(tree)), checking.CheckOrder(), hosts.World(case.network)) == 1
-    golden(GUIDE, text[:start] + capsys.readouterr().out + text[text.index("```", start) :])

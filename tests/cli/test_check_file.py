@@ -19,7 +19,7 @@ from nfstuned.host.network.outside import FixedOutside, Questions
 from nfstuned.host.root import Root
 from nfstuned.model.system import Answer, Network
 from nfstuned.parse.tree import FSTAB
-from tests.cli.conftest import Golden, MakeHost, Run
+from tests.cli.conftest import MakeHost, Run
 
 HOST = "sa1.file.core.windows.net"
 PERFECT = f"{HOST}:/sa1/a /mnt/a nfs vers=4.1,nconnect=4,noresvport,_netdev,nofail 0 0\n"
@@ -260,22 +260,3 @@ def test_programs_get_the_kernel_that_was_given(form: str, check: Callable[..., 
     else:
         (first, *_) = json.loads(run.out)["runs"][0]["results"]
         assert first["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "-"}
-
-
-def test_the_guide_shows_real_runs(host: MakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    text = GUIDE.read_text()
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-    here = host("no-nfs")
-    for command in re.findall(r"\$ printf '(.*)' \| nfstuned (check --fstab - .*)\n", text):
-        line = command[0].replace("\\n", "\n")
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(line.encode())))
-        start = text.index(f"{command[1]}\n") + len(command[1]) + 1
-        text = text[:start] + here.run(*command[1].split()).out + text[_end(text, start) :]
-    golden(GUIDE, text)
-
-
-def _end(text: str, start: int) -> int:
-    """Return where a command's output ends: at the next command, or with the block."""
-    return min(place for mark in ("$ printf", "```") if (place := text.find(mark, start)) >= 0)

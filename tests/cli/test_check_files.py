@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.cli.conftest import Golden, MakeHost, Run
+from tests.cli.conftest import MakeHost, Run
 from tests.tree import put
 
 GUIDE = Path(__file__).parents[2] / "docs/guide.md"
@@ -364,21 +363,3 @@ def test_a_variable_of_two_mounts_is_changed_where_it_is_wrong_for_both(
 @pytest.mark.parametrize("option", ["--fix", "--diff"])
 def test_changes_are_of_named_files(option: str, host: MakeHost) -> None:
     assert f"{option}: name the files" in host("no-nfs").run("check", option).err
-
-
-def test_the_guide_shows_real_runs(
-    check: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
-    text = GUIDE.read_text()
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-    start = text.index("$ cat pv.yaml\n")
-    end = text.index("```", start)
-    shown, *commands = re.split(r"(?m)^\$ nfstuned ", text[start:end])
-    block = shown
-    for command in (block.partition("\n")[0] for block in commands):
-        _, *args = command.split()
-        run = check({"pv.yaml": shown.partition("\n")[2]}, *[word for word in args if word != "--offline"])
-        block += f"$ nfstuned {command}\n{run.out}"
-    golden(GUIDE, text[:start] + block + text[end:])

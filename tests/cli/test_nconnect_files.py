@@ -53,7 +53,7 @@ def here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Host:
     [
         (Answer(AZURE, ("10.0.0.4",), ("sa1.privatelink.file.core.windows.net",)), "planned", ""),
         (Answer(AZURE, ("52.239.238.8",)), "skipped", "is a public endpoint"),
-        (Answer(AZURE, error="NXDOMAIN"), "skipped", "leads to no address here"),
+        (Answer(AZURE, error="NXDOMAIN"), "skipped", "resolves to no address here"),
         (Answer(AZURE, error="no answer within 3 s", final=False), "failed", "no answer within 3 s"),
     ],
 )
@@ -74,7 +74,7 @@ def test_json_is_one_document_and_the_difference_is_on_stderr(here: Host, comman
     difference = here.run("nconnect", *command.words, "--dry-run").out.rpartition(" 0 0\n")
     run = here.run("nconnect", *command.words, *JSON)
     assert (run.status, run.err) == (0, "".join(difference[:2]))
-    reason = "azure-netapp-files asks for nconnect=8"
+    reason = "azure-netapp-files recommends nconnect=8"
     assert run.action == command.target | {"old": None, "new": 8, "outcome": "done", "reason": reason}
     assert here.run("nconnect", *command.words, *JSON).actions == []
 

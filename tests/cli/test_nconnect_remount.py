@@ -21,13 +21,13 @@ from tests.cli.terminal import on_a_terminal
 STOP = "systemctl stop --job-mode=ignore-dependencies --"
 PLAN = f"""\
 2 mounts of one server, nconnect 1 -> 4 (/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, \
-or the next boot decides anew):
+or the next boot decides again):
   {STOP} mnt-b.mount
   {STOP} mnt-a.mount
   systemctl start -- mnt-b.mount
   systemctl start -- mnt-a.mount
 """
-REASON = "/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, or the next boot decides anew"
+REASON = "/etc/fstab:4 asks for nconnect=4; put it also into /etc/fstab:3, or the next boot decides again"
 
 
 Runner = Callable[..., Run]

@@ -207,7 +207,7 @@ def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
         for each in ((9, 8, 9, 8), (9, 8, 9, 0))
     )
     assert connections.wrong_connections(None, *three) == connections.wrong_connections(4, *all_four) == ""
-    assert connections.wrong_connections(4, *three).endswith(": 3 instead of 4")
+    assert connections.wrong_connections(4, *three).endswith("used 3 connections instead of 4")
     assert "does not show" in connections.wrong_connections(4, Look(0, 0), Look(1, 1))
 
 
@@ -248,7 +248,7 @@ def outcomes(comparison: BenchComparison) -> dict[tuple[str, str], Relation]:
 def test_three_runs_are_too_few_for_a_difference() -> None:
     comparison = compare_benches(times(VENDORS, 0.5), VENDORS)
     assert set(outcomes(comparison).values()) == {Relation.UNKNOWN}
-    assert "has 3 runs of each job, and a difference takes 5: --repeats 5" in compare.lack_of_runs(
+    assert "has 3 runs of each job, and a comparison needs 5: --repeats 5" in compare.lack_of_runs(
         VENDORS, VENDORS.suite
     )
     assert not compare.lack_of_runs(COMPARED, COMPARED.suite)
@@ -294,7 +294,7 @@ def test_a_masked_secret_is_no_change_and_stays_masked() -> None:
 
 
 def test_other_jobs_are_refused_with_the_reason() -> None:
-    with pytest.raises(BenchError, match="it is of suite azure-files, not of quick"):
+    with pytest.raises(BenchError, match="it has suite azure-files instead of quick"):
         compare.demand_same_jobs(VENDORS, COMPARED.suite)
     first, *others = COMPARED.suite.jobs
     longer = replace(COMPARED.suite, jobs=(replace(first, runtime_s=60.0), *others))
@@ -306,7 +306,7 @@ def test_other_jobs_are_refused_with_the_reason() -> None:
 
 def test_without_a_setting_in_common_nothing_is_compared() -> None:
     as_it_is = BenchSetting("as it is")
-    with pytest.raises(BenchError, match=r"its settings .* are none of these .as it is"):
+    with pytest.raises(BenchError, match=r"its settings .* differ from these .as it is"):
         compare.demand_same_jobs(COMPARED, COMPARED.suite, (as_it_is,))
     assert len(compare_benches(SEARCHED, SEARCHED).compared) == 2 * len(SEARCHED.settings)
 

@@ -47,7 +47,7 @@ def test_the_figures_of_both_sides_are_shown() -> None:
 @pytest.mark.parametrize(
     ("after", "end"),
     [
-        (replace(USED, read_bytes_per_s=0.0), "programs mapped files in one of the two alone"),
+        (replace(USED, read_bytes_per_s=0.0), "programs mapped files in only one of the two"),
         (replace(USED, server_write_bytes_per_s=3e6), "programs wrote another part of the bytes"),
         (replace(USED, time=USED.time + 9 * 3600), "more than an hour lies between the two"),
         (

@@ -146,7 +146,7 @@ def test_a_limit_without_a_number_binds_the_entries_above_it(asked: int, result:
 
 
 def test_the_reason_names_the_profile_and_its_limit() -> None:
-    assert reason(line()) == "azure-files asks for nconnect=4"
+    assert reason(line()) == "azure-files recommends nconnect=4"
     assert reason(line(options="nconnect=8")) == "azure-files allows at most 4"
 
 
@@ -167,9 +167,7 @@ def test_the_strictest_profile_of_a_server_binds_all() -> None:
 def test_a_share_without_an_opinion_keeps_its_whole_server_as_it_is() -> None:
     text = line("10.1.2.4:/a") + line("10.1.2.4:/none", "rw", "/b")
     assert numbers(text, MIXED) == [(None, 8, SKIPPED), (None, 8, SKIPPED)]
-    assert reason(text, MIXED).startswith(
-        "/etc/fstab:2 is of the same server and stays as it is: its profile"
-    )
+    assert reason(text, MIXED).startswith("/etc/fstab:2 has the same server and stays unchanged: its profile")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ AT_5_4, AT_5_8 = KernelRelease((5, 4, 0), "5.4.0"), KernelRelease((5, 8, 0), "5.
     [
         (OLD, "vers=4.1", "Linux 4.19.0-27-amd64 does not know nconnect"),
         (AT_5_4, "vers=4.0", "Linux 5.4.0 ignores nconnect with NFS 4.0"),
-        (None, "vers=4.0", "NFS 4.0 has nconnect only since Linux 5.8"),
+        (None, "vers=4.0", "nconnect works with NFS 4.0 only since Linux 5.8"),
         *((AT_5_4, "vers=4.1", ""), (AT_5_8, "vers=4.0", ""), (RHEL8, "vers=3", ""), (None, "vers=4.1", "")),
     ],
 )
@@ -274,7 +272,7 @@ def test_names_are_asked_for_where_the_policy_goes_by_addresses(server: str) -> 
 @pytest.mark.parametrize(
     ("options", "result", "new", "words"),
     [
-        ("nconnect=8", PLANNED, 8, "azure-netapp-files asks for nconnect=8"),
+        ("nconnect=8", PLANNED, 8, "azure-netapp-files recommends nconnect=8"),
         ("nconnect=12", PLANNED, 12, "as /etc/systemd/system/u.mount:4, which is of the same server"),
         ("nconnect=2", SKIPPED, 8, "it asks for nconnect=2"),
         ("rw", SKIPPED, 8, "it asks for no nconnect"),
@@ -287,10 +285,10 @@ def test_units_and_maps_count_too(options: str, result: Result, new: int, words:
     assert numbers(NETAPP, requests=(other,)) == [(None, new, result)]
     assert words in reason(NETAPP, requests=(other,))
     if result is SKIPPED:
-        assert "/etc/systemd/system/u.mount:4 is of the same" in reason(NETAPP, requests=(other,))
+        assert "/etc/systemd/system/u.mount:4 has the same" in reason(NETAPP, requests=(other,))
 
 
-OTHER_MOUNT = "the mount at /live is of the same server and stays as it is: it asks for no nconnect"
+OTHER_MOUNT = "the mount at /live has the same server and stays unchanged: it asks for no nconnect"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +304,7 @@ def test_another_live_mount_of_the_server_counts(source: str, point: str, asked:
     row = Request(source, point, asked, UTAB)
     (change,) = edited(NETAPP, POLICY, live(source, "10.1.2.4", point, requests=(row,))).changes
     assert change.result is (SKIPPED if reason else PLANNED)
-    assert change.reason == (reason or "azure-netapp-files asks for nconnect=8")
+    assert change.reason == (reason or "azure-netapp-files recommends nconnect=8")
 
 
 def test_a_second_place_of_an_entry_s_mount_is_no_other_one() -> None:
@@ -346,7 +344,7 @@ def test_what_a_unit_decides_is_changed_there() -> None:
         (Answer(SA1, ("52.1.1.1", "52.1.1.2"), (f"sa1.privatelink.{SA1[4:]}",)), PLANNED, ""),
         (Answer(SA1, ("52.1.1.1", "52.1.1.2")), SKIPPED, "is a public endpoint"),
         (Answer(SA1, ("10.0.0.4", "52.1.1.1")), SKIPPED, "several addresses"),
-        (Answer(SA1, error="NXDOMAIN"), SKIPPED, "leads to no address here"),
+        (Answer(SA1, error="NXDOMAIN"), SKIPPED, "resolves to no address here"),
         (Answer(SA1, error="no answer within 3 s", final=False), Result.FAILED, "no answer within 3 s"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_change_has_the_result_of_its_file() -> None:
     assert [(one.place, one.result, one.reason) for one in changes] == [
         ("/written", Result.DONE, "why"),
         ("/refused", Result.FAILED, "foreign"),
-        ("/gone", Result.DONE, "nothing asks for it any more"),
+        ("/gone", Result.DONE, "nothing needs it any more"),
         ("/kept", Result.SKIPPED, "edited"),
     ]
     half = image.interrupted(changes, {"/gone"}, "no space")
@@ -194,7 +194,7 @@ def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -
 
 
 def test_a_line_outside_of_a_section_is_put_below_a_section() -> None:
-    problem = ParseError("/etc/nfsmount.conf", 1, "an assignment outside of a section does not count: 'x=1'")
+    problem = ParseError("/etc/nfsmount.conf", 1, "an assignment outside of a section has no effect: 'x=1'")
     (fault,) = ineffective.judge(facts(problems=(problem,)))
     assert fault.remedy.startswith("put it below [ NFSMount_Global_Options ]")
 

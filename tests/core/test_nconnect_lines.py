@@ -197,7 +197,7 @@ class Host:
             self._mount(words[-1], words[5])
         elif words[:2] == ["sudo", "mount"]:
             self._mount(words[2], self.made[words[2]].fstab or "")
-        elif new := re.fullmatch(r"mount (\S+) again with (\S+) and otherwise the options that it had", step):
+        elif new := re.fullmatch(r"mount (\S+) again with (\S+) and otherwise its old options", step):
             self._mount(new[1], ",".join([new[2], *self.made[new[1]].flags.split(",")]))
         else:
             assert step == "sudo nfstuned nconnect persist"

@@ -155,7 +155,9 @@ def test_a_number_to_measure_is_one_finding_a_server() -> None:
         (finding,) = run_rules(host, [nfs1.low_read_ahead]).findings
         point = "/x" if moved else "/0"
         assert finding.subject == point
-        assert finding.remedy.startswith(f"measure with sudo nfstuned bench {point} --suite read-ahead, then")
+        assert finding.remedy.startswith(
+            f"sudo nfstuned bench {point} --suite read-ahead measures the best; then"
+        )
 
 
 @pytest.mark.parametrize(("kb", "written"), [(1048576, 1024), (70000, 128), (131072, 128)])
@@ -174,7 +176,7 @@ BINDS = tuple(AZURE for _ in range(11))
 def test_a_superblock_or_a_server_of_one_remedy_is_one_finding(kb: int, rule: Rule, of_server: int) -> None:
     (finding,) = run_rules(facts(superblock(kb, *BINDS)), [rule]).findings
     assert finding.subject == "/0"
-    assert finding.message.endswith("; the same holds for /1, /10, /2 and 7 more")
+    assert finding.message.endswith("; the same for /1, /10, /2 and 7 more")
     line = Request(AZURE, "/7", "vers=4.1", "/etc/fstab", 1)
     (finding,) = run_rules(facts(superblock(kb, *BINDS), requests=[line]), [rule]).findings
     assert finding.subject == "/7"
@@ -188,7 +190,7 @@ def test_values_that_nothing_keeps_are_one_finding_a_host() -> None:
     other = other._replace(mounts=(replace(other.mounts[0], point="/x"),))
     (fault,) = nfs1.not_persistent.judge(facts(superblock(15360, AZURE, AZURE), other))
     assert fault.subject == "/0"
-    assert fault.message.endswith("; the same holds for /1, /x")
+    assert fault.message.endswith("; the same for /1, /x")
 
 
 STOCK = System(daemon=Unit(installed=True, masks_rules=True))

@@ -239,8 +239,8 @@ def test_options_that_the_type_does_not_have_are_named(fields: str, strange: str
         ("nfs uid=0,cred=/c", "only SMB knows 'uid', 'cred': a mount of type nfs"),
         ("nfs vers=3.1,Soft", "mount(8) knows 'Soft', and vers takes 2, 3, 4, 4.0, 4.1 or 4.2, not '3.1': "),
         ("nfs uid=0,nconect=4,sec=ntlm", "only SMB knows 'uid', and neither the kernel nor mount(8) knows "),
-        ("nfs nconect=4,sec=ntlm", "knows 'nconect', and sec takes flavours that nfs(5) names, not 'ntlm': "),
-        ("nfs vers=3,v4.1", "mount.nfs takes one option that names a version, not 'vers=3', 'v4.1': a mount"),
+        ("nfs nconect=4,sec=ntlm", "knows 'nconect', and sec takes the flavours of nfs(5), not 'ntlm': "),
+        ("nfs vers=3,v4.1", "mount.nfs accepts one option for the version, not 'vers=3', 'v4.1': a mount"),
         ("cifs nolock,lock", "only NFS knows 'lock', and Linux 5.11 and later have no 'nolock' of SMB: "),
         ("aznfs vers=4.1,notls,dir_mode=7", "only SMB knows 'dir_mode': a mount of type aznfs"),
         (
@@ -271,7 +271,7 @@ def test_a_character_that_nobody_sees_is_named(options: str, remedy: str) -> Non
         ("umask=777", "error", "write the mode file_mode=0777,dir_mode=0777 instead of the mask"),
         ("umask", "error", "write the mode file_mode=0755,dir_mode=0755 instead of the mask 'umask' in"),
         ("dirMode=0777", "error", "spell 'dirMode' as dir_mode in"),
-        ("nolock,rdma6", "error", "take 'rdma6' out of the options in /etc/fstab:1, and write nobrl instead"),
+        ("nolock,rdma6", "error", "remove 'rdma6' from the options in /etc/fstab:1, and write nobrl instead"),
         ("dirmask=027", "error", "write the mode dir_mode=0750 instead of"),
         ("FMASK=0133", "error", "write the mode file_mode=0644 instead of the mask 'FMASK=0133' in"),
         ("fmask=0022,uid=1", "warning", "write the mode file_mode=0755 instead of the mask 'fmask=0022' in"),
@@ -292,14 +292,14 @@ def test_a_mask_for_smb_leads_to_the_mode_that_it_means(options: str, severity: 
     [
         (
             ("a.service", "", "Requires", "b.service"),
-            "warning not there: systemd cannot; name b.service",
+            "warning missing: systemd cannot; name b.service",
         ),
         (("a.service", "/m", "BindsTo", ""), "warning masked by /m: systemd cannot; sudo systemctl unmask a"),
         (
             ("s", "", "Requires", "s.service"),
-            "info not there: systemd passes; name s.service instead in",
+            "info missing: systemd ignores; name s.service instead in",
         ),
-        (("a.socket", "", "x-systemd.after", "a.target"), "info not there: systemd passes; name a.target"),
+        (("a.socket", "", "x-systemd.after", "a.target"), "info missing: systemd ignores; name a.target"),
     ],
 )
 def test_a_unit_that_is_not_there_has_its_effect(unit: tuple[str, str, str, str], text: str) -> None:
@@ -315,7 +315,7 @@ def test_a_mount_in_another_namespace_is_not_unmounted_in_the_hosts() -> None:
     assert remedy.endswith("then unmount /data in its own mount namespace and mount it again")
 
 
-BOTH = f"take acregmin out of {CONF}:2, acdirmax out of {CONF}:3"
+BOTH = f"remove acregmin from {CONF}:2, acdirmax from {CONF}:3"
 
 
 def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
@@ -328,8 +328,8 @@ def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("given", "added", "remedy"),
     [
-        ("", [("Ac", "False")], f"take noac out of {CONF}:2, and add actimeo=30 at the end of"),
-        ("", [("acregmin", "5")], f"take acregmin out of {CONF}:2, and add actimeo=30 at the end of"),
+        ("", [("Ac", "False")], f"remove noac from {CONF}:2, and add actimeo=30 at the end of"),
+        ("", [("acregmin", "5")], f"remove acregmin from {CONF}:2, and add actimeo=30 at the end of"),
         (",noac", [], "write actimeo=30 instead of noac in"),
         (",noac", [("acregmin", "5"), ("acdirmax", "9")], f"{BOTH}, and write actimeo=30 instead of noac in"),
         (",actimeo=5", [("actimeo", "60")], "write actimeo=30 instead of actimeo=5 in"),
@@ -342,7 +342,7 @@ def test_a_cache_time_goes_from_nfsmount_conf(given: str, added: list[tuple[str,
 
 
 def test_soft_of_nfsmount_conf_is_taken_out_there_since_hard_does_not_keep_it_away() -> None:
-    taken_out = {"NFS307": f"take soft out of {CONF}:2"}
+    taken_out = {"NFS307": f"remove soft from {CONF}:2"}
     for given in ("nofail", "nofail,hard"):
         assert configured(f"nas:/a /a nfs {given}", ("Soft", "True")) == taken_out
     own = configured("nas:/a /a nfs nofail,soft", ("Soft", "True"))
@@ -352,7 +352,7 @@ def test_soft_of_nfsmount_conf_is_taken_out_there_since_hard_does_not_keep_it_aw
 def test_a_protocol_of_nfsmount_conf_is_taken_out_there() -> None:
     for name, value in (("Proto", "udp"), ("udp", "True")):
         added = configured("nas:/a /a nfs vers=3,nofail", (name, value))
-        assert added == {"NFS312": f"take {name.lower()} out of {CONF}:2"}
+        assert added == {"NFS312": f"remove {name.lower()} from {CONF}:2"}
     own = configured("nas:/a /a nfs vers=3,udp,nofail", ("mountproto", "udp"))
     assert own == {"NFS312": "write proto=tcp instead of udp in the options in /etc/fstab:1"}
 
@@ -453,7 +453,7 @@ def test_version_4_has_no_options_of_the_mount_protocol(line: str, stale: str) -
     assert "mountport" not in str(run_rules(facts(line), OPTIONS).findings)
     assert len(faults) == bool(stale)
     assert all(f"version 4 of NFS has no {stale}: a mount" in fault.message for fault in faults)
-    assert all(fault.remedy == f"take {stale} out of the options in /etc/fstab:1" for fault in faults)
+    assert all(fault.remedy == f"remove {stale} from the options in /etc/fstab:1" for fault in faults)
 
 
 def test_a_version_replaces_an_option_that_only_version_3_has() -> None:
@@ -515,7 +515,7 @@ def test_a_live_option_that_the_line_does_not_have_goes_by_mounting_again() -> N
 def test_a_cache_that_is_off_names_the_options_to_take_out() -> None:
     for options, names in (("actimeo=0", "actimeo"), ("noac,lookupcache=none", "lookupcache and noac")):
         fault = only("NFS306", facts(f"nas:/a /a nfs {options},nofail"))
-        assert fault.remedy.startswith(f"take {names} out of the options in /etc/fstab:1; keep it")
+        assert fault.remedy.startswith(f"remove {names} from the options in /etc/fstab:1; keep it")
         assert ("each write waits" in fault.message) is ("noac" in options)
         assert "each write" not in only("NFS306", facts(f"nas:/a /a nfs {options},ro,nofail")).message
 
@@ -561,7 +561,7 @@ def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
 
 def test_the_protocol_of_an_address_is_corrected_in_its_own_place() -> None:
     fault = only("NFS311", facts("[fd00::10]:/a /a nfs vers=4.1,proto=tcp,nofail"))
-    assert "has an IPv6 address, and proto=tcp takes the other kind only" in fault.message
+    assert "has an IPv6 address, and proto=tcp accepts only the other kind" in fault.message
     assert fault.remedy == "write proto=tcp6 instead of proto=tcp in the options in /etc/fstab:1"
     added = configured("[fd00::10]:/a /a nfs vers=4.1,nofail", ("Proto", "rdma"))
     assert added == {"NFS311": "write proto=rdma6 into the options in /etc/fstab:1"}
@@ -614,9 +614,9 @@ def test_a_small_inode_table_matters_to_a_kernel(inodes: int | None, cmdline: st
     [
         (Unread.ASKED, "/data", "yp", "", "the entries of the map 'x' for /data are in no file: {0}"),
         (Unread.ASKED, "", "ldap", "", "the entries of the master map 'x' are in no file: {0}"),
-        (Unread.SOURCE, "/data", "sss, nis", "", "the map 'x' for /data is also asked of sss, nis {1}"),
-        (Unread.SOURCE, "", "sss", "/etc/x", "the master map 'x' is asked of sss first {1}{2}"),
-        (Unread.KEY, "/data/*", "file", "", "the map 'x' for /data/* is another for each key: {0}"),
+        (Unread.SOURCE, "/data", "sss, nis", "", "the map 'x' for /data is also looked up in sss, nis {1}"),
+        (Unread.SOURCE, "", "sss", "/etc/x", "the master map 'x' is looked up in sss first {1}{2}"),
+        (Unread.KEY, "/data/*", "file", "", "the map 'x' for /data/* depends on the key: {0}"),
         (Unread.FORMAT, "/data", "file", "", "the map 'x' for /data is written for amd: {0}"),
         (Unread.PLACE, "/data", "", "", "the map 'x' for /data lies below a mount point{3}: {0}"),
     ],
@@ -627,8 +627,8 @@ def test_an_unread_map_has_its_reason(why: Unread, point: str, kind: str, local:
     assert finding.subject == "/etc/auto.master:3"
     assert finding.message == message.format(
         "none of its mounts was checked",
-        "(automount in /etc/nsswitch.conf): entries from there were not checked",
-        ", nor was /etc/x, which counts only for keys that are missing there",
+        "(automount in /etc/nsswitch.conf): entries there were not checked",
+        ", and /etc/x only counts for keys that are missing there",
         ", where a dead server would hold up its reader",
     )
 
@@ -643,5 +643,5 @@ def test_an_unread_map_has_its_reason(why: Unread, point: str, kind: str, local:
 )
 def test_the_helper_of_efs_compares_its_own_options(options: str, why: str, remedy: str) -> None:
     fault = only("NFS309", facts(f"fs-0abc:/ /a efs {options},_netdev,nofail"))
-    assert fault.message == f"mount.efs takes {why}: it refuses the mount for it"
+    assert fault.message == f"mount.efs takes {why}: it refuses the mount"
     assert fault.remedy.startswith(remedy)

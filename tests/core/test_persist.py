@@ -102,7 +102,7 @@ def test_addresses_and_programs_count(snapshot: Snapshot, known: dict[str, Any],
 
 
 def test_the_reason_of_a_section_is_a_profile_or_another_mount() -> None:
-    assert told(planned(host(A)), PLANNED)[SA1] == "azure-files asks for nconnect=4"
+    assert told(planned(host(A)), PLANNED)[SA1] == "azure-files recommends nconnect=4"
     assert told(planned(host(VOL, f"{ANF}:/w /w nconnect=16")), PLANNED)[ANF].startswith("as /etc/fstab:2, ")
     reason = f"the kubelet makes {OF_POD.point}, with the options in its PersistentVolume (mountOptions;"
     assert told(planned(facts(OF_POD).snapshot))[SA1].startswith(reason)
@@ -182,7 +182,7 @@ def test_a_number_that_is_missing_is_not_called_none() -> None:
     plan = planned(host(VOL, f"{ANF}:/w /w nconnect,noatime"))
     assert told(plan)[ANF].startswith("/etc/fstab:2 asks for nconnect, and all mounts")
     plan = planned(host(VOL, settings=(conf("server", ANF, "True"),)))
-    assert told(plan)[ANF] == "/etc/nfsmount.conf:2 says nconnect: that counts"
+    assert told(plan)[ANF] == "/etc/nfsmount.conf:2 has nconnect, which takes precedence"
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_a_number_that_is_missing_is_not_called_none() -> None:
         ("[fd00::10]:/vol", "mount.nfs ends a name at its first colon"),
         ("127.0.0.1:/vol", "every TLS tunnel"),
         ("localhost:/vol", "every TLS tunnel"),
-        ("nas-a,nas-b:/vol", "is no single name"),
-        ('na"s:/vol', "is no single name"),
-        ("na]s:/vol", "is no single name"),
+        ("nas-a,nas-b:/vol", "is not a single name"),
+        ('na"s:/vol', "is not a single name"),
+        ("na]s:/vol", "is not a single name"),
     ],
 )
 def test_a_name_that_no_section_can_have_gets_none(source: str, words: str) -> None:
@@ -217,7 +217,7 @@ def test_a_name_that_no_section_can_have_gets_none(source: str, words: str) -> N
 def test_another_number_of_the_administrators_is_never_contradicted(setting: object) -> None:
     plan = planned(host(A, settings=(setting,)))
     assert after(plan) == {}
-    assert "says nconnect=2: that counts" in told(plan)[SA1]
+    assert "has nconnect=2, which takes precedence" in told(plan)[SA1]
     assert said(planned(host(A, settings=(setting,)), {SA1: 4})) == [(SA1, 4, None, Result.PLANNED)]
 
 
@@ -246,7 +246,7 @@ def test_nothing_is_asked_where_nobody_has_an_opinion() -> None:
 def test_where_mount_aznfs_takes_its_own_address_no_section_is_written(package: dict[str, object]) -> None:
     snapshot = host(requests=(CLEAR,), **package)
     assert said(planned(snapshot)) == [(SA1, None, 4, Result.SKIPPED)]
-    reason = f"mount.aznfs mounts {SA1} by an address of its own, for which no section is"
+    reason = f"mount.aznfs mounts {SA1} by an address of its own, which no section can name"
     assert told(planned(snapshot))[SA1] == f"{reason}: put nconnect into the options of the mount"
     asking = CLEAR._replace(options=f"{CLEAR.options},nconnect=4")
     by_name = fstab(B)
@@ -276,7 +276,7 @@ VOL2 = f"{ANF2}:/vol /w vers=4.1"
 def test_with_debian_12_the_first_server_gets_the_only_section() -> None:
     plan = planned(host(A, VOL), utils=OLD)
     assert after(plan) == {SA1: 4}
-    reason = f"mount.nfs 2.6.2 has one nconnect for all [ Server ] sections, and {SA1} has it"
+    reason = f"mount.nfs 2.6.2 uses one nconnect for all [ Server ] sections, and {SA1} has it"
     assert told(plan)[ANF] == f"{reason}: put nconnect into the options of the mounts instead"
 
 

@@ -202,7 +202,7 @@ class TestDecide:
 class TestWithoutVisibleMounts:
     def test_nothing_is_decided_without_the_servers_row(self) -> None:
         seen = decide(BUILTIN, superblock(volume=volume(), servers=(row("nas", port=2050),)), Snapshot())
-        assert (seen.kb, seen.why) == (None, "no mount of it is visible here")
+        assert (seen.kb, seen.why) == (None, "none of its mounts is visible here")
 
     def test_the_rows_name_decides(self) -> None:
         block = superblock(volume=volume(), servers=(row("sa1.file.core.windows.net"),))
@@ -213,7 +213,7 @@ class TestWithoutVisibleMounts:
         block = superblock(volume=volume(), servers=(row("sa1.file.core.windows.net"),))
         seen = decide(entries, block, Snapshot())
         assert (seen.kb, seen.profile, seen.lower) == (4096, "scratch", False)
-        unseen = "no mount of it is visible here, and this is the least that it may be"
+        unseen = "none of its mounts is visible here, and this is the least possible value"
         assert seen.why == f"policy 1 of nfstuned.toml; {unseen}"
 
 

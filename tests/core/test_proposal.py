@@ -68,7 +68,7 @@ def test_a_line_for_a_mount_point_replaces_what_is_mounted_there_from_elsewhere(
 def test_a_mount_that_a_proposal_leaves_out_still_decides(tmp_path: Path) -> None:
     (fault,) = faults("NFS204", proposed(tmp_path, "nconnect-first-mount-v41", nas("b", ",nconnect=4")))
     assert fault.subject == "new:1"
-    assert "the mount would get 1: /mnt/a came first and decided it" in fault.message
+    assert "the mount would get 1: all mounts of one server" in fault.message
     assert fault.remedy == (
         "sudo umount /mnt/b /mnt/a && sudo mount /mnt/b && "
         "sudo mount -t nfs4 -o vers=4,minorversion=1,sec=sys,_netdev,nofail,nconnect=4 "

@@ -123,21 +123,23 @@ class TestGoal:
     def test_the_profile_is_reached_with_what_was_made_by_hand(self) -> None:
         plan = the_plan(replace(A, source=f"{AZURE}:/sa1/s", at="10.1.1.1"))
         assert shell_line(plan.coming[0].make).endswith(f"nconnect=4 -- {AZURE}:/sa1/s /a")
-        assert plan.reason == "azure-files asks for nconnect=4"
+        assert plan.reason == "azure-files recommends nconnect=4"
 
     def test_lines_that_say_otherwise_are_named(self) -> None:
         other = replace(B, point="/c", asked="vers=4.1", fstab="vers=4.1")
         plan = the_plan(B, other)
-        assert plan.reason.endswith("; put it also into /etc/fstab:2, or the next boot decides anew")
+        assert plan.reason.endswith("; put it also into /etc/fstab:2, or the next boot decides again")
 
     def test_where_no_line_asks_for_it_the_line_is_to_be_changed_first(self) -> None:
         made = Made("/a", "vers=4.1", BARE, f"{AZURE}:/sa1/s", at="10.1.1.1", fstab="vers=4.1")
-        none = "no mount of the server would be made with nconnect=4"
+        none = "with these options no mount of the server gets nconnect=4"
         assert why(made) == f"{none}: put it into /etc/fstab:1 (sudo nfstuned nconnect fstab)"
 
     def test_an_outer_mount_that_asks_otherwise_cannot_come_second(self) -> None:
         outer = Made("/x", "vers=4.1", BARE, fstab="vers=4.1")
-        assert "no mount of the server would be made with nconnect=4" in why(outer, replace(B, point="/x/y"))
+        assert "with these options no mount of the server gets nconnect=4" in why(
+            outer, replace(B, point="/x/y")
+        )
 
     def test_one_mount_can_be_asked_for_alone(self) -> None:
         other = Made("/o", "nconnect=4", BARE, "other:/x", at="10.0.0.7")
@@ -152,7 +154,7 @@ class TestLeftAlone:
     def test_automount_is_left_alone_on_purpose(self) -> None:
         left = left_alone(asked_by(facts(A, B), Maker.AUTOFS))
         assert (left.result, left.points) == (Result.SKIPPED, ("/a", "/b"))
-        assert left.reason.startswith("automount(8) makes /b")
+        assert left.reason.startswith("automount(8) mounts /b")
 
     def test_a_mount_of_a_pod_is_left_alone_on_purpose(self) -> None:
         left = left_alone(facts(replace(A, point=POD), B))
@@ -201,7 +203,7 @@ class TestAgainst:
         bind = replace(block.mounts[0], mount_id=95, point="/bind")
         twice = block._replace(mounts=(*block.mounts, bind))
         left = left_alone(on_host(found, superblocks=(twice, *others)))
-        assert left.reason.startswith("it is not known with which options /bind was mounted")
+        assert left.reason.startswith("the options of /bind are not known")
 
     def test_what_the_kernel_mounted_within_goes_by_itself(self) -> None:
         inner = Made("/a/sub", None, BARE, "nas:/srv/sub")
@@ -212,7 +214,7 @@ class TestAgainst:
         assert why(A, B, inner, seen=seen(A, B, inner, uses=uses)) == "in use: vim (12) has /a/sub/x open"
 
     def test_mounts_on_top_of_each_other(self) -> None:
-        assert "lie on top of each other at /a" in why(A, B, replace(A, age_s=1))
+        assert "cover each other at /a" in why(A, B, replace(A, age_s=1))
 
     def test_a_lazily_unmounted_superblock(self) -> None:
         found = facts(A, B)
@@ -233,7 +235,7 @@ class TestAgainst:
         [
             (LOADED._replace(lazy=True), "b.mount has LazyUnmount=yes"),
             (LOADED._replace(force=True), "b.mount has ForceUnmount=yes"),
-            (LOADED._replace(bound_by=("db.service",)), "b.mount would take db.service along"),
+            (LOADED._replace(bound_by=("db.service",)), "b.mount would stop db.service with it"),
             (UnitState(fragment="/dev/null"), "b.mount is masked or broken"),
         ],
     )
@@ -241,13 +243,13 @@ class TestAgainst:
         assert why(A, B, seen=seen(A, B, units={"b.mount": state})).startswith(said)
 
     def test_a_unit_of_which_systemd_says_nothing(self) -> None:
-        assert why(A, B, seen=seen(A, B, units={})) == "systemd knows nothing of b.mount"
+        assert why(A, B, seen=seen(A, B, units={})) == "systemd does not know b.mount"
 
     def test_a_tunnels_mount_by_hand(self) -> None:
         made = Made("/t", "port=20049", f"{BARE},port=20049", "127.0.0.1:/sa1/s", at="127.0.0.1")
         host = on_host(facts(made, network=answered(AZURE, "10.1.1.1")), tunnels=(TUNNEL,))
         left = left_alone(host)
-        assert left.reason == "/t goes through a tunnel of a mount helper: use that to mount it again"
+        assert left.reason == "/t goes through a mount helper's tunnel: mount it again with the helper"
 
 
 class TestNamespaces:
@@ -279,7 +281,7 @@ class TestNamespaces:
         assert why(A, B, seen=replace(ours, nodes=nodes)).startswith("in use: podman (77)")
 
     def test_a_mount_over_another_network_namespace_cannot_be_made_from_here(self) -> None:
-        said = "/b was mounted over another network namespace than this one"
+        said = "/b was mounted in another network namespace"
         assert why(A, B, seen=seen(A, B, volumes=frozenset({DEVICE}))) == said
 
     def test_a_mount_that_only_another_namespace_has(self) -> None:

@@ -101,7 +101,7 @@ def test_each_thing_that_is_off_has_one_hint() -> None:
     steps = [NconnectStep((ROW.mount_point,), ChangeKind.PERSIST, "a\nb")]
     assert hints([ROW], []) == ()
     (line,) = hints([ADAPTED, replace(ADAPTED, mount_point="/b")], [])
-    assert line == "2 mounts with a read-ahead that their reads have moved: journalctl -u nfstuned"
+    assert line == "2 mounts with a read-ahead that their reads moved: journalctl -u nfstuned"
     lines = hints(rows, ["0:51", "0:52"], steps)
     assert lines[3:5] == (
         "1 mount below the profile's nconnect: sudo nfstuned nconnect persist, for the next boot (a\\nb)",
@@ -223,7 +223,7 @@ def test_a_shell_reads_back_what_a_terminal_shows(name: str) -> None:
 @pytest.mark.parametrize("width", [None, *range(40, 100, 3)])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_of_a_report_ends_within_a_quoted_word(name: str, width: int | None) -> None:
-    remedy = f"take it out of the mounts' own line, then sudo umount {quote(name)} and mount it again"
+    remedy = f"remove it from the mounts' own line, then sudo umount {quote(name)} and mount it again"
     finding = Finding("NFS307", "soft-mount", Severity.WARNING, "/", "soft", "", "", remedy, "")
     facts = Facts(frozenset(), Snapshot(), Policy(profiles=()), ())
     lines = [line.text for line in report_lines(Report("/", facts, (), Diagnosis((finding,), ())), width)]

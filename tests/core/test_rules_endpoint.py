@@ -455,9 +455,9 @@ def corrected(target: Target, tls: Tls) -> Fault:
         ("mnt-4.mount.d", f"{UNITS}/mnt-4.mount.d/x.conf", f"set {WANTED} in {UNITS}/mnt-4.mount.d/x.conf, "),
         ("mnt-.mount.d", f"{UNITS}/mnt-.mount.d/a.conf", f"{OWN} for this "),
         ("mnt-.mount.d", f"{UNITS}/mnt-.mount.d/x.conf", f"to {UNITS}/mnt-4.mount.d/x_nfs.conf for this "),
-        ("mount.d", f"{UNITS}/mount.d/a.conf", f"where no mount needs the value in {UNITS}/mount.d/a.conf, "),
+        ("mount.d", f"{UNITS}/mount.d/a.conf", f"if no mount needs the value in {UNITS}/mount.d/a.conf, "),
         ("", "/etc/systemd/system.conf.d/x.conf", f"{OWN} for this mount "),
-        ("", "/proc/cmdline", "or, where no mount needs the value in the kernel command line, set it there"),
+        ("", "/proc/cmdline", "or, if no mount needs the value in the kernel command line, set it there"),
         (None, "", f"{OWN} for this mount alone, then sudo systemctl daemon-reload"),
     ],
 )

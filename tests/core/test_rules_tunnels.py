@@ -81,8 +81,8 @@ def test_a_file_is_reported_once_with_all_tunnels_that_trust_it() -> None:
     servers = [service(f"10.0.0.{number}") for number in range(4, 9)]
     (fault,) = unusable_ca.judge(facts(*servers, servers[0], file=CaFile((NOW - 1, NOW - 2))))
     assert fault.subject == CONF.format("10.0.0.4") + ":1"
-    tunnels = "the tunnels to 10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more trust no other: "
-    assert fault.message.startswith(f"each of the 2 certificates in /ca.pem has ended, and {tunnels}")
+    tunnels = "the tunnels to 10.0.0.4, 10.0.0.5, 10.0.0.6 and 2 more trust no other file: "
+    assert fault.message.startswith(f"each of the 2 certificates in /ca.pem has expired, and {tunnels}")
     assert "write the certificate of the server's CA to /ca.pem" in fault.remedy
 
 
@@ -174,7 +174,7 @@ def test_a_server_of_an_unknown_ca_and_one_of_another_name_have_remedies_of_thei
 
 
 def test_a_refusal_without_a_reason_in_the_log_has_none() -> None:
-    assert "refused the server for a reason that is not in its log: " in refusing("").message
+    assert "refused the server for a reason that its log does not name: " in refusing("").message
     bare = service("fd00::10", ca_file="")._replace(ca_line=0)
     fault = refusing("x", bare)
     assert fault.subject == CONF.format("fd00::10") + ":9"
@@ -262,5 +262,5 @@ def test_a_server_that_answers_again_is_not_quoted(tmp_path: Path) -> None:
 
 def test_the_first_of_many_waiters_are_named(tmp_path: Path) -> None:
     known = replace(stalled_facts(tmp_path), waiters={"0:46": tuple(f"cp ({pid})" for pid in range(9))})
-    assert "of the programs with files of it wait cp (0), cp (1)" in message(known)
+    assert "waiting programs with files there: cp (0), cp (1)" in message(known)
     assert "cp (8)" not in message(known)

@@ -52,7 +52,7 @@ def test_slots_of_a_running_kernel_are_what_it_says() -> None:
 
 def test_slots_are_the_host_s_and_the_mounts_that_are_counted_need_not_be_of_one_server() -> None:
     lines = tuple(f"10.9.0.{number}:/v /w{number} vers=4.1" for number in (5, 6, 7))
-    for count, told in ((1, "under way"), (2, "; the same holds for 1 more mount"), (3, "for 2 more mounts")):
+    for count, told in ((1, "under way"), (2, "; the same for 1 more mount"), (3, "for 2 more mounts")):
         (fault,) = faults("NFS211", facts(lines=lines[:count]))
         assert fault.message.endswith(told)
 
@@ -124,13 +124,13 @@ def test_nconnect_of_nfsmount_conf_is_a_number_that_the_kernel_takes() -> None:
     [
         ("proto", "tcp", ""),
         ("Proto", "Tcp", "Proto=Tcp: proto takes rdma, rdma6, tcp, tcp6, udp or udp6, and every mount"),
-        ("Sec", "SYS", "Sec=SYS: sec takes flavours that nfs(5) names, and every mount"),
+        ("Sec", "SYS", "Sec=SYS: sec takes the flavours of nfs(5), and every mount"),
         ("Rsize", "8k", ""),
         ("Rsize", "8q", "Rsize=8q: rsize takes a number without a unit, and every mount"),
         ("local_lock", "posix", ""),
-        ("local_lock", "flock", "local_lock=flock becomes local_lock=0: mount.nfs takes a value with k,"),
+        ("local_lock", "flock", "local_lock=flock becomes local_lock=0: mount.nfs reads a value with k,"),
         ("Defaultproto", "tcp", ""),
-        ("Defaultproto", "Tcp", "Defaultproto=Tcp sets nothing: it takes rdma, rdma6, tcp"),
+        ("Defaultproto", "Tcp", "Defaultproto=Tcp has no effect: it takes rdma, rdma6, tcp"),
     ],
 )
 def test_a_value_of_nfsmount_conf_counts_as_mount_nfs_hands_it_on(name: str, value: str, said: str) -> None:
@@ -182,7 +182,7 @@ def test_an_older_mount_nfs_has_the_last_value_for_all(utils: NfsUtils | None, t
     found = replace(_configured(*lines), system=System(nfs_utils=utils))
     assert subjects("NFS214", found) == [f"/etc/nfsmount.conf:{line}" for line in told]
     for fault in faults("NFS214", found):
-        assert "mount.nfs 2.6.2 has one " in fault.message
+        assert "mount.nfs 2.6.2 uses one " in fault.message
 
 
 def test_a_section_that_no_mount_can_be_in_is_told_once() -> None:

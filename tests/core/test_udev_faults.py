@@ -120,7 +120,7 @@ def test_a_rule_that_never_acts_has_one_finding_with_the_reason(rule: str, defec
         ("$${AWK}", "/usr/bin/awk instead of $${AWK}"),
         ("awk", "/usr/bin/awk instead of awk"),
         ("python3", ""),
-        ("/usr/bin/gawk", "the path of a program that is there for gawk"),
+        ("/usr/bin/gawk", "the path of an existing program for gawk"),
     ],
 )
 def test_a_program_that_cannot_start_has_the_smallest_repair(program: str, repair: str) -> None:
@@ -235,7 +235,7 @@ def test_other_output_and_effects_of_a_command_are_no_condition_of_its_write(scr
 def test_a_rule_for_every_bdi_of_the_kernels_own_value_is_named(asks: str) -> None:
     rule = f'SUBSYSTEM=="bdi", ATTR{{read_ahead_kb}}{asks}, ATTR{{./read_ahead_kb}}="15360"\n'
     assert found(rule) == [(1, "unconditional bdi write")]
-    assert "to every device's bdi that has the value it asks for: nothing in it asks for NFS" in message(rule)
+    assert "to every device's bdi with the value it asks for: nothing in it tests for NFS" in message(rule)
     guard = f'ATTR{{[bdi/%k]read_ahead_kb}}!="1", GOTO="end"\n{rule}LABEL="end"\n'
     assert found(guard) == []
 

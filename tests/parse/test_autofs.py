@@ -94,7 +94,7 @@ def test_a_map_of_several_names_each_with_its_own_options() -> None:
 
 def test_a_line_of_a_master_that_ends_with_cr_has_it_in_the_name_of_the_map() -> None:
     text = "# master\r\n\r\n/home /etc/auto.home\r\n/net -hosts\r\n/ro auto.ro -ro\r\n+auto.more\r\n"
-    problem = "the line ends with a carriage return, which automount(8) takes for a part of the map's name"
+    problem = "the line ends with a carriage return, which automount(8) reads as a part of the map's name"
     assert shown(parse_master(text, FILE)) == [
         f"{FILE}:3: {problem}: '/etc/auto.home\\r'",
         AutoMap("/net", "hosts", "", "-hosts", "", FILE, 4),
@@ -250,7 +250,7 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
 @pytest.mark.parametrize(
     ("key", "text", "message"),
     [
-        ("/k", "nas:/a", "'/k' is no key: below /home it is a name: write 'k', or mount the map on /-"),
+        ("/k", "nas:/a", "'/k' is not a key: below /home it is a name: write 'k', or mount the map on /-"),
         ("k", "nas", "a location without a server: 'nas', in the entry of 'k'"),
         ("k", "nas:app", "a location without a slash after its colon: 'nas:app', in the entry of 'k'"),
         ("k", "a,,b:/x", "a location without a server: 'a,,b:/x', in the entry of 'k'"),
@@ -269,4 +269,4 @@ def test_other_file_systems_and_the_map_of_all_hosts_are_left_out(text: str) -> 
 def test_an_entry_that_automount_would_not_take_is_located(key: str, text: str, message: str) -> None:
     assert shown(mount_requests(MapEntry(key, text, "f", 3), HOME, {})) == [f"f:3: {message}"]
     direct = shown(mount_requests(MapEntry("k", "nas:/a", "f", 3), DIRECT, {}))
-    assert direct == ["f:3: 'k' is no key: the key of a direct map (/-) is the whole path"]
+    assert direct == ["f:3: 'k' is not a key: the key of a direct map (/-) is the whole path"]

@@ -364,7 +364,7 @@ class TestSchema:
         ("\x00", r'1: "\u0000": not TOML: '),
         ("x = " + "[" * 100_000, "nested too deep: more than 32 tables and lists in each other"),
         ("x = " + "[" * 100 + "]" * 100, "nested too deep: more than 32 tables and lists in each other"),
-        (".".join("a" * 3000) + " = 1", "no key of nfstuned.toml(5) is so long"),
+        (".".join("a" * 3000) + " = 1", "no key of nfstuned.toml(5) is that long"),
         ("x = " + "1" * 5000, "not TOML: a number has too many digits"),
     ],
 )

@@ -63,7 +63,7 @@ def test_the_type_is_the_first_of_a_network_or_of_a_misspelt_name(named: str, fs
     ],
 )
 def test_a_line_with_options_in_the_place_of_the_type_is_an_error(line: str, options: str) -> None:
-    why = "options in the place of the type, which stands before them"
+    why = "the options stand before the type"
     assert shown(parse_fstab(line)) == [f"{FSTAB}:1: {why}: '{options}'"]
 
 
@@ -97,15 +97,15 @@ def test_of_a_source_that_names_a_server_mount_guesses_the_type(source: str, fst
     [
         ("s:/", "no mount point after 's:/'"),
         ("s:/ /m", "no type after '/m'"),
-        ("s:/ /m nfs a, v=3", "dump frequency is not a number: 'v=3': take the blank out of the options"),
-        ("s:/ /m nfs -o rw,hard", "-o is of mount's command line: write 'rw,hard' in its place"),
+        ("s:/ /m nfs a, v=3", "dump frequency is not a number: 'v=3': remove the blank from the options"),
+        ("s:/ /m nfs -o rw,hard", "-o belongs to mount's command line: write 'rw,hard' in its place"),
         ("s:/ /m nfs rw # why", "dump frequency is not a number: '#'"),
         ("s:/ /m nfs rw 0 x", "fsck pass is not a number: 'x'"),
         ("s:/ /m nfs rw 0 0\r ", "fsck pass is not a number: '0\\r'"),
         ("\ufeffs:/ /m nfs rw", "a byte order mark before 's:/': save the file without it"),
         ("\ufeff# a comment", "a byte order mark before '#': save the file without it"),
         ("\ufeffUUID=1 / ext4 rw 0 1", "a byte order mark before 'UUID=1': save the file without it"),
-        ("s:/ /m n\0f\0s rw 0 0", "a byte that is 0, which mount(8) takes for the line's end"),
+        ("s:/ /m n\0f\0s rw 0 0", "a NUL byte, which ends the line for mount(8)"),
     ],
 )
 def test_an_entry_that_mount_would_not_take_is_located_and_others_survive(line: str, message: str) -> None:
@@ -202,11 +202,17 @@ def test_lines_of_proc_mounts_alone_are_no_fstab(text: str, *, judged: bool) -> 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("nas:/x mnt nfs rw 0 0", "the mount point is no path: 'mnt'"),
-        ("nas:/x ~/mnt nfs rw 0 0", "the mount point is no path: '~/mnt': fstab expands no ~"),
+        ("nas:/x mnt nfs rw 0 0", "the mount point is not a path: 'mnt'"),
+        ("nas:/x ~/mnt nfs rw 0 0", "the mount point is not a path: '~/mnt': fstab does not expand ~"),
         ("nas:/x/x nfs4 soft,wsize= 8192", "no mount point between 'nas:/x/x' and the type nfs4: is a blank"),
-        ('nas:/x "/m/my data" nfs4 rw', "the mount point is no path: '\"/m/my': write a blank in a name as"),
-        ('"nas:/my data" /m nfs4 rw 0 0', "the mount point is no path: 'data\"': write a blank in a name as"),
+        (
+            'nas:/x "/m/my data" nfs4 rw',
+            "the mount point is not a path: '\"/m/my': write a blank in a name as",
+        ),
+        (
+            '"nas:/my data" /m nfs4 rw 0 0',
+            "the mount point is not a path: 'data\"': write a blank in a name as",
+        ),
         ("nas:/x /mnt/my data nfs4 rw 0 0", "the type is 'data': write a blank in a name as \\040 (f"),
         ("nas:/x\u00a0/m nfs rw 0 0", "fields with the blank U+00A0 between them: write a space or a tab"),
         ("nas:/x /m nfs\u3000rw 0 0", "fields with the blank U+3000 between them"),

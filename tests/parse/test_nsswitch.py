@@ -45,13 +45,13 @@ def test_actions_say_which_answers_end_the_search(actions: str, ends: set[str]) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\n", "1: no source of which automount(8) takes a map"),
-        (" db compat\n", "1: no source of which automount(8) takes a map"),
+        ("\n", "1: automount(8) takes no map from this source"),
+        (" db compat\n", "1: automount(8) takes no map from this source"),
         (" files [NOTFOUND=stop] nis\n", "1: automount(8) does not understand '[NOTFOUND=stop]'"),
         (" files [NOTFOUND=return\n", "1: automount(8) does not understand '[NOTFOUND=return'"),
         (" files []\n", "1: automount(8) does not understand '[]'"),
         (" [NOTFOUND=return] files\n", "1: automount(8) does not understand '[NOTFOUND=return]'"),
-        (" files\n\nautomount: a", "3: a second line for automount, for which automount(8) reads neither"),
+        (" files\n\nautomount: a", "3: a second line for automount: automount(8) reads neither"),
     ],
 )
 def test_a_line_that_automount_does_not_take_is_located(text: str, message: str) -> None:

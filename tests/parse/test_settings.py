@@ -77,7 +77,7 @@ def test_a_value_ends_where_mount_nfs_ends_it(line: str, value: str) -> None:
         ("nconnect 4", "neither a section nor an assignment: 'nconnect 4'"),
         ('a="4', "a quote that does not close: '\"4'"),
         ("= 4", "a value without a name: '= 4'"),
-        ("a = # 4", "an assignment without a value does not count: 'a = # 4'"),
+        ("a = # 4", "an assignment without a value has no effect: 'a = # 4'"),
     ],
 )
 def test_what_mount_nfs_passes_over_is_located_and_the_rest_survives(line: str, message: str) -> None:

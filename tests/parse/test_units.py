@@ -81,7 +81,7 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
 def test_a_specifier_or_a_name_that_is_not_known_costs_its_assignment() -> None:
     error, unknown, *found = requests(REAL + "Options=addr=%H\nOption=ro\n")
     assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
-    assert str(unknown) == f"{FILE}:8: systemd passes over Option= in [Mount]: write Options="
+    assert str(unknown) == f"{FILE}:8: systemd ignores Option= in [Mount]: write Options="
     assert tuple(found) == asked("rw,nconnect=4", 6)
 
 
@@ -97,7 +97,7 @@ def test_a_unit_under_a_wrong_name_is_refused() -> None:
         ("[Mount", "a section without a closing bracket: '[Mount'"),
         ("Options", "no '=' in 'Options'"),
         ("= x", "a value without a name: '= x'"),
-        ("A=\udcff", "not UTF-8, so systemd passes it over: 'A=\\udcff'"),
+        ("A=\udcff", "not UTF-8, so systemd ignores it: 'A=\\udcff'"),
     ],
 )
 def test_a_line_that_systemd_passes_over_is_located_and_the_others_survive(line: str, message: str) -> None:

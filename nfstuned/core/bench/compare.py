@@ -68,7 +68,7 @@ def from_memory(ratio: float | None) -> str:
     """Return why a run with this over-fetch does not measure the server; "" where it does."""
     if ratio is None or ratio >= _CACHED:
         return ""
-    return f"{1 - ratio:.0%} of the bytes read came from this machine's memory, not from the server"
+    return f"{1 - ratio:.0%} of the bytes read came from this machine's memory instead of the server"
 
 
 def has_all_results(runs: Sequence[Run]) -> bool:
@@ -171,7 +171,7 @@ def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSettin
     It needs one of `settings`, too; they are empty where they are not known yet.
     """
     if before.suite.name != suite.name:
-        raise BenchError(f"it is of suite {before.suite.name}, not of {suite.name}")
+        raise BenchError(f"it has suite {before.suite.name} instead of {suite.name}")
     old = {job.name: job for job in before.suite.jobs}
     new = {job.name: job for job in suite.jobs}
     for name in sorted(old.keys() ^ new.keys()):
@@ -184,12 +184,12 @@ def demand_same_jobs(before: Bench, suite: Suite, settings: Sequence[BenchSettin
                 raise BenchError(f"job {name}: {field.name} was {shown[0]} and is now {shown[1]}")
     if settings and not _pairs(before, settings):
         names = [", ".join(each.name for each in some) or "none" for some in (before.settings, settings)]
-        raise BenchError(f"its settings ({names[0]}) are none of these ({names[1]})")
+        raise BenchError(f"its settings ({names[0]}) differ from these ({names[1]})")
 
 
 def lack_of_runs(before: Bench, suite: Suite) -> str:
     """Return why no difference can be found; "" where both sides have enough runs."""
-    needed = f"and a difference takes {LEAST_RUNS}: --repeats {LEAST_RUNS}"
+    needed = f"and a comparison needs {LEAST_RUNS}: --repeats {LEAST_RUNS}"
     for which, measured in (("this measurement", suite), ("the earlier measurement", before.suite)):
         if measured.repeats < LEAST_RUNS:
             return f"{which} has {measured.repeats} runs of each job, {needed}"

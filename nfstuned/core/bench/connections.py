@@ -44,8 +44,8 @@ def own_mount_obstacle(mount: Mount) -> str:
         IPv4Address(address or "")
     except AddressValueError:
         return (
-            f"its server's address is {address or 'not shown'}: the kernel lets all mounts of an address "
-            "share their connections, and only an IPv4 address can be written in a second way"
+            f"its server's address is {address or 'not shown'}: mounts of one address share their "
+            "connections, and only an IPv4 address has a second notation"
         )
     if shown.get("vers") is None:
         return "the kernel does not show its version of NFS"
@@ -75,7 +75,7 @@ def wrong_connections(wanted: int | None, before: Look, after: Look) -> str:
     if sends is None:
         return "the kernel does not show the requests of its connections"
     used = used_connections(sends)
-    return "" if used == wanted else f"connections with its requests: {used} instead of {wanted}"
+    return "" if used == wanted else f"its requests used {used} connections instead of {wanted}"
 
 
 def used_connections(sends: tuple[int, ...]) -> int:

@@ -116,7 +116,7 @@ def search(suite: Suite, values: Sequence[int], runs: Sequence[Run]) -> Iterator
                 yield Step(turn, job, setting)
             middle = spread(runs, job.name, setting.name)
             if middle is None:
-                raise BenchError(f"{job.name}: no run counts, see the problems")
+                raise BenchError(f"{job.name}: no run was valid, see the problems")
             measured[kb] = middle.median
 
 

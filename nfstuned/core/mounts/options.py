@@ -203,7 +203,7 @@ def wanted(name: str, value: str | None) -> str:
         return "" if _within(value, least, most) else f"a number from {least} to {most}"
     if name == "sec":
         named = filter(None, value.split(":")) if value else [value]
-        return "flavours that nfs(5) names" if _word(named, FLAVOURS) else ""
+        return "the flavours of nfs(5)" if _word(named, FLAVOURS) else ""
     return _word([value], nfs["words"].get(name) or nfs["words_though_sloppy"].get(name))
 
 
@@ -217,7 +217,7 @@ def wanted_though_sloppy(name: str, value: str | None) -> str:
     return wanted(name, value) if value is not None and read else ""
 
 
-_ABSOLUTE = "an absolute path (nobody expands ~)"
+_ABSOLUTE = "an absolute path (~ is not expanded)"
 
 
 def wanted_by_smb(name: str, value: str | None) -> str:

@@ -288,7 +288,7 @@ def _decided(row: StatusRow, mount: Mount, scene: Scene) -> str:
     if row.nconnect_requested is None:
         first = earliest(target, facts)
         unknown = "no file asks for it: the mount's maker did, or another mount of the server"
-        return unknown if first is None else f"{first.point} came first and decided it"
+        return unknown if first is None else f"{first.point} was mounted first and decided"
     if overruled(target, facts):
         return decider(target, facts)
     return "the mount is older than the line that asks, or the kernel ignores nconnect for it"

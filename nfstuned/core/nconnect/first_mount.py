@@ -95,12 +95,12 @@ def decider(target: Target, facts: Facts) -> str:
     """Return which mount decided, for people: the first mount is named only where the ages show it."""
     got, others = effective_nconnect(target, facts), rivals(target, facts)
     if not others:
-        return "another mount of the same server decided it, which is gone or cannot be seen from here"
+        return "an earlier mount of the same server decided, which is gone or cannot be seen from here"
     if (first := earliest(target, facts)) is not None:
-        return f"{first.point} came first and decided it"
+        return f"{first.point} was mounted first"
     likely = [other.point for other in others if other.asked_nconnect == got]
     return (
-        f"another mount of the same server decided it ({some(likely or [other.point for other in others])})"
+        f"an earlier mount of the same server decided ({some(likely or [other.point for other in others])})"
     )
 
 
@@ -232,6 +232,6 @@ def _command(target: Target, count: int) -> str:
             return f"sudo mount {point}"
         return f"sudo systemctl start {quote(unit_name(target.point))}"
     if not target.asked:
-        return f"{_BY_HAND}{point} again with nconnect={count} and otherwise the options that it had"
+        return f"{_BY_HAND}{point} again with nconnect={count} and otherwise its old options"
     options = quote(mount_options(target, count))
     return f"sudo mount -t {target.fstype} -o {options} {quote(target.source)} {point}"

@@ -70,14 +70,14 @@ class FstabEntry(Member):
             return Objection("Ansible writes this block (blockinfile): change it in the playbook")
         if request is not None and is_of_cloud_init(request.options):
             return Objection(
-                "cloud-init wrote this line and writes it anew: change `mounts:` in the user data or in "
-                "/etc/cloud/cloud.cfg.d"
+                "cloud-init wrote this line and may write it again: change `mounts:` in the user data or "
+                "in /etc/cloud/cloud.cfg.d"
             )
         objects = hard_objection if self.is_above else objection
         why = objects(self.target, facts) if count > 1 else None
         if why is None and not is_faithful(self.text, with_count(self.text, count), count):
             return Objection(
-                "its options cannot be changed safely (a quote that does not close?): change it by hand"
+                "its options cannot be changed safely (is a quote not closed?): change it by hand"
             )
         return why
 
@@ -233,7 +233,7 @@ def _changes(
     )
     stuck = next(
         (
-            why._replace(reason=f"{name} is of the same server and stays as it is: {why.reason}")
+            why._replace(reason=f"{name} has the same server and stays unchanged: {why.reason}")
             for name, why in named
             if why is not None
         ),

@@ -86,7 +86,7 @@ class Case:
         points = [
             part.point for part in self.parts if part.live and part.live.device not in self.sight.volumes
         ]
-        return f"{some(points)} was mounted over another network namespace than this one" if points else ""
+        return f"{some(points)} was mounted in another network namespace" if points else ""
 
     def _unfit_part(self) -> str:
         """Return why a mount should not have several connections; fewer are always possible."""
@@ -101,17 +101,17 @@ class Case:
         points = [part.point for part in by_hand if is_tunnel(part)]
         if points:
             # The helper makes and watches the tunnel.
-            return f"{some(points)} goes through a tunnel of a mount helper: use that to mount it again"
+            return f"{some(points)} goes through a mount helper's tunnel: mount it again with the helper"
         counts = Counter(target.point for target in self.parts)
         points = [point for point, number in counts.items() if number > 1]
         if points:
-            return f"several mounts lie on top of each other at {some(points)}"
+            return f"several mounts cover each other at {some(points)}"
         points = [part.point for part in by_hand if not was_recorded(part, self.facts)]
         if not points:
             return ""
         return (
-            f"it is not known with which options {some(points)} was mounted (neither fstab, a unit nor "
-            "/run/mount/utab): a bind mount, or one that mount(8) did not make; unmount it first"
+            f"the options of {some(points)} are not known (no line in fstab, a unit or /run/mount/utab): "
+            "it is a bind mount, or mount(8) did not make it; unmount it first"
         )
 
     def _nested(self) -> str:
@@ -129,7 +129,7 @@ class Case:
         for name in self.units if self.sight.systemd else ():
             state = self.sight.units.get(name)
             if state is None:
-                return f"systemd knows nothing of {name}"
+                return f"systemd does not know {name}"
             if state.objection:
                 return f"{name} {state.objection}"
         return ""
@@ -191,7 +191,7 @@ class Case:
         """Return superblocks of the same server that no mount shows: they keep the connections."""
         devices = ", ".join(unseen_superblocks(self.group, self.facts))
         return (
-            f"{devices} of the same server is still in use without a mount, which umount -l left behind"
+            f"{devices} of the same server is still in use without a mount: umount -l left it behind"
             if devices
             else ""
         )
@@ -263,10 +263,10 @@ def cannot_mount_again(case: Case, network: Network) -> str:
         if not any(state is Reachable.OPEN for _, state, _ in tried):
             place = tried[0][0] if tried else host
             answer = network.by_name.get(host)
-            why = (answer.error if answer is not None else "") or "no attempt came to an end"
+            why = (answer.error if answer is not None else "") or "no attempt ended"
             if tried:
                 why = tried[0][2] or tried[0][1].value
-            return f"its server does not answer ({place} port {port}: {why}): a mount could not be made again"
+            return f"its server does not answer ({place} port {port}: {why}): it could not be mounted again"
     return ""
 
 
@@ -301,16 +301,16 @@ def reason_to_skip(case: Case) -> str:
     automounted = [target.point for target in case.parts if _is_autofs(target, case)]
     if automounted:
         return (
-            f"automount(8) makes {some(automounted)} whenever somebody goes there: it is left alone, and "
-            "with it all mounts of its server; it gets another number after all of them have expired"
+            f"automount(8) mounts {some(automounted)} at each access: all mounts of the server are left "
+            "alone; they get another number after all have expired"
         )
     by_programs = [target for target in case.group if target.by_program]
     if by_programs:
-        return f"{made_by(by_programs)}: it is left alone, and with it all mounts of its server"
+        return f"{made_by(by_programs)}: all mounts of its server are left alone"
     points = [target.point for target in case.group if has_kerberos(target.options)]
     if not points:
         return ""
-    return f"{some(points)} has Kerberos: only the mount itself would tell whether its credentials are there"
+    return f"{some(points)} uses Kerberos: whether its credentials are valid only the mount itself shows"
 
 
 def _is_autofs(target: Target, case: Case) -> bool:

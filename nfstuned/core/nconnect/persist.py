@@ -105,8 +105,8 @@ class SectionUse(Member):
         if not self.stood_in:
             return section_obstacle(self.section)
         return (
-            f"mount.aznfs mounts {self.target.endpoint.host} by an address of its own, for which no section "
-            "is: put nconnect into the options of the mount"
+            f"mount.aznfs mounts {self.target.endpoint.host} by an address of its own, which no section "
+            "can name: put nconnect into the options of the mount"
         )
 
     def mismatch(self, facts: Facts) -> str:
@@ -168,8 +168,8 @@ class Fate(Enum):
     """The future of a section."""
 
     WRITE = "it should be there"
-    KEEP = "none is written, and one that is there stays"
-    DROP = "there should be none"
+    KEEP = "none is written, and an existing section stays"
+    DROP = "it should not be there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def _of_server(server: Server[SectionUse], facts: Facts) -> Iterator[SectionVerd
             reason = server.reason(server.members)
             yield SectionVerdict(name, count, Fate.WRITE, reason, names=absent, needed=needed)
         else:
-            yield SectionVerdict(name, None, Fate.DROP, f"{asked.origin} says it already")
+            yield SectionVerdict(name, None, Fate.DROP, f"{asked.origin} has it already")
 
 
 def _refused(
@@ -256,7 +256,9 @@ def _refused(
             return SectionVerdict("", count, fate, _of_one(use, why.reason, server), why.result)
     for asked in deciders.values():
         if asked is not None and asked_options([asked]).number("nconnect") != count:
-            return SectionVerdict("", count, Fate.DROP, f"{asked.origin} says {asked.text}: that counts")
+            return SectionVerdict(
+                "", count, Fate.DROP, f"{asked.origin} has {asked.text}, which takes precedence"
+            )
     for use in server.members:
         reason = use.mismatch(facts) if use.decider is None else ""
         if use.decider is not None and use.asked != count:
@@ -273,7 +275,7 @@ def _as_others_decide(refused: SectionVerdict, asked: Asked | None) -> SectionVe
     """Let no section stay that would count before another file's number for mounts that ask for none."""
     if refused.fate is not Fate.KEEP or asked is None:
         return refused
-    reason = f"{refused.reason}; {asked.origin} decides for mounts that ask for none"
+    reason = f"{refused.reason}; {asked.origin} decides for mounts without a number"
     return replace(refused, fate=Fate.DROP, reason=reason)
 
 
@@ -297,14 +299,14 @@ def limited(
     if utils is None:
         return _undecided(known, f"there is no mount.nfs here: {_INSTALL}")
     if not utils.drop_ins and utils.version is None:
-        return _undecided(known, "/sbin/mount.nfs shows no version: is a script in its place?")
+        return _undecided(known, "/sbin/mount.nfs shows no version: is it a script?")
     if not utils.drop_ins:
-        why = f"{utils.name} does not read /etc/nfsmount.conf.d: nfs-utils 2.5.3 does"
+        why = f"{utils.name} does not read /etc/nfsmount.conf.d: update nfs-utils to 2.5.3 or later"
         return _only_section("", known, held, why)
     if utils.keeps_sections_apart:
         return tuple(known)
     return _single_section(
-        known, held, f"{utils.name} has one nconnect for all [ Server ] sections", settings
+        known, held, f"{utils.name} uses one nconnect for all [ Server ] sections", settings
     )
 
 

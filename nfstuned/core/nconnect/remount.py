@@ -114,7 +114,8 @@ def plan_remount(case: Case, unanswered: str = "") -> RemountPlan | LeftGroup:
     fstab = named and any(part.request and part.request.maker is Maker.MOUNT for part in case.parts)
     how = " (sudo nfstuned nconnect fstab)" if fstab else ""
     why = (
-        f"no mount of the server would be made with nconnect={case.goal.new}: put it into {disagreeing}{how}"
+        f"with these options no mount of the server gets nconnect={case.goal.new}: put it into "
+        f"{disagreeing}{how}"
     )
     return _left(case, why, Result.FAILED)
 
@@ -133,7 +134,7 @@ def _plan(case: Case, chief: Target, disagreeing: str) -> RemountPlan:
     others = [target for target in case.parts if target is not chief]
     parts = {target.identity: _part(case, target) for target in case.parts}
     units = (case.sight.units.get(part.unit) for part in parts.values() if part.unit)
-    advice = f"; put it also into {disagreeing}, or the next boot decides anew" if disagreeing else ""
+    advice = f"; put it also into {disagreeing}, or the next boot decides again" if disagreeing else ""
     return RemountPlan(
         old=case.goal.old,
         new=case.goal.new,
@@ -217,7 +218,7 @@ class _RemountRun:
                 return
             error = self.hands.unmount(part)
             if self.hands.mounted(part.point):
-                why = error or "it is still mounted, or somebody mounted it again at once"
+                why = error or "it is still mounted, or was mounted again at once"
                 self.problem = f"{part.point} could not be unmounted: {why}"
         held = "" if self.problem else self.hands.held(self.plan)
         # An automount may have brought a mount back already, with the number that all are to have.

@@ -91,7 +91,7 @@ class Server(Generic[MemberT]):
         count = self.nconnect
         for member in chief:
             if member.target.profile.nconnect == count:
-                return f"{member.target.profile.name} asks for nconnect={count}"
+                return f"{member.target.profile.name} recommends nconnect={count}"
         other = next((member.name for member in self.members if member.asked == count), None)
         if other is not None:
             return f"as {other}, which is of the same server"
@@ -155,7 +155,7 @@ def hard_objection(target: Target, facts: Facts) -> Objection | None:
         return Objection(f"proto={transport}: nconnect is for TCP")
     options = target.wanted if security(target.wanted) else target.options
     if has_kerberos(options):
-        return Objection(f"sec={security(options)}: Kerberos and several connections do not go together")
+        return Objection(f"sec={security(options)}: Kerberos works with one connection only")
     if why := _old_kernel(target, facts):
         return Objection(why)
     return _public(target, facts) if target.is_azure_files else None
@@ -165,7 +165,7 @@ def _old_kernel(target: Target, facts: Facts) -> str:
     """Return why the kernel has no nconnect for a mount, "" where it has; an unknown kernel is new."""
     release, asked = facts.snapshot.kernel, target.version
     if release is None:
-        return "NFS 4.0 has nconnect only since Linux 5.8" if asked == "4.0" else ""
+        return "nconnect works with NFS 4.0 only since Linux 5.8" if asked == "4.0" else ""
     if not knows_nconnect(release, facts.snapshot.distribution):
         return f"Linux {release.text} does not know nconnect"
     if asked == "4.0" and release.version < NCONNECT_V4_0_SINCE:
@@ -183,12 +183,14 @@ def _public(target: Target, facts: Facts) -> Objection | None:
         return Objection(f"{host} is a public endpoint; {only}")
     places, answer = sorted(addresses(target, facts)), facts.answers.get(host)
     if not places and as_address(host) is None and not (answer is not None and answer.final):
-        why = answer.error if answer is not None else "it was not asked for"
+        why = answer.error if answer is not None else "it was not resolved"
         return Objection(f"the address of {host} is not known ({why}): try again; {only}", Result.FAILED)
     shown = places[0] if places else "no address here"
     if len(places) > 1:
         shown = f"several addresses that are not all of one kind ({', '.join(places)})"
-    return Objection(f"{host} leads to {shown}, so that it is open whether it is a private endpoint; {only}")
+    return Objection(
+        f"{host} resolves to {shown}, and whether that is a private endpoint is not known; {only}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

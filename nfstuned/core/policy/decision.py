@@ -166,7 +166,7 @@ class Matcher:
         if provider and provider.implementation:
             return f"{endpoint.provider} by the own name of {endpoint.host}"
         if provider and provider.client_options:
-            return f"{endpoint.provider} by options that its own client takes"
+            return f"{endpoint.provider} by options of its own client"
         return f"{endpoint.provider} behind a TLS tunnel to {endpoint.host}"
 
     @property
@@ -221,7 +221,7 @@ def _test(pattern: re.Pattern[str] | None, text: str | None) -> bool | None:
 
 
 V4 = 4
-UNSEEN = "no mount of it is visible here"
+UNSEEN = "none of its mounts is visible here"
 
 
 class Classification(NamedTuple):
@@ -312,7 +312,7 @@ def decide(policy: Policy, superblock: Superblock, snapshot: Snapshot) -> Decisi
     if len({(decision.kb, decision.lower, decision.most_kb) for decision in decisions}) == 1:
         return as_adapted(best, record)
     return replace(
-        best, most_kb=None, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least that it may be"
+        best, most_kb=None, lower=False, why=f"{best.why}; {UNSEEN}, and this is the least possible value"
     )
 
 

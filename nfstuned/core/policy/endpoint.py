@@ -150,11 +150,11 @@ def section_name(source: str) -> str:
 def section_obstacle(name: str) -> str:
     """Return why nfsmount.conf can have no section of a server's name; "" where it can."""
     if name.startswith("["):
-        return "no section is for an IPv6 address: mount.nfs ends a name at its first colon"
+        return "no section can have an IPv6 address: mount.nfs ends a name at its first colon"
     if is_loopback(name) or name in _LOCAL_NAMES:
-        return f"every TLS tunnel of this host begins at {name}, so that a section would be for all of them"
+        return f"every TLS tunnel of this host begins at {name}: a section would change all of them"
     if _SECTION.fullmatch(name) is None:
-        return f"{name} is no single name that a section could have"
+        return f"{name} is not a single name for a section"
     return ""
 
 

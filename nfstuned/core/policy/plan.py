@@ -13,9 +13,9 @@ TRIES = 3
 WINDOW_S = 60.0
 _HELD = {
     Hold.UNDONE: "undone by the administrator; `nfstuned apply` sets it again",
-    Hold.EXISTING: "mounted before nfstuned was installed; `nfstuned apply` sets it, or the next boot",
+    Hold.EXISTING: "mounted before nfstuned was installed; `nfstuned apply` or the next boot sets it",
 }
-UNREAD = "the files on which its value depends could not be read"
+UNREAD = "files with settings for it could not be read"
 
 
 @dataclass(frozen=True, slots=True)

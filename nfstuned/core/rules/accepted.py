@@ -61,12 +61,17 @@ def _unused(
         place = f"{ignore.file}:{ignore.line}"
         idle = [word for word in ignore.words if (ignore, word) not in used]
         said = [
-            f"{place}: nothing to ignore of {word} in line {ignore.meant}: take it out"
+            f"{place}: line {ignore.meant} has no finding {word} to ignore: remove the comment"
             for word in idle
             if any(is_named(*rule, [word]) for rule in judged)
         ]
         if not ignore.words:
-            said = [f"{place}: a comment without a rule ignores nothing: write nfstuned: ignore RULE REASON"]
+            said = [
+                (
+                    f"{place}: the comment names no rule and ignores nothing: write nfstuned: ignore RULE "
+                    "REASON"
+                )
+            ]
         named[ignore.file] += len(said)
         if named[ignore.file] <= MOST_UNUSED:
             yield from said

@@ -245,4 +245,4 @@ def correction(word: str) -> str:
     """Return the message about a word that means no rule."""
     names = {rule.id: rule.name for rule in CATALOGUE}
     near = ", ".join(f"{id_} ({names[id_]})" for id_ in nearest(word))
-    return f"no rule is called {word!r}; {f'did you mean {near}?' if near else 'nfstuned rules lists them'}"
+    return f"there is no rule {word!r}; {f'did you mean {near}?' if near else 'nfstuned rules lists them'}"

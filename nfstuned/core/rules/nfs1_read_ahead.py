@@ -60,8 +60,8 @@ def low_read_ahead(facts: Facts) -> Iterator[Fault]:
         profile = profile_of(facts, target)
         yield Fault(
             target.subject,
-            f"read-ahead is {kb} KiB and {_asker(target, profile)} {wanted} KiB: "
-            f"sequential reads wait for the server again and again{_why_128(facts, kb)}",
+            f"read-ahead is {kb} KiB and {_asker(target, profile)} {wanted} KiB: sequential reads wait for "
+            f"the server again and again{_why_128(facts, kb)}",
             observed=f"{kb} KiB",
             expected=f"{wanted} KiB",
             remedy=f"sudo nfstuned apply, and {first}sudo systemctl enable --now {SERVICE} for later mounts",
@@ -95,12 +95,12 @@ def _unnamed(facts: Facts) -> Iterator[Fault]:
         place = " in its own mount namespace" if first.foreign else ""
         yield Fault(
             target.subject,
-            f"read-ahead is {kb} KiB and no vendor names a number for this server: that is little for "
-            f"sequential reads at a distance{_why_128(facts, kb)}",
+            f"read-ahead is {kb} KiB and no vendor names a number for this server: sequential reads over a "
+            f"distance may need more{_why_128(facts, kb)}",
             observed=f"{kb} KiB",
             expected="a measured value",
-            remedy=f"measure with sudo nfstuned bench {quote(first.point)} --suite read-ahead{place}, then "
-            f"set read_ahead_kb of [profile.{name}], or of a profile that a [[policy]] names",
+            remedy=f"sudo nfstuned bench {quote(first.point)} --suite read-ahead measures the best{place}; "
+            f"then set read_ahead_kb of [profile.{name}], or of a profile that a [[policy]] names",
             source=source,
             severity=ADVICE,
         )
@@ -116,13 +116,15 @@ def excessive(facts: Facts) -> Iterator[Fault]:
             meant, wanted = kb // 1024, present_kb(target)
             in_bytes = (wanted or min(KERNEL_KB, most)) <= meant <= most
             bound = (
-                f"the profile {profile.name} allows" if profile.read_ahead_max_kb else "make sense anywhere"
+                f"the profile {profile.name} allows"
+                if profile.read_ahead_max_kb
+                else "are of use with any server"
             )
             why = f"; {kb} is {meant} KiB written in bytes, but the attribute counts in KiB"
             yield Fault(
                 target.subject,
-                f"read-ahead is {kb} KiB, more than the {most} KiB that {bound}: memory and "
-                f"bandwidth go to data that nobody asked for{why if in_bytes else ''}",
+                f"read-ahead is {kb} KiB, more than the {most} KiB that {bound}: memory and bandwidth go "
+                f"to data that no program reads{why if in_bytes else ''}",
                 observed=f"{kb} KiB",
                 expected=f"at most {most} KiB",
                 remedy=_write_remedy(target, wanted or (meant if in_bytes else min(KERNEL_KB, most))),
@@ -139,8 +141,8 @@ def below_page(facts: Facts) -> Iterator[Fault]:
             wanted = present_kb(target)
             yield Fault(
                 target.subject,
-                f"read-ahead is {kb} KiB, less than one page of {page} KiB: each READ fetches a single page, "
-                "however large rsize is",
+                f"read-ahead is {kb} KiB, less than one page of {page} KiB: each READ fetches a single "
+                "page, with any rsize",
                 observed=f"{kb} KiB",
                 expected=f"{wanted} KiB" if wanted else f"at least {KERNEL_KB} KiB",
                 remedy=_write_remedy(target, wanted or KERNEL_KB),
@@ -202,10 +204,10 @@ def wasted(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             target.subject,
             f"in {sample.interval_s:.0f} s {waste(reads)}: a read-ahead of {reads.read_ahead_kb} KiB "
-            f"fetches data that random reads do not want{'' if reads.of_faults else _UNLESS_MAPPED}",
+            f"fetches data that random reads do not use{'' if reads.of_faults else _UNLESS_MAPPED}",
             observed=f"{reads.calls:.0f} windows for {reads.faults:.0f} page faults"
             if reads.of_faults
-            else f"{reads.ratio:.1f} bytes fetched for each that was read",
+            else f"{reads.ratio:.1f} bytes fetched for each byte read",
             expected="at most a page for each fault" if reads.of_faults else f"below {WASTE_RATIO:.0f}",
             remedy=f"{command}; then {reload}sudo nfstuned apply, and measure again",
         )
@@ -242,8 +244,8 @@ def not_persistent(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             chief.subject,
             f"read-ahead is right at {kb} KiB, but nothing on this host sets it at the next mount: "
-            "nfstuned.service is not enabled, and no udev rule or other program writes this value"
-            f"{name_others([target for target, _ in unset[1:]])}",
+            "nfstuned.service is not enabled, and no udev rule or other program writes this "
+            f"value{name_others([target for target, _ in unset[1:]])}",
             observed="set by hand",
             expected="set at every mount",
             remedy=enable(facts, facts.system.daemon, SERVICE),

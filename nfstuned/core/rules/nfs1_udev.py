@@ -133,12 +133,12 @@ def broken(facts: Facts) -> Iterator[Fault]:
         reload = then_sudo(RELOAD_UDEV, image=facts.image, mark=";")
         yield Fault(
             place,
-            f"udev starts the script {script} for every bdi, which writes {values} to read_ahead_kb: neither "
-            "the rule nor the script seems to ask for the file system, and so NFS mounts may get the value",
+            f"udev starts the script {script} for every bdi, which writes {values} to read_ahead_kb: "
+            "neither the rule nor the script seems to test the file system, so NFS mounts may get the value",
             observed=f"{script} writes {values}",
-            expected="a condition that NFS mounts meet, or none of them",
-            remedy=f"let {script} pass over NFS (nfstuned explain NFS105 has the line), or remove "
-            f"the rule from {place}{reload}",
+            expected="a condition that all NFS mounts meet, or none",
+            remedy=f"let {script} leave NFS out (nfstuned explain NFS105 has the line), or remove the rule "
+            f"from {place}{reload}",
             severity=ADVICE,
         )
 
@@ -168,8 +168,8 @@ def _rule_faults(facts: Facts, *, works: bool) -> Iterator[Fault]:
             in_conf = _in_configuration(facts, late, ", or ")
         elsewhere = f"remove {path}" if path in hidden else f"remove the rule from {path}"
         repair = (
-            "write it in one line with a condition that only NFS meets (nfstuned explain NFS105) and the "
-            "number for NFS"
+            "write it in one line with a condition that only NFS meets (nfstuned explain NFS105), and with "
+            "the number for NFS"
         )
         if defective.repair:
             repair = f"write {defective.repair} in {path}:{defective.line}"
@@ -257,8 +257,8 @@ def masking(facts: Facts) -> Iterator[Fault]:
             lost = f", and neither has [nfsrahead] of {some(list(settings)) or '/etc/nfs.conf'}"
         yield Fault(
             file.path,
-            f"this file hides {' and '.join(hidden)} of the same name, which udev never reads: the rules "
-            f"that a package brings and updates there have no effect{lost}",
+            f"this file hides {' and '.join(hidden)} of the same name from udev: the rules that a package "
+            f"brings and updates there have no effect{lost}",
             observed=f"{hidden[0]} is hidden",
             expected="a name of its own",
             remedy=_unhide_remedy(file, hidden[0], facts),
@@ -298,7 +298,7 @@ def _hiding_does_harm(facts: Facts, file: UdevFile) -> bool:
 
 def _unhide_remedy(file: UdevFile, hidden: str, facts: Facts) -> str:
     if is_mask(file.text) and not facts.image:
-        return f"sudo systemctl reload {SERVICE}, which masks the rule only where nfs.conf says nothing"
+        return f"sudo systemctl reload {SERVICE}, which masks the rule only if nfs.conf sets nothing"
     if not parse_udev_rules(file.text).rules:
         return sudo("rm", file.path, folder=facts.folder) + then_sudo(RELOAD_UDEV, image=facts.image)
     path = hidden if file.path.startswith(_PACKAGED) else file.path
@@ -321,8 +321,8 @@ def unread(facts: Facts) -> Iterator[Fault]:
         lost = any(has_lost(facts, target, writer.kb) for target in facts.nfs)
         yield Fault(
             writer.file,
-            f"udev reads only files whose names end in .rules, and so never the rule in {name}, which would "
-            f"give NFS mounts {writer.value} KiB",
+            f"udev reads only files with names in .rules: the rule in {name}, which would give NFS mounts "
+            f"{writer.value} KiB, has no effect",
             observed=name,
             expected=wanted,
             remedy=f"{sudo('mv -n', writer.file, f'{folder}/{wanted}', folder=facts.folder)}"
@@ -371,7 +371,10 @@ def outrun(facts: Facts) -> Iterator[Fault]:
         lost = any(_has_too_little(target, kb) for target in facts.nfs for kb in values)
         yield Fault(
             f"{writer.file}:{writer.line}",
-            f"this rule writes {writer.kb} KiB, and {winner.file}, which sorts after it, then {_kib(values)}",
+            (
+                f"this rule writes {writer.kb} KiB, and then {winner.file}, which sorts after it, writes "
+                f"{_kib(values)}"
+            ),
             observed=_kib(values),
             expected=f"{writer.kb} KiB",
             remedy=f"{first}{_rename(writer.file, facts)}"

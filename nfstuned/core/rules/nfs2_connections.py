@@ -98,8 +98,8 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
         if there < wanted_count:
             yield Fault(
                 shown.subject,
-                f"nconnect={wanted_count} is shown and {exist} exist: the kernel gives up quietly when a "
-                f"further one cannot be made{_others(members)}",
+                f"nconnect={wanted_count} is shown and {exist} exist: the kernel reports no error when it "
+                f"cannot make a further connection{_others(members)}",
                 observed=exist,
                 expected=count(wanted_count, "connection"),
                 remedy=mount_all_again(members, "unmount every mount of this server and mount again")
@@ -109,8 +109,8 @@ def connections_missing(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 shown.subject,
                 f"{silent} of {exist} sent nothing while another sent {max(sent)} requests: they are "
-                f"blocked on their way, or were added to a mount that was made without nconnect"
-                f"{_others(members)}",
+                "blocked on their way, or were added to a mount that was made without "
+                f"nconnect{_others(members)}",
                 observed=f"requests sent: {', '.join(map(str, sent))}",
                 expected="about the same on each",
                 remedy=mount_all_again(
@@ -128,8 +128,8 @@ def queue_deep(facts: Facts) -> Iterator[Fault]:
         if group.target.is_azure_files and depth is not None and depth > _DEEPEST:
             yield Fault(
                 group.target.subject,
-                f"a mean of {depth:.0f} requests are under way or wait for a slot: beyond {_DEEPEST} nothing "
-                "is gained, and each one takes longer",
+                f"on average {depth:.0f} requests are under way or wait for a slot: beyond {_DEEPEST} "
+                "nothing is gained, and each request takes longer",
                 observed=f"{depth:.0f} requests",
                 expected=f"at most {_DEEPEST}",
                 remedy="use fewer threads or a smaller I/O depth, or more clients",
@@ -145,11 +145,10 @@ def latency_bound(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 group.target.subject,
                 f"nconnect={shown} and about one request at a time: a single thread waits for each answer, "
-                "and further connections cannot make that faster",
+                "and more connections cannot make that faster",
                 observed=f"{group.under_way:.1f} requests under way",
                 expected="more than one",
-                remedy="work with several threads or files; or try this work without nconnect, which may be "
-                "faster",
+                remedy="work with several threads or files; or try without nconnect, which may be faster",
             )
 
 
@@ -164,7 +163,7 @@ def slot_table_unbounded(facts: Facts) -> Iterator[Fault]:
         remedies = [permanent_setting(facts, SLOT_TABLE), live if name in facts.system.parameters else ""]
         yield Fault(
             crowded.users[0].subject,
-            f"{name} is {crowded.value}: that many requests may be under way on each connection, and Azure "
+            f"{name} is {crowded.value}: so many requests may be under way on each connection, and Azure "
             f"NetApp Files stops taking them beyond {most}{_others(crowded.users)}",
             observed=str(crowded.value),
             expected=f"at most {most}",
@@ -257,7 +256,7 @@ def _sent(facts: Facts, target: Target) -> tuple[int, ...]:
 def _others(members: Sequence[Target]) -> str:
     """Return the end of a message: for how many more mounts it holds; "" for a single mount."""
     others = len(members) - 1
-    return f"; the same holds for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
+    return f"; the same for {others} more {'mount' if others == 1 else 'mounts'}" if others else ""
 
 
 _FIXED = ("nconnect", "rsize", "wsize")
@@ -281,11 +280,11 @@ def remount_cannot_change(facts: Facts) -> Iterator[Fault]:
             continue
         yield Fault(
             f"{request.file}:{request.line}",
-            f"remount cannot change {' and '.join(fixed)} of {request.point}: the kernel takes a new "
-            "nconnect without a word and keeps the old one, and refuses the others",
+            f"remount cannot change {' and '.join(fixed)} of {request.point}: the kernel accepts a new "
+            "nconnect and keeps the old number, and refuses the others",
             observed="remount," + ",".join(fixed),
             expected="umount and mount",
-            remedy=f"take remount out of {request.file}:{request.line}"
+            remedy=f"remove remount from {request.file}:{request.line}"
             + (f", sudo umount {quote(request.point)} and mount it" if facts.running else ""),
         )
 
@@ -345,8 +344,8 @@ def _overtaken(facts: Facts) -> Iterator[Fault]:
             yield _fault(
                 setting.file,
                 setting.line,
-                f"{setting.name} for {setting.argument} counts for no mount: {utils.name} has one "
-                f"{setting.name} for all [ {_NAMED[setting.section]} ] sections, that of "
+                f"{setting.name} for {setting.argument} has no effect: {utils.name} uses one "
+                f"{setting.name} for all [ {_NAMED[setting.section]} ] sections, from "
                 f"{winner.file}:{winner.line}"
                 + (f", so that {general.value} of {general.file}:{general.line} counts" if general else ""),
                 "put it into the options of the mounts, or update nfs-utils to 2.8.3 or later",
@@ -358,12 +357,12 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
     section, argument = setting.section, setting.argument
     if section not in _KNOWN:
         return (
-            f"{setting.name} stands in [ {section} ], which mount.nfs does not look at",
+            f"{setting.name} stands in [ {section} ], which mount.nfs does not read",
             f"use {_SECTIONS}",
         )
     if section == GLOBAL and argument is not None:
         return (
-            f'{setting.name} stands in a global section named "{argument}", which counts for no mount',
+            f'{setting.name} stands in a global section named "{argument}", which has no effect',
             "write [ NFSMount_Global_Options ]",
         )
     if section == "server" and ":" in (argument or ""):
@@ -372,7 +371,7 @@ def _unmatched(setting: Setting) -> tuple[str, str] | None:
             "use the server's name, or the section of the mount point",
         )
     if section == "mountpoint" and argument is not None and argument != (clean := clean_path(argument)):
-        why = "is no absolute path"
+        why = "is not an absolute path"
         if argument.startswith("/"):
             why = f"mount(8) hands on as {clean}: mount.nfs compares the texts"
         return f'{setting.name} is for the mount point "{argument}", which {why}', (
@@ -394,10 +393,10 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
         name.startswith("x-") or name in option_names().common | option_names().nfs | option_names().rare_nfs
     )
     if not sloppy and name and not known:
-        option = f"{name}, which {shown} becomes" if name == f"no{setting.name.lower()}" else setting.name
+        option = f"{name}, made of {shown}" if name == f"no{setting.name.lower()}" else setting.name
         return (
-            f"neither the kernel nor mount(8) knows {option}: every mount that gets it is refused",
-            f"take {setting.name} out",
+            f"neither the kernel nor mount(8) knows {option}: every mount with it is refused",
+            f"remove {setting.name}",
         )
     judge = wanted_though_sloppy if sloppy else wanted
     # As mount.nfs hands it on; case matters to both, although nfsmount.conf(5) writes Proto=Tcp.
@@ -406,15 +405,15 @@ def _refused_setting(setting: Setting, *, sloppy: bool) -> tuple[str, str] | Non
         return None
     if separator and not judge(name, setting.value):
         why = (
-            "mount.nfs takes a value with k, m or g at its end for a number, and every mount that gets this "
-            "is refused"
+            "mount.nfs reads a value with k, m or g at its end as a number, and every mount with it is "
+            "refused"
         )
         remedy = f"put {name}={setting.value} into the options of the mounts instead"
         return f"{shown} becomes {name}={text}: {why}", remedy
     takes = "True or False" if takes == NO_VALUE else takes
     lower = setting.value.lower()
     return (
-        f"{shown}: {name} takes {takes}, and every mount that gets this is refused",
+        f"{shown}: {name} takes {takes}, and every mount with this value is refused",
         f"set {setting.name} to {takes if judge(name, lower) else f'{lower}, in lower case'}",
     )
 
@@ -425,13 +424,13 @@ def _no_default(setting: Setting, name: str, value: str) -> tuple[str, str] | No
         # "defaults"; Defaultversion and Defaultprotocol.
         if name == "s" or name.startswith(_DEFAULTS):
             return None
-        return f"{setting.name} sets nothing: mount.nfs has a default of version and protocol only", (
-            f"use {setting.name[len(_DEFAULT) :]}, or take {setting.name} out"
+        return f"{setting.name} has no effect: mount.nfs has defaults of version and protocol only", (
+            f"use {setting.name[len(_DEFAULT) :]}, or remove {setting.name}"
         )
     takes = wanted(name, value)
     if not takes:
         return None
-    return f"{setting.name}={setting.value} sets nothing: it takes {takes}", f"set {setting.name} to {takes}"
+    return f"{setting.name}={setting.value} has no effect: it takes {takes}", f"set {setting.name} to {takes}"
 
 
 def _fault(file: str, line: int, message: str, remedy: str) -> Fault:

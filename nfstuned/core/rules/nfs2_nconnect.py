@@ -64,8 +64,8 @@ def nconnect_below_policy(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             place_of(chief, "nconnect"),
             f"{'one connection carries' if got == 1 else f'{got} connections carry'} everything and the "
-            f"profile {chief.profile.name} asks for nconnect={chief.profile.nconnect}: one connection is one "
-            f"network flow, with the speed of one{name_others(others)}",
+            f"profile {chief.profile.name} recommends nconnect={chief.profile.nconnect}: one connection is "
+            f"one network flow, with the speed of one{name_others(others)}",
             observed=f"nconnect={got}" if "nconnect" in chief.options else "no nconnect",
             expected=f"nconnect={most}",
             remedy=_raise([chief, *others], most, server, facts),
@@ -138,12 +138,12 @@ def _too_many(target: Target, most: int, got: int | None) -> str:
         return f"nconnect={got} with NFS {target.version}, for which {name} does not recommend nconnect"
     if most == 1:
         return (
-            f"nconnect={got}, and the server does not support nconnect ({name}): more connections are not "
-            "promised to work, nor to gain anything"
+            f"nconnect={got}, and the server does not support nconnect ({name}): its vendor "
+            "promises neither that more connections work nor that they help"
         )
     return (
-        f"nconnect={got} is more than the {most} that {name} allows: nothing is gained beyond that, and the "
-        "server's own queues may suffer"
+        f"nconnect={got} is more than the {most} that {name} allows: nothing is gained beyond that, and "
+        "the server's own queues may suffer"
     )
 
 
@@ -173,12 +173,11 @@ def kernel_without_nconnect(facts: Facts) -> Iterator[Fault | Need]:
         places = dict.fromkeys(place for target, _ in asking if (place := _in_file(target)))
         yield Fault(
             place_of(chief, "nconnect"),
-            f"nconnect={asked.value} is asked for{_in(_in_file(chief))} and Linux {release.text} does not "
-            "know it: the mount fails, or has one connection"
-            + name_others([target for target, _ in asking[1:]]),
+            f"Linux {release.text} does not know nconnect={asked.value}{_in(_in_file(chief))}: the "
+            "mount fails, or has one connection" + name_others([target for target, _ in asking[1:]]),
             observed=f"Linux {release.text}",
             expected="Linux 5.3, or a distribution's kernel with nconnect",
-            remedy=f"update the kernel, or take nconnect out of the options{_in(', '.join(places))}",
+            remedy=f"update the kernel, or remove nconnect from the options{_in(', '.join(places))}",
         )
 
 
@@ -194,10 +193,9 @@ def inherited(facts: Facts) -> Iterator[Fault]:
         who = "mount(8) was asked" if asked is None or by_hand else f"{asked.origin} asks"
         yield Fault(
             place_of(chief, "nconnect"),
-            f"{who} for nconnect={wanted} and the mount {gets} {got}: "
-            f"{decider(chief, facts)}, because all mounts of one server "
-            f"({chief.endpoint.address or chief.endpoint.host}) share its connections"
-            f"{name_others(others)}",
+            f"{who} for nconnect={wanted} and the mount {gets} {got}: all mounts of one server "
+            f"({chief.endpoint.address or chief.endpoint.host}) share its connections, and "
+            f"{decider(chief, facts)}{name_others(others)}",
             observed=f"nconnect={got}" if got != 1 else "no nconnect",
             expected=f"nconnect={wanted}",
             remedy=_granted(lost, server, facts),
@@ -340,9 +338,9 @@ def shared_private_endpoint(facts: Facts) -> Iterator[Fault]:
         hosts = " and ".join(sorted({target.endpoint.host for target in alike}))
         yield _unlike_fault(
             alike,
-            f"shares of {hosts} ask for different nconnect over one private "
-            f"endpoint ({place}): {_list(alike)}; the first mount decides for all, and Azure "
-            "supports nconnect of one mount only with a single share in the account",
+            f"shares of {hosts} ask for different nconnect over one private endpoint ({place}): "
+            f"{_list(alike)}; the first mount decides for all, and Azure supports nconnect of one mount "
+            "only with a single share in the account",
             "the same nconnect for every share, or an account for each",
         )
 
@@ -357,7 +355,7 @@ def public_endpoint(facts: Facts) -> Iterator[Fault]:
         yield _unlike_fault(
             alike,
             f"mounts over public endpoints ask for different nconnect: {_list(alike)}; accounts share "
-            "public addresses, so that Azure does not support nconnect of one mount there",
+            "public addresses, so Azure does not support nconnect of one mount there",
             "the same nconnect for every mount, or private endpoints",
         )
 
@@ -472,9 +470,8 @@ def lines_differ(facts: Facts) -> Iterator[Fault]:
         live = [mount for mount in mounts if mount.live and effective_nconnect(mount, facts) != count]
         yield Fault(
             numbers[ordered[0]][0],
-            f"lines for {host} ask for different nconnect ({listed}): mounts of one server share "
-            "its connections, so that whichever is mounted first decides for all of them, which at boot is "
-            "chance",
+            f"lines for {host} ask for different nconnect ({listed}): mounts of one server share its "
+            "connections, the first mount decides for all, and at boot the order is chance",
             observed=", ".join(map(_number, ordered)),
             expected="the same nconnect in all lines of a server",
             remedy=_then(
@@ -506,9 +503,9 @@ def with_kerberos(facts: Facts) -> Iterator[Fault]:
         asking = some(list(dict.fromkeys(map(_place_of_request, _of_groups(mounts, facts)))))
         yield Fault(
             place_of(chief, "nconnect"),
-            f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: "
-            "connections that share one Kerberos context run ahead of its replay window, which the "
-            f"server answers by dropping requests{name_others(others)}",
+            f"sec={flavours} and nconnect={count}{f' ({asking})' if asking else ''}: connections that "
+            "share one Kerberos context run ahead of its replay window, and the server drops "
+            f"requests{name_others(others)}",
             observed=f"sec={flavours}, nconnect={count}",
             expected="nconnect=1, or sec=sys",
             remedy=_then(_without(mounts, facts), remount if facts.running else ""),
@@ -543,7 +540,7 @@ def _without(mounts: Iterable[Target], facts: Facts) -> str:
         else:
             taken[_place_of_request(mount)] = None
     return _then(
-        f"take nconnect out of {', '.join(taken)}" if taken else "",
+        f"remove nconnect from {', '.join(taken)}" if taken else "",
         f"set nconnect=1 in {', '.join(written)}" if written else "",
     )
 

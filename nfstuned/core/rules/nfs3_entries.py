@@ -76,8 +76,8 @@ def network_unaware(facts: Facts) -> Iterator[Fault]:
         if named not in _KNOWN_NETWORK and "_netdev" not in options:
             severity, unless, lacking = None, "", _OF_NETWORK
             why = (
-                f"systemd does not know that {named} needs a network: without _netdev it is mounted "
-                "among the local file systems, before there is one"
+                f"systemd does not know that {named} needs a network: without _netdev it mounts it among "
+                "the local file systems, before there is a network"
             )
         elif _waited_for(target, named, options):
             severity, unless = (
@@ -110,7 +110,7 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
     for request, below, network in facts.snapshot.local:
         place = f"{request.file}:{request.line}"
         cycle = "with NetworkManager or ifupdown the order is a cycle, and systemd drops a part of it"
-        away = f"the boot ends in emergency mode without the network or the server, and {cycle}"
+        away = f"the boot ends in emergency mode if the network or the server is missing, and {cycle}"
         if network:
             cycle = away = (
                 f"{network} starts after the local file systems: the order is a cycle, and systemd drops a "
@@ -123,14 +123,14 @@ def _taken_for_local(facts: Facts) -> Iterator[Fault]:
                 f"network: {cycle}",
                 observed="After=",
                 expected="no order after the network",
-                remedy=f"take the network out of After= in {place}: the mount unit waits for it by itself"
+                remedy=f"remove the network from After= in {place}: the mount unit waits for it by itself"
                 + then_sudo(RELOAD_UNITS, image=not facts.running, mark=";"),
                 severity=None if network else ADVICE,
             )
             continue
         yield Fault(
             place,
-            "systemd takes this line for a local file system and mounts it before the network, but it lies "
+            "systemd treats this line as a local file system and mounts it before the network, but it lies "
             f"on {quoted(below.point)} ({below.file}:{below.line}): {away}",
             observed="no _netdev",
             expected="_netdev",
@@ -218,14 +218,12 @@ def unloaded_unit(facts: Facts) -> Iterator[Fault]:
             continue
         folder, _, own = unit.file.rpartition("/")
         refused = not folder.endswith((".wants", ".requires"))
-        why = f"masked by {unit.mask}" if unit.mask else "not there, neither as a file nor by a line of fstab"
+        why = f"masked by {unit.mask}" if unit.mask else "missing, as a file and as a line of fstab"
         effect = f"systemd refuses {quoted(own)}, and" if refused else "although it is enabled,"
         unmasked = f"{systemctl(facts)} unmask {quote(unit.name)}"
         written = f"install {unit.name}, or write a line of fstab for {quote(unit.point)}"
         if unit.near:
-            written = (
-                f"move the section [Mount] of {unit.near}, which counts for nothing there, into {unit.name}"
-            )
+            written = f"move the section [Mount] from {unit.near}, where it has no effect, to {unit.name}"
         yield Fault(
             unit.file,
             f"the unit {quoted(unit.name)} is {why}: {effect} nothing is mounted at {quoted(unit.point)}",
@@ -245,30 +243,30 @@ def _unmet(facts: Facts, unit: Unloaded) -> Fault:
     if unit.setting == "Where":
         return Fault(
             unit.file,
-            f"systemd does not mount at {quoted(unit.point)}: a part of the path is a link, and it leads to "
+            f"systemd does not mount at {quoted(unit.point)}: a part of the path is a link, which leads to "
             f"{quoted(unit.near)}",
             observed=unit.point,
             expected=unit.near,
-            remedy=f"write a unit {unit.name} with Where={unit.near} instead of {unit.file}, and an "
-            ".automount unit where it has one, and enable that",
+            remedy=f"write a unit {unit.name} with Where={unit.near} instead of {unit.file} (and its "
+            ".automount unit, if it has one), and enable it",
         )
     strict = "." in unit.name and not unit.setting.lower().endswith(("after", "wants"))
-    why = f"masked by {unit.mask}" if unit.mask else "not there"
+    why = f"masked by {unit.mask}" if unit.mask else "missing"
     effect = (
         f"systemd cannot start the mount, and nothing is mounted at {quoted(unit.point)}"
         if strict
-        else "systemd passes over the name"
+        else "systemd ignores the name"
     )
     gone = unit.setting if unit.setting.startswith("x-") else unit.name
-    remedy = f"name {unit.near or 'a unit that is there'} instead in {unit.file}"
+    remedy = f"name {unit.near or 'an existing unit'} instead in {unit.file}"
     if unit.mask:
         remedy = f"{systemctl(facts)} unmask {quote(unit.name)}"
     return Fault(
         unit.file,
         f"{unit.setting}= names the unit {quoted(unit.name)}, which is {why}: {effect}",
         observed="masked" if unit.mask else unit.name,
-        expected=unit.near or "a unit that is there",
-        remedy=f"{remedy}; or take {gone} out of {unit.file}{then_sudo(RELOAD_UNITS, image=facts.image)}",
+        expected=unit.near or "an existing unit",
+        remedy=f"{remedy}; or remove {gone} from {unit.file}{then_sudo(RELOAD_UNITS, image=facts.image)}",
         severity=WARNING if strict else INFO,
     )
 
@@ -281,8 +279,9 @@ def early_service(facts: Facts) -> Iterator[Fault]:
         wanted = f"RequiresMountsFor={request.point}"
         yield Fault(
             f"{file}:{line}",
-            f"a command of {quoted(name)} has the path {quoted(path)}, and nothing orders the service after "
-            f"the mount of {request.file}:{request.line}: at boot it may run before, and find no file",
+            f"a command of {quoted(name)} has the path {quoted(path)}, and nothing orders the service "
+            f"after the mount of {request.file}:{request.line}: at boot it may run earlier, and miss the "
+            "file",
             observed="no order",
             expected=wanted,
             remedy=f"write {wanted} below [Unit] in {file}{then_sudo(RELOAD_UNITS, image=facts.image)}",
@@ -300,9 +299,9 @@ def unstarted_unit(facts: Facts) -> Iterator[Fault]:
         lost = f"nothing is mounted at {quoted(unit.point)}" if unit.point else f"{unit.place} is not mounted"
         if unit.name == WAIT_ONLINE:
             why += ", and no other unit waits for the network"
-            lost = f"mount.nfs gives {unit.place} up where its server is unreachable"
+            lost = f"mount.nfs gives up on {unit.place} if its server is unreachable"
         unmasked = f"{systemctl(facts)} unmask {unit.name} && " if unit.masked else ""
-        by_hand = f"; or take [Install] out of {unit.file}, where people or scripts start it"
+        by_hand = f"; or remove [Install] from {unit.file}, where people or scripts start it"
         by_hand = by_hand if unit.point and not unit.target else ""
         enable = f"{unmasked}{systemctl(facts)} enable {quote(unit.target or unit.name)}"
         if unit.name == GSSD:
@@ -341,12 +340,13 @@ def engine_storage(facts: Facts) -> Iterator[Fault]:
         if engine and not target.elsewhere:
             yield Fault(
                 target.subject,
-                f"{folder} is the storage of {engine}: overlayfs takes no NFS for its upper layer, and "
-                "containers do not start, unless their images are elsewhere or in another storage driver",
+                f"{folder} is the storage of {engine}: overlayfs does not accept NFS as its upper layer, "
+                "and containers do not start, unless their images are elsewhere or in another storage "
+                "driver",
                 observed=target.fstype,
                 expected="a local file system, such as ext4 or XFS",
-                remedy=f"keep {folder} on a local file system, and mount {quoted(target.source)} "
-                "at another place, for the volumes of containers",
+                remedy=f"keep {folder} on a local file system, and mount {quoted(target.source)} somewhere "
+                "else, for the volumes of containers",
             )
 
 
@@ -355,14 +355,14 @@ def _misspelt(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     source, fstype = request.source, request.fstype
     bare = without_remark(source)
     if request.maker in {Maker.UNIT, Maker.AUTOMOUNT} and bare != source:
-        why = "has a remark at its end: systemd knows none, and takes it for a part of the source"
-        return why, bare, f"put the remark into a line of its own, and write What={bare}"
+        why = "has a comment at its end, which systemd reads as a part of the source"
+        return why, bare, f"put the comment into a line of its own, and write What={bare}"
     if len(source) > 1 and source[0] == source[-1] and source[0] in "\"'":
         right = source[1:-1]
-        return "stands in quotes, which belong to the name", right, f"write {right} without quotes"
+        return "stands in quotes, which become a part of the name", right, f"write {right} without quotes"
     if request.maker is Maker.MOUNT and "%20" in source and "://" not in source:
         right = source.replace("%20", r"\040")
-        return "has %20, which is a blank in URLs alone", right, f"write {right} as the source"
+        return "has %20, which means a blank only in URLs", right, f"write {right} as the source"
     if request.is_mistyped:
         named = (request.named or "").strip("\"',")
         right, why = right_spelling("types", named) or (fstype, "is unknown to mount(8)")
@@ -401,18 +401,18 @@ def _mismatch(request: Request) -> tuple[str, str, str] | None:
         return why, "addr=ADDRESS", "write addr=ADDRESS into the option o of the volume"
     elif source.startswith(":") and as_address(server) is None and request.maker is not Maker.AUTOFS:
         address = parse_options(request.options).get("addr")
-        why = "has no server before the colon: mount.nfs resolves the empty name, and drops addr= unread"
+        why = "has no server before the colon: mount.nfs resolves the empty name, and ignores addr="
         named = "" if address else ", with the server's name for HOST,"
         right = f"{address or 'HOST'}{source}"
         return why, right, f"write {right}{named} as the source"
     elif ":" in server and as_address(server) is not None:
         path = source.removeprefix(server + ":")
-        why = "has an IPv6 address without brackets: mount.nfs takes its part before a colon for a name"
+        why = "has an IPv6 address without brackets: mount.nfs reads the part before a colon as a name"
         return why, f"[{server}]:{path}", "write the address in brackets"
     elif ":" in source and "/" in (server := source.partition(":")[0]) and not of_smb:
         name = server.strip("/")
         right = f"{name}{source.removeprefix(server)}" if "/" not in name else "HOST:/PATH"
-        why = "has a slash before the colon: mount.nfs takes it for a part of the server's name"
+        why = "has a slash before the colon: mount.nfs reads it as a part of the server's name"
         return why, right, f"write {right} as the source"
     elif of_smb or (":" not in source and request.maker is not Maker.AUTOFS):
         form, other = "HOST:/PATH", "cifs for a share of SMB"
@@ -450,7 +450,7 @@ def _other_family(request: Request, wanted: Options) -> tuple[str, str, str] | N
     text = option_text(name, value)
     right = f"proto={plain_name}{'6' if six else ''}"
     own = asked in parse_options(request.options).pairs
-    why = f"has an IPv{6 if six else 4} address, and {text} takes the other kind only: mount.nfs refuses it"
+    why = f"has an IPv{6 if six else 4} address, and {text} accepts only the other kind: mount.nfs refuses it"
     place = f"instead of {text} in" if own else "into"
     return why, right, f"write {right} {place} the options"
 
@@ -465,7 +465,7 @@ def _no_export(facts: Facts, request: Request) -> tuple[str, str, str] | None:
                 right = known.name_form
                 for part, text in match.groupdict().items():
                     right = right.replace(part, text or part)
-                why = f"names no server that exists: such names have the form {known.name_form}"
+                why = f"names no existing server: such names have the form {known.name_form}"
                 hint = ", with the file system's region for REGION," if "REGION" in right else ""
                 return why, right, f"write {right}{hint} as the server's name"
     provider = provider_by_name(facts, host)
@@ -484,7 +484,7 @@ def _no_export(facts: Facts, request: Request) -> tuple[str, str, str] | None:
     if first.lower() == account and share and (not folder or provider.export.endswith("/")):
         return None
     named = (share if first.lower() == account else "" if share else first) or noun
-    each = f"{provider.title} exports each as /ACCOUNT/{noun}, and denies all else"
+    each = f"{provider.title} exports each as /ACCOUNT/{noun}, and denies any other path"
     why = f"names no {noun.lower()} of the account: {each}"
     hint = f", with the {noun.lower()}'s name for {noun}," if named == noun else ""
     return why, f"/{account}/{named}", f"write {host}:/{account}/{named}{hint}"
@@ -513,11 +513,11 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
         if unit is not None and (unit.source, unit.options) != (request.source, request.options):
             yield Fault(
                 f"{request.file}:{request.line}",
-                f"{request.point} has a unit already ({unit.file}): systemd mounts that, and options here "
+                f"{request.point} has a unit already ({unit.file}): systemd mounts that, and these options "
                 "count for mount(8) alone",
                 observed=f"{request.source} {request.options}",
                 expected="a unit or a line a mount point",
-                remedy=f"take {request.file}:{request.line} out, or {unit.file}"
+                remedy=f"remove {request.file}:{request.line} or {unit.file}"
                 f"{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             )
         known = first.setdefault(place, request)
@@ -525,10 +525,10 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 f"{request.file}:{request.line}",
                 f"{request.point} has a line already ({known.file}:{known.line}): systemd mounts the first "
-                "and passes this one over, and mount -a puts one over the other",
+                "and ignores this line, and mount -a mounts both, one over the other",
                 observed=request.source,
                 expected="one line a mount point",
-                remedy=f"take {known.file}:{known.line} or {request.file}:{request.line} out, or give one "
+                remedy=f"remove {known.file}:{known.line} or {request.file}:{request.line}, or give one "
                 "of them another mount point"
                 f"{then_sudo(RELOAD_UNITS, image=not facts.running)}",
             )
@@ -538,10 +538,10 @@ def point_twice(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 origin,
                 f"the key {quoted(entry.name)} has an entry already ({entry.local}): automount(8) takes "
-                "the first, and this one never counts",
+                "the first and ignores this entry",
                 observed=entry.name,
                 expected="one entry a key",
-                remedy=f"take {entry.local} or {origin} out",
+                remedy=f"remove {entry.local} or {origin}",
             )
 
 
@@ -562,8 +562,8 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
     for request in wildcards.values():
         yield Fault(
             f"{request.file}:{request.line}",
-            f"this entry mounts {quoted(request.source)} for any key: its options were checked; the mounts "
-            "of the keys cannot be known before somebody uses them",
+            f"this entry mounts {quoted(request.source)} for any key: its options were checked; its mounts "
+            "are not known before somebody uses them",
             observed=request.point,
         )
     for item in facts.snapshot.maps:
@@ -573,8 +573,8 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
         if item.why is Unread.ENDING:
             yield Fault(
                 origin,
-                f"automount(8) reads only files whose names end in .autofs there, and so never {item.name}: "
-                f"it mounts nothing at {item.point}",
+                f"automount(8) reads only files with names in .autofs there, and ignores {item.name}: it "
+                f"mounts nothing at {item.point}",
                 observed=item.name,
                 expected=item.local,
                 remedy=sudo("mv -n", item.name, item.local, folder=facts.folder),
@@ -584,8 +584,8 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
         if item.why is Unread.EXECUTABLE:
             yield Fault(
                 origin,
-                f"automount(8) runs {item.local}, an executable file, as a program, which it is not: nothing "
-                f"is mounted at {item.point}",
+                f"automount(8) runs {item.local}, an executable file, as a program, and it is no program: "
+                f"nothing is mounted at {item.point}",
                 observed="executable",
                 expected="a file that is not executable",
                 remedy=sudo("chmod a-x", item.local, folder=facts.folder),
@@ -598,7 +598,7 @@ def unexpanded_maps(facts: Facts) -> Iterator[Fault]:
                 f"there is no map {quoted(item.name)} for {item.point}: automount(8) mounts nothing there",
                 observed="no such file",
                 expected=item.name,
-                remedy=f"write the entries into {quote(item.name)}, or take {origin} out",
+                remedy=f"write the entries into {quote(item.name)}, or remove {origin}",
                 severity=WARNING,
             )
             continue
@@ -613,12 +613,12 @@ def _unread(item: UnreadMap) -> str:
         line = "(automount in /etc/nsswitch.conf)"
         if item.local:
             return (
-                f"{map_} is asked of {item.kind} first {line}: entries from there were not checked, nor was "
-                f"{item.local}, which counts only for keys that are missing there"
+                f"{map_} is looked up in {item.kind} first {line}: entries there were not checked, and "
+                f"{item.local} only counts for keys that are missing there"
             )
-        return f"{map_} is also asked of {item.kind} {line}: entries from there were not checked"
+        return f"{map_} is also looked up in {item.kind} {line}: entries there were not checked"
     why = {
-        Unread.KEY: f"{map_} is another for each key",
+        Unread.KEY: f"{map_} depends on the key",
         Unread.FORMAT: f"{map_} is written for amd",
         Unread.PLACE: f"{map_} lies below a mount point, where a dead server would hold up its reader",
     }.get(item.why, f"the entries of {map_} are in no file")

@@ -91,17 +91,17 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                 if read != "4.1":
                     yield Fault(
                         target.subject,
-                        f"mount.aznfs reads {shown} in these options, wants 4.1 for Azure Files, and mounts "
-                        "nothing",
+                        f"mount.aznfs reads {shown} in these options, expects 4.1 for Azure Files, and "
+                        "mounts nothing",
                         observed=shown,
                         expected=_AZURE_VERSION,
                         remedy=_versioned(target, _AZURE_VERSION),
                         source=_AZNFS,
                     )
             elif asked is not None and asked not in {(4, 1), (4, None)}:
-                yield _version_fault(target, "Azure Files only speaks NFS 4.1", _AZURE_VERSION, asked)
+                yield _version_fault(target, "Azure Files supports only NFS 4.1", _AZURE_VERSION, asked)
         elif (provider := _provider(target, facts)) and asked and not _has_version(provider, asked):
-            why = f"{provider.title} has NFS {' and '.join(provider.versions)} alone"
+            why = f"{provider.title} supports only NFS {' and '.join(provider.versions)}"
             fault = _version_fault(target, why, f"vers={provider.versions[-1]}", asked)
             yield fault._replace(source=provider.limits)
         elif target.is_netapp and asked == (4, 2):
@@ -110,8 +110,8 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
         elif target.is_netapp and target.live is None and _begins_with_4_2(target, asked, intents):
             yield Fault(
                 target.subject,
-                "the entry leaves the version open: mount.nfs asks for 4.2 first, which Azure NetApp Files "
-                "lets through and does not support",
+                "the entry names no version: mount.nfs asks for 4.2 first, which Azure NetApp Files "
+                "accepts and does not support",
                 observed="no version" if asked is None else "vers=4",
                 expected="vers=4.1, or vers=3 for a volume of NFSv3",
                 remedy=_versioned(target, "vers=4.1 (of an NFSv3 volume vers=3)"),
@@ -187,7 +187,7 @@ def wrong_security(facts: Facts) -> Iterator[Fault]:
             right = f"sec={':'.join(known)}"
             yield Fault(
                 place_of(target, "sec"),
-                f"sec={':'.join(flavours)} is asked for, and {provider.title} knows only {right}",
+                f"the options have sec={':'.join(flavours)}, and {provider.title} supports only {right}",
                 observed=f"sec={':'.join(flavours)}",
                 expected=right,
                 remedy=f"write {right} into the options in {place_to_change(target)}",
@@ -226,11 +226,11 @@ def small_transfers(facts: Facts) -> Iterator[Fault]:
             taken = [size if size >= _LEAST_SIZE else _DEFAULT_SIZE for size in low.values()]
             carried = min(size & -page if size >= page else 1 << size.bit_length() - 1 for size in taken)
             why = (
-                f"a request carries less than the {least} bytes that Azure Files takes, so that the same "
-                "data need more requests"
+                f"a request carries less than the {least} bytes that Azure Files accepts: the same data "
+                "need more requests"
                 if azure
-                else f"the same data need up to {-(-_AZURE_TRANSFER // carried)} times as many "
-                "requests as without, where client and server agree on the largest size that both have"
+                else f"the same data need up to {-(-_AZURE_TRANSFER // carried)} times as many requests as "
+                "without these options, if client and server then agree on their largest size"
             )
             oracles = not azure and min(low.values()) >= _ORACLES_TRANSFER
             full = f"write rsize={least},wsize={least} into the options in {place_to_change(target)}"
@@ -265,8 +265,8 @@ def large_transfers(facts: Facts) -> Iterator[Fault]:
         if high:
             yield Fault(
                 place_of(target, *high),
-                f"{_listed(high)} is above {most}, the most that the profile {target.profile.name} "
-                "allows: larger requests can raise the latency and lower the throughput",
+                f"{_listed(high)} is above {most}, the most that the profile {target.profile.name} allows: "
+                "larger requests can raise the latency and lower the throughput",
                 observed=_listed(high),
                 expected=f"at most {most}",
                 remedy=f"write rsize={most},wsize={most} into the options in {place_to_change(target)}",
@@ -292,35 +292,36 @@ def reserved_port(facts: Facts) -> Iterator[Fault | Need]:
         if not before:
             severity = ADVICE
             why = (
-                f", and {provider.title} asks for it on every kernel: after a switch of the network or of a "
-                "server the client reconnects from the same port, which can keep the share away for minutes, "
-                "or until a reboot"
+                f", and {provider.title} asks for it on every kernel: after a failover of the network or "
+                "of a server the client reconnects from the same port, and the share can stay away for "
+                "minutes, or until a reboot"
             )
         else:
             if kernel is None:
                 yield from facts.lacks(KERNEL)
             if target.version == "4.0" and target.version in provider.versions:
                 why = (
-                    ", and NFS 4.0 reconnects from the same port after the network failed, which can keep "
-                    "the share away"
+                    ", and NFS 4.0 reconnects from the same port after a failure of the network, so the "
+                    "share can stay away"
                 )
             elif kernel is not None and kernel.version < tuple(map(int, before.split("."))):
                 why = (
                     f", and kernels before {before} (this is {kernel.text}) reconnect from the same port "
-                    "after the network failed, which can keep the share away"
+                    "after a failure of the network, so the share can stay away"
                 )
             elif provider.noresvport_by_client:
                 severity = ADVICE
                 why = (
-                    f", which {provider.title} recommends for every kernel: those before {before} reconnect "
-                    "from the same port after the network failed, which can keep the share away"
+                    f", which {provider.title} recommends for every kernel: those before {before} "
+                    "reconnect from the same port after a failure of the network, so the share can stay "
+                    "away"
                 )
         if why:
             own = _own(target)
             change = "add noresvport to"
             if "resvport" in own:
                 given = "noresvport" in own
-                change = "take resvport out of" if given else "write noresvport instead of resvport in"
+                change = "remove resvport from" if given else "write noresvport instead of resvport in"
             yield Fault(
                 place_of(target, "resvport"),
                 f"noresvport is missing{why}",
@@ -349,11 +350,11 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 place_of(target, "noac", "actimeo", *low),
                 f"attributes are cached for less than {least} s ({_noac(target) or _listed(low)}): the "
-                f"server is asked for them again while a directory is still being read{load}",
+                f"client asks for them again while it still reads a directory{load}",
                 observed=_noac(target) or _listed(low),
                 expected=f"actimeo={least} or more",
-                remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it where other clients' "
-                "changes must be seen sooner",
+                remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it if other clients' "
+                "changes must be visible sooner",
             )
         off = {"lookupcache": "lookupcache=none"} if target.options.get("lookupcache") == "none" else {}
         if least is None and not any(times.values()):
@@ -361,13 +362,13 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
             off |= {"noac": "noac"} if _noac(target) else zeros or dict.fromkeys(_TIMES, "actimeo=0")
         if off:
             shown = ",".join(dict.fromkeys(off.values()))
-            uncached = "names" if shown == "lookupcache=none" else "names or attributes"
+            uncached = "names" if shown == "lookupcache=none" else "names and attributes"
             writes = "noac" in off and _is_writable(target)
             slow = ", and each write waits for the server's disk" if writes else ""
             yield Fault(
                 place_of(target, *off),
-                f"{shown}: nothing is cached of {uncached}, so that the server is asked whenever a "
-                f"program looks up, opens or checks a file{slow}",
+                f"{shown}: {uncached} are not cached: each lookup, open and check of a file asks the "
+                f"server{slow}",
                 observed=shown,
                 expected="the kernel's own caches",
                 remedy=f"{_without(target, *off, *(_synchronous(target) if writes else ()))}; {_RELIED_ON}",
@@ -394,12 +395,11 @@ def long_cache(facts: Facts) -> Iterator[Fault]:
         names = [name for name in ("actimeo", *long) if name in known] or list(long)
         yield Fault(
             place_of(target, *names),
-            f"{_listed(long)}: files that another client makes, removes or changes may stay unnoticed for up "
-            f"to {max(long.values()) // 60} min{opened}",
+            f"{_listed(long)}: changes of files by other clients may stay unnoticed for up to "
+            f"{max(long.values()) // 60} min{opened}",
             observed=_listed(long),
             expected=f"at most {most}",
-            remedy=f"{_without(target, *names)}; keep it where this host alone writes, or the data hardly "
-            "change",
+            remedy=f"{_without(target, *names)}; keep it if only this host writes, or the data hardly change",
         )
 
 
@@ -451,7 +451,7 @@ def _without(target: Target, *names: str) -> str:
     change = out_of_conf(target, *names)
     if not change and not own:
         return f"{mount_again(target)} ({where(target)} does not ask for that)"
-    change = change or f"take {' and '.join(own)} out of the options in {where(target)}"
+    change = change or f"remove {' and '.join(own)} from the options in {where(target)}"
     return change + then_remount(target)
 
 
@@ -482,7 +482,7 @@ def soft_mount(facts: Facts) -> Iterator[Fault]:
                 if writable
                 else "instead of data"
             )
-            exception = "" if writable else "; keep it where they can deal with that"
+            exception = "" if writable else "; keep it if they can handle that"
             yield Fault(
                 place_of(target, how),
                 f"{how}: when the server does not answer in time, programs get an error {effect}",
@@ -500,8 +500,8 @@ def synchronous(facts: Facts) -> Iterator[Fault]:
         if _is_writable(target) and target.options.last_of("sync", "async") == "sync" and not _noac(target):
             yield Fault(
                 place_of(target, "sync"),
-                "sync: each write of a program waits until the server has the data on its disk, so that many "
-                "small writes take a round trip each; sync of /etc/exports is another option, of the server",
+                "sync: each write of a program waits until the server has the data on its disk: each small "
+                "write takes a round trip (sync in /etc/exports is another option, for the server)",
                 observed="sync",
                 expected="no sync",
                 remedy=f"{_without(target, 'sync')}; keep it for a program that relies on it and, unlike "
@@ -520,11 +520,11 @@ def short_timeout(facts: Facts) -> Iterator[Fault]:
         soft = how in {"soft", "softerr"}
         limit = f"{timeo * (1 + (_RETRANS if retrans is None else retrans)) / 10:g} s"
         effect = (
-            f"with {how} a request fails that has no answer after {limit}, as while a server fails over or "
-            f"has much to do{', and writes are lost' if _is_writable(target) else ''}"
+            f"with {how} a request fails after {limit} without an answer, as while a server fails over or "
+            f"is busy{', and writes are lost' if _is_writable(target) else ''}"
             if soft
-            else f"a connection that acknowledges nothing for {limit} is given up, and all its requests are "
-            "sent again, although the transport repeats lost packets by itself"
+            else f"after {limit} without an acknowledgement the client drops the connection and sends all "
+            "its requests again, although the transport repeats lost packets by itself"
         )
         yield Fault(
             place_of(target, "timeo"),
@@ -549,12 +549,12 @@ def over_udp(facts: Facts) -> Iterator[Fault]:
         # proto=tcp does not take an IPv6 address.
         tcp = "proto=tcp6" if (target.options.get("proto") or "").endswith("6") else "proto=tcp"
         first = (
-            "from Linux 5.6 on the kernel has NFS over UDP switched off, unless it was built otherwise, and "
+            "since Linux 5.6 the kernel has NFS over UDP switched off, unless it was built otherwise, and "
             "refuses the mount; where it is on, "
             if refused
             else ""
         )
-        why = f"NFS over UDP: {first}a fragment that is lost or put together wrongly corrupts data (nfs(5))"
+        why = f"NFS over UDP: {first}a lost or wrongly joined fragment corrupts data (nfs(5))"
         over = [one.name for one in target.asked if one.text.removeprefix("proto=") in {"udp", "udp6"}]
         change = out_of_conf(target, *over) or f"write {tcp} instead of udp in the options in {where(target)}"
         yield Fault(
@@ -578,15 +578,15 @@ def local_locks(facts: Facts) -> Iterator[Fault]:
         nolock = target.options.last_of("lock", "nolock") == "nolock"
         any_version = target.live is None and nfs_version(target.fstype, target.options) is None
         if nolock and _is_writable(target) and (target.is_v3 or any_version):
-            change = out_of_conf(target, "nolock") or f"take nolock out of the options in {where(target)}"
+            change = out_of_conf(target, "nolock") or f"remove nolock from the options in {where(target)}"
             yield Fault(
                 place_of(target, "nolock"),
                 f"{'with version 3 ' if any_version else ''}locks of programs stay on this host: another "
                 "host that writes to the same files does not see them, and both may write at once",
                 observed="nolock",
                 expected="lock, where several hosts write",
-                remedy=f"{change}{then_remount(target)}; keep it where this host alone writes, or "
-                "the server has no lock service",
+                remedy=f"{change}{then_remount(target)}; keep it if only this host writes, or the server has "
+                "no lock service",
             )
 
 
@@ -604,8 +604,8 @@ def no_lock_service(facts: Facts) -> Iterator[Fault]:
         change = "write nolock instead of lock in" if "lock" in _own(target) else "add nolock to"
         yield Fault(
             place_of(target, "lock"),
-            f"{provider.title} has no lock service, and nolock is missing: programs that lock a file get an "
-            "error, and the mount fails where rpc.statd does not run",
+            f"{provider.title} has no lock service, and nolock is missing: programs that lock a file get "
+            "an error, and the mount fails if rpc.statd does not run",
             observed="lock",
             expected="nolock",
             remedy=f"{change} the options in {place_to_change(target)}",

@@ -68,17 +68,17 @@ _TORN = "mount(8) ends a password at its comma, and an unknown word behind it ma
 _MINOR_AFTER_COMMA = re.compile(r"\b((?:nfs)?vers=4),([0-2])(?![^,])")
 _EFS_INSTEAD = (
     "for Amazon EFS write the type efs (amazon-efs-utils), with fs-ID:/ as the source, in {place}; for "
-    "another server take {names} out"
+    "another server remove {names}"
 )
 _OF_FSTAB = ("auto", "noauto", "bg")
 _BG_IN_UNIT = (
-    "the unit fails with bg where the server does not answer at once: mount.nfs goes on in the background, "
+    "the unit fails with bg if the server does not answer at once: mount.nfs goes on in the background, "
     "and systemd finds no mount"
 )
 _AUTOMOUNT = "x-systemd.automount"
 _BY_OTHERS = ("x-systemd.wanted-by", "x-systemd.required-by")
 _FSTAB_MAKERS = (Maker.MOUNT, Maker.AUTOMOUNT)
-_NO_DEVICE = "systemd passes over {} of a source that is no device, and has no such limit then"
+_NO_DEVICE = "systemd ignores {} if the source is no device, and then has no such limit"
 _MOUNT_EFS = "https://github.com/aws/efs-utils/blob/master/src/efs_utils_common/mount_options.py"
 
 
@@ -134,8 +134,8 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
     unjudged = {name: since for name, since in unjudged.items() if name.partition("=")[0] not in shown}
     if unjudged and facts.snapshot.kernel:
         yield (
-            f"{_dated(unjudged)}: not judged, because {facts.snapshot.kernel.text} may have options of later "
-            "kernels"
+            f"{_dated(unjudged)}: not judged, because {facts.snapshot.kernel.text} may have options of "
+            "later kernels"
         )
 
 
@@ -164,7 +164,7 @@ def _refused_by_helper(request: Request) -> Iterator[Fault]:
     steps += [f"keep one of {_listed(pair)} in {place}" for pair in rivals]
     yield Fault(
         place,
-        f"mount.efs takes {', and '.join(why)}: it refuses the mount for it",
+        f"mount.efs takes {', and '.join(why)}: it refuses the mount",
         observed=",".join((*lacking, *(name for pair in rivals for name in pair))),
         expected=added or "one of them",
         remedy=", and ".join(steps),
@@ -180,10 +180,10 @@ def _for_vendors_client(request: Request, shown: frozenset[str]) -> Iterator[Fau
         yield Fault(
             place,
             f"only vendors' own NFS clients, such as VAST's, know {_listed(names)}: the kernel's client "
-            "refuses the mount as a whole for it, and takes at most nconnect=16",
+            "refuses the mount, and takes at most nconnect=16",
             observed=",".join(names),
             expected="options of nfs(5)",
-            remedy=f"install the vendor's client, or take {_listed(names)} out of the options in {place}",
+            remedy=f"install the vendor's client, or remove {_listed(names)} from the options in {place}",
             severity=ADVICE,
         )
 
@@ -201,8 +201,8 @@ def _for_mount_8(request: Request) -> Iterator[Fault]:
     if names and request.maker is Maker.DOCKER:
         yield Fault(
             request.place_of(*names),
-            f"only mount(8) knows {_listed(names)}, and Docker calls mount(2) without it: the kernel refuses "
-            "the mount as a whole for it",
+            f"only mount(8) knows {_listed(names)}, and Docker calls mount(2) without it: the kernel "
+            "refuses the mount",
             observed=",".join(names),
             expected="options of the kernel",
             remedy=_removal(names, request.options, request.place_of(*names)),
@@ -238,7 +238,7 @@ def _strange_modes(request: Request) -> Iterator[Fault]:
         return
     yield Fault(
         place,
-        f"mount.cifs takes {_listed(texts)} for a mode, not for a mask: the owner of the files may not read "
+        f"mount.cifs reads {_listed(texts)} as a mode, not as a mask: the owner of the files may not read "
         "them",
         observed=",".join(texts),
         expected="modes with the owner's rights",
@@ -348,7 +348,7 @@ class _Refused(NamedTuple):
         names = {name.removeprefix("nfs") for name, _ in right}
         spare = [each for each in misused if each.name.removeprefix("nfs") in names]
         steps += (
-            [f"take {_listed(each.text for each in spare)} out of the options in {place}"] if spare else []
+            [f"remove {_listed(each.text for each in spare)} from the options in {place}"] if spare else []
         )
         steps += [f"write {each.name} with {each.wanted} in {place}" for each in misused if each not in spare]
         return steps
@@ -380,7 +380,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         for option in misused
     ]
     if len(versions) > 1:
-        why.append(f"mount.nfs takes one option that names a version, not {_listed(versions)}")
+        why.append(f"mount.nfs accepts one option for the version, not {_listed(versions)}")
     elif versions:
         why.append("mount.nfs has no version 2 since nfs-utils 2.6.1")
     why += [f"version {refused.version} of NFS has no {_listed(misplaced)}"] if misplaced else []
@@ -402,7 +402,7 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     ]
     in_file = f"move the password from {place} into a credentials file, which may have commas"
     steps += (
-        [in_file if smb else f"take the rest of the password out of the options in {place}"] if torn else []
+        [in_file if smb else f"remove the rest of the password from the options in {place}"] if torn else []
     )
     steps += [_as_modes(*pair, near[pair[0]], place) for pair in options.pairs if pair[0] in masks]
     steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and lone_minor else []
@@ -411,10 +411,10 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     steps += [_removal(to_remove, request.options, place)] if to_remove else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     steps += refused.steps_for_values(options, place)
-    steps += [f"take {_listed(newer)} out of the options in {place}, or boot a later kernel"] if newer else []
+    steps += [f"remove {_listed(newer)} from the options in {place}, or boot a later kernel"] if newer else []
     return Fault(
         request.place_of(*names),
-        f"{', and '.join(why)}: a mount of type {request.fstype} is refused as a whole for it",
+        f"{', and '.join(why)}: a mount of type {request.fstype} is refused",
         observed=",".join((*unwanted, *(option.text for option in misused), *versions, *newer)).strip(),
         expected=f"options of {'mount.cifs(8)' if smb else 'nfs(5)'}",
         remedy=", and ".join(steps),
@@ -446,7 +446,7 @@ def _removal(names: list[str], options: str, place: str) -> str:
         return f"write the missing options, such as defaults, before the numbers in {place}"
     if all(name.startswith(_QUOTES) or name.endswith(_QUOTES) for name in names):
         return f"write the options without quotes in {place}"
-    return f"take {_listed(names)} out of the options in {place}"
+    return f"remove {_listed(names)} from the options in {place}"
 
 
 def _near(name: str, known: Collection[str]) -> str:
@@ -547,10 +547,10 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
             rest = "" if certain else ", or the later option, where that is wrong"
             yield Fault(
                 place,
-                f"where options contradict each other, the last one counts: {', '.join(pairs)}",
+                f"of contradicting options the last counts: {', '.join(pairs)}",
                 observed=",".join(option for pair in undone for option in pair),
                 expected="one of each",
-                remedy=f"take {_listed(wrong)} out of the options in {place}{rest}",
+                remedy=f"remove {_listed(wrong)} from the options in {place}{rest}",
             )
 
 
@@ -563,7 +563,7 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         if request.fstype == EFS_TYPE:
             continue
         dropped, of_unit, others = _idle(request, facts.snapshot.kernel)
-        why = [f"the mount is sloppy, and the kernel passes over {_listed(dropped)}"] if dropped else []
+        why = [f"the mount is sloppy, and the kernel ignores {_listed(dropped)}"] if dropped else []
         why += [f"systemd reads {_listed(of_unit)} only in fstab"] if of_unit else []
         why += [_BG_IN_UNIT] if "bg" in of_unit else []
         why += [reason.format(_listed(names)) for reason, names in others.items() if names]
@@ -582,8 +582,8 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
                 place,
                 ", and ".join(why),
                 observed=",".join(idle),
-                expected="options that somebody reads",
-                remedy=f"take {_listed(idle)} out of the options in {place}{instead}{unit}",
+                expected="options with an effect",
+                remedy=f"remove {_listed(idle)} from the options in {place}{instead}{unit}",
                 severity=None if dropped or of_unit else INFO,
             )
 
@@ -596,7 +596,7 @@ def _misspelt_for_systemd(request: Request, reload: str) -> Iterator[Fault]:
     if not meant:
         return
     lost = set(meant.values()).difference(texts, [_AUTOMOUNT] if request.at_first_use else ())
-    why = f"systemd does not know {_listed(meant)}, and mount(8) passes over any x- option and comment"
+    why = f"systemd does not know {_listed(meant)}, and mount(8) ignores any x- option and comment"
     if _AUTOMOUNT in lost:
         idle = options.last_of("auto", "noauto") == "noauto" and not {*texts} & {*_BY_OTHERS}
         why += f": nothing mounts it at its first use{', and with noauto nothing at boot' if idle else ''}"
@@ -605,7 +605,7 @@ def _misspelt_for_systemd(request: Request, reload: str) -> Iterator[Fault]:
     steps = [
         f"spell {quoted(text)} as {name} in {place}"
         if meant[text] in lost
-        else f"take {quoted(text)} out of the options in {place}"
+        else f"remove {quoted(text)} from the options in {place}"
         for text, name in right.items()
     ]
     weighty = any(name.startswith((_AUTOMOUNT, "x-systemd.requires")) for name in lost)

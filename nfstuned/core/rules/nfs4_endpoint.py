@@ -69,8 +69,8 @@ def public(facts: Facts) -> Iterator[Fault]:
         zone = "the DNS zone in its DNS configuration" if own_zone else f"its DNS zone {_zone(account)}"
         yield Fault(
             target.subject,
-            f"the mount {leads} the public address {used[0]}: NFS works there only from subnets of the same "
-            "region that have a service endpoint, not over peering, and the address may change",
+            f"the mount {leads} the public address {used[0]}: NFS works there only from subnets of the "
+            "same region that have a service endpoint, not over peering, and the address may change",
             observed=", ".join(used),
             expected="the address of a private endpoint",
             remedy=f"create a private endpoint for the {owner} in this network, link {zone}, and "
@@ -89,15 +89,16 @@ def not_linked(facts: Facts) -> Iterator[Fault]:
             continue
         linked = f"{link} is a name of the privatelink zone"
         if link != answer.host:
-            linked = f"{answer.host} is an alias of {link}, so that it has a private endpoint"
+            linked = f"{answer.host} is an alias of {link}, so it has a private endpoint"
         yield Fault(
             target.subject,
-            f"{linked}, but this machine's resolver ends at the public address {used[0]}: the private "
-            "endpoint is not used",
+            f"{linked}, but this machine resolves it to the public address {used[0]}: the private endpoint "
+            "is not used",
             observed=" -> ".join((answer.host, *answer.chain, used[0])),
             expected="the address of the private endpoint",
             remedy=f"link the private DNS zone {_zone(link)} to this virtual network, or forward it to "
-            f"168.63.129.16 from a DNS server in there, and {mount_all_again([target], 'mount again')}",
+            "168.63.129.16 from a DNS server in the network, and "
+            f"{mount_all_again([target], 'mount again')}",
         )
 
 
@@ -124,7 +125,7 @@ def mounted_by_address(facts: Facts) -> Iterator[Fault]:
         places = dict.fromkeys(target.origin or definition(target) or "the mount command" for target in alike)
         yield Fault(
             chief.subject,
-            f"the source {host} is {kind}; the account's ordinary name leads to its private endpoint by "
+            f"the source {host} is {kind}; the account's ordinary name resolves to its private endpoint by "
             f"itself, and stays right when the endpoint is replaced{name_others(others)}",
             observed=host,
             expected=ordinary,
@@ -165,8 +166,8 @@ def drifted(facts: Facts) -> Iterator[Fault]:
             continue
         yield Fault(
             target.subject,
-            f"the mount goes to {address}, and {host} is {', '.join(answer.addresses)} now: a name is "
-            "resolved only once, and the mount hangs when the old address no longer answers",
+            f"the mount goes to {address}, and {host} is {', '.join(answer.addresses)} now: a mount "
+            "resolves its name only once, and hangs when the old address no longer answers",
             observed=address,
             expected=", ".join(answer.addresses),
             remedy=mount_again(
@@ -192,7 +193,7 @@ def unreachable(facts: Facts) -> Iterator[Fault]:
             why = _WHY[tried[0].state] if len({reach.state for reach in tried}) == 1 else "does not open"
             yield Fault(
                 target.subject,
-                f"TCP port {place.port} of {place.host} {why}, so that the share cannot be used",
+                f"TCP port {place.port} of {place.host} {why}: the share cannot be used",
                 observed="; ".join(shown),
                 expected=f"TCP port {place.port} open",
                 remedy=f"nc -zv {tried[0].address} {place.port}; open the port in the firewalls and network "
@@ -211,13 +212,13 @@ def unresolved(facts: Facts) -> Iterator[Fault]:
         link = _link(answer)
         who = "it" if link == answer.host else f"its alias {link}"
         known = f"; {who} has no record in the zone that this machine asks" if link else ""
-        works = "the mount lives on the address that it has, and " if target.live is not None else ""
+        works = "the mount goes on with its address, and " if target.live is not None else ""
         yield Fault(
             target.subject,
             f"the name {answer.host} does not resolve ({answer.error}){known}: {works}the next mount fails",
             observed=answer.error,
             expected="an address",
-            remedy=f"getent hosts {quote(answer.host)}; correct the name or the DNS record",
+            remedy=f"getent hosts {quote(answer.host)} shows the error; correct the name or the DNS record",
         )
 
 
@@ -244,12 +245,11 @@ def clear_in_public(facts: Facts) -> Iterator[Fault | Need]:
         if all_public(used) and all(isinstance(as_address(address), IPv4Address) for address in used):
             yield Fault(
                 target.subject,
-                f"the mount is of the public address {used[0]}, in the clear and with sec=sys: outside of a "
-                "network of your own whoever is on the way reads and changes its data",
+                f"the mount uses the public address {used[0]}, in the clear and with sec=sys: outside of a "
+                "network of your own others on the way can read and change its data",
                 observed=used[0],
                 expected="a private network, sec=krb5p or xprtsec=mtls",
-                remedy="let it go through a VPN, or ask for sec=krb5p or xprtsec=mtls (Linux 6.5) in "
-                f"{where(target)}",
+                remedy=f"use a VPN, or ask for sec=krb5p or xprtsec=mtls (Linux 6.5) in {where(target)}",
             )
 
 
@@ -382,7 +382,7 @@ def stalled(facts: Facts) -> Iterator[Fault]:
         since_s = facts.stalled.now_s - stall.since_s
         operations = f" ({', '.join(stall.operations)})" if stall.operations else ""
         waiters = facts.waiters.get(superblock.device, ())
-        who = f"; of the programs with files of it wait {some(waiters)}" if waiters else ""
+        who = f"; waiting programs with files there: {some(waiters)}" if waiters else ""
         # The kernel's log names a server as it was mounted, or by its address.
         names = {source.partition(":/")[0], mount.options.get("addr") or ""}
         if _NO_ANSWER in facts.kernel_message and names & set(facts.kernel_message.split()):
@@ -390,7 +390,7 @@ def stalled(facts: Facts) -> Iterator[Fault]:
         waited = f"requests to {source}{operations} have waited for an answer for {since_s:.0f} s"
         if stall.recovering:
             waited = (
-                f"after {since_s:.0f} s {source} answers again, and has served nobody yet, as in its grace "
+                f"after {since_s:.0f} s {source} answers again, and serves nobody yet, as in its grace "
                 "period after a reboot"
             )
         yield Fault(
@@ -398,9 +398,9 @@ def stalled(facts: Facts) -> Iterator[Fault]:
             f"{waited}: programs that use the mount hang, and only kill -9 ends them{who}",
             observed=f"stalled for {since_s:.0f} s",
             expected="answers",
-            remedy=f"see whether the server runs, its disks answer and no firewall drops its packets: "
-            f"nfstuned check --select NFS405,NFS404; the journal reports the end: "
-            f"journalctl -u nfstuned NFSTUNED_MOUNT_POINT={quote(point)}",
+            remedy="nfstuned check --select NFS405,NFS404 tries the server's name and port; see whether it "
+            "runs and its disks answer; the journal reports the end: journalctl -u nfstuned "
+            f"NFSTUNED_MOUNT_POINT={quote(point)}",
         )
 
 
@@ -408,9 +408,9 @@ def stalled(facts: Facts) -> Iterator[Fault]:
 def missing_mounts(facts: Facts) -> Iterator[Fault]:
     """Yield mounts that files ask for and that nobody has made, with systemd's reason."""
     for target, unit, state, entries in facts.absent:
-        why = "nobody has mounted it"
+        why = "nobody mounted it"
         if state.active == "failed":
-            why = f"its mount has failed ({state.result}){f': {state.failure}' if state.failure else ''}"
+            why = f"its mount failed ({state.result}){f': {state.failure}' if state.failure else ''}"
         names = count(entries or 0, "name")
         below = f"; the folder below it has {names}, which programs may have written" if entries else ""
         yield Fault(

@@ -55,9 +55,9 @@ def generic(facts: Facts) -> Iterator[Fault]:
     if client.name.lower() in _NAMES_OF_IMAGES and not identified:
         yield Fault(
             client.name,
-            f"this host is {client.name} to every NFSv4 server, and so is each host that nobody has named: a "
-            f"server takes them for one client, and each takes the others' sessions, opens and locks away; "
-            f"{v4[0].subject} is of NFSv4{name_others(v4[1:])}",
+            f"this host is {client.name} to every NFSv4 server, like each host without a name: a server "
+            "takes them for one client, and each takes the others' sessions, opens and locks away; "
+            f"{v4[0].subject} uses NFSv4{name_others(v4[1:])}",
             observed=f"{client.name}, without an identifier",
             expected="a name or an identifier of its own",
             remedy=f"sudo hostnamectl hostname NAME, with a name of its own for NAME, or {_ENABLE}; then "
@@ -93,8 +93,8 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
             value, place = one
             yield Fault(
                 place,
-                f"every clone of this image has the identifier {value} for NFSv4 servers: clones that get no "
-                "names, or the same, are one client to a server",
+                f"every clone of this image has the identifier {value} for NFSv4 servers: clones without "
+                "names, or with the same, are one client to a server",
                 observed=value,
                 expected="an identifier for each clone",
                 remedy=f"{without_identifier(facts)}; then {bake(facts)}",
@@ -114,9 +114,9 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         value, place = one
         yield Fault(
             place,
-            f"every clone of this image is {client.name} with the identifier {value} to NFSv4 servers, "
-            f"and {IDENTITY_UNIT} does not change it: a server takes the clones for one client, and each "
-            f"takes the others' sessions, opens and locks away; {mount} is of NFSv4",
+            f"every clone of this image is {client.name} with the identifier {value} to NFSv4 servers, and "
+            f"{IDENTITY_UNIT} does not change it: a server takes the clones for one client, and each takes "
+            f"the others' sessions, opens and locks away; {mount} uses NFSv4",
             observed=f"{client.name}, with {value}",
             expected="an identifier for each clone",
             remedy=f"where it is cloned, {'; '.join((without_identifier(facts), *commands))}; then "
@@ -129,9 +129,9 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
     if client.given:
         yield Fault(
             client.machine_ids[0],
-            f"the image has a machine id, in {' and in '.join(client.machine_ids)}, from which all of its "
-            "clones make the same identity for their NFSv4 client: a server takes the clones with the name "
-            f"{client.name} for one client",
+            f"the image has a machine id, in {' and in '.join(client.machine_ids)}, and all of its clones "
+            "make the same identity for their NFSv4 client from it: a server takes the clones with the "
+            f"name {client.name} for one client",
             observed="a machine id",
             expected="none",
             remedy=f"{'; '.join(commands)}: the first boot makes one",
@@ -139,14 +139,14 @@ def _clones(facts: Facts, mount: str) -> Iterator[Fault]:
         return
     yield Fault(
         "/etc/hostname",
-        f"every clone of this image is {client.name} to NFSv4 servers, unless something names it before the "
-        f"mounts: a server takes the clones for one client, and each takes the others' sessions, opens and "
-        f"locks away; {mount} is of NFSv4",
+        f"every clone of this image is {client.name} to NFSv4 servers, unless something names it before "
+        "the mounts: a server takes the clones for one client, and each takes the others' sessions, opens "
+        f"and locks away; {mount} uses NFSv4",
         observed=client.name or "",
         expected="a name or an identifier for each clone",
-        remedy=f"where it is cloned, {'; '.join((*commands, bake(facts)))}: each clone then gives itself an "
-        "identifier at boot, which is made of its machine id; or take /etc/hostname out where something such "
-        "as cloud-init names each clone",
+        remedy=f"where it is cloned, {'; '.join((*commands, bake(facts)))}: each clone then makes itself an "
+        "identifier from its machine id at boot; or remove /etc/hostname if something such as "
+        "cloud-init names each clone",
         severity=severity,
     )
 
@@ -167,7 +167,7 @@ def shared(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 server,
                 f"the client had to make a new session with this server {times} times in "
-                f"{facts.measured.seconds:.0f} s: as a rule another client has the same identity, "
+                f"{facts.measured.seconds:.0f} s: another client probably has the same identity, "
                 f"{facts.system.client.name or 'its host name'}, and each takes the other's session, opens "
                 "and locks away",
                 observed=f"{times} new sessions",

@@ -45,8 +45,8 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
         if port is not None and state.listening is not None and port not in state.listening:
             yield Fault(
                 target.subject,
-                f"nothing listens on 127.0.0.1:{port}, where the mount expects its TLS tunnel: every access "
-                "waits for it",
+                f"nothing listens on 127.0.0.1:{port}, the address of the mount's TLS tunnel: every access "
+                "waits",
                 observed=f"no listener on TCP port {port}",
                 expected="a running stunnel",
                 remedy=f"{unmask(facts, state.watchdog, WATCHDOG)}sudo systemctl restart {WATCHDOG}, which "
@@ -95,8 +95,8 @@ def mixed(facts: Facts) -> Iterator[Fault]:
             continue
         yield Fault(
             target.subject,
-            f"the mount asks for no TLS and {other.subject} does, and both are of the endpoint {place}: they "
-            "share the connections of the first, and the mount helper refuses whichever comes second",
+            f"the mount asks for no TLS and {other.subject} does, and both use the endpoint {place}: they "
+            "share the connections of the first mount, and the mount helper refuses the second",
             observed=f"{target.subject} clear, {other.subject} TLS",
             expected="one mode for an endpoint",
             remedy=f"mount both with -t {AZNFS} and without notls, or both with notls; with notls, the "
@@ -116,8 +116,8 @@ def _in_the_clear(facts: Facts) -> Iterator[Fault]:
             continue
         yield Fault(
             target.subject,
-            f"the mount asks for a TLS tunnel and goes to {address} in the clear: a clear mount of the same "
-            "server came first, and the kernel sends both over its connections",
+            f"the mount asks for a TLS tunnel and goes to {address} in the clear: a clear mount of the "
+            "same server came first, and the kernel sends both over its connections",
             observed=f"source {target.source}, addr={address}",
             expected="addr=127.0.0.1",
             remedy=f"end every clear mount of {address}, then "
@@ -170,9 +170,8 @@ def wrong_cloud(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             target.subject,
             f"{host} is {'a name of the cloud ' + suffix if suffix else 'not a name of Azure Files'}, and "
-            f"{_OVERRIDE} is {value or unset}: the mount helper may hold the "
-            f"server's certificate against {'that' if value else 'the public'} cloud's name, and the TLS "
-            "connection then fails",
+            f"{_OVERRIDE} is {value or unset}: the mount helper may compare the server's certificate with "
+            f"{'that' if value else 'the public'} cloud's name, and the TLS connection then fails",
             observed=f"{value} in {override.file}" if override else unset,
             expected=f"{_OVERRIDE}={wanted}" + ("" if suffix else ", or the suffix of the account's cloud"),
             remedy=_corrected(override, target.request, f"{_OVERRIDE}={wanted}", image=facts.image),
@@ -213,12 +212,12 @@ def _corrected(override: Override | None, request: Request, wanted: str, *, imag
     file = name_after("aznfs.conf", posixpath.basename(override.file) if override and override.scope else "")
     if override is None:
         for_all = (
-            f"where all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
+            f"if all TLS mounts need it, write [Manager] and DefaultEnvironment={wanted} to "
             "/etc/systemd/system.conf.d/aznfs.conf" + then_sudo("systemctl daemon-reexec", image=image)
         )
     else:
         place = "the kernel command line" if override.file == "/proc/cmdline" else override.file
-        for_all = f"where no mount needs the value in {place}, set it there"
+        for_all = f"if no mount needs the value in {place}, set it there"
     return (
         f"write [Mount] and Environment={wanted} to /etc/systemd/system/"
         f"{quote(unit_name(request.point))}.d/{file} for this mount alone"

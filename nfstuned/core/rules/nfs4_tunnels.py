@@ -53,8 +53,8 @@ def unusable_ca(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 f"{services[0].file}:{services[0].ca_line}",
                 f"{path} {'does not exist' if file.missing else 'has no certificate in PEM'}, and "
-                f"{_trust(services)} no other: a stunnel that ends does not start again, and the mounts "
-                "through it wait",
+                f"{_trust(services)} no other file: a stunnel that ends does not start again, and the "
+                "mounts through it wait",
                 observed="no file" if file.missing else "no certificate",
                 expected="the certificate of the server's CA",
                 remedy=_renewal(path),
@@ -62,9 +62,8 @@ def unusable_ca(facts: Facts) -> Iterator[Fault]:
         elif max(file.ends_s) < now_s:
             yield Fault(
                 f"{services[0].file}:{services[0].ca_line}",
-                f"{_certificates(file)} in {path} has ended, and "
-                f"{_trust(services)} no other: stunnel refuses the server at every new connection, and "
-                "the mounts through it wait",
+                f"{_certificates(file)} in {path} has expired, and {_trust(services)} no other file: "
+                "stunnel refuses the server at every new connection, and the mounts through it wait",
                 observed=f"valid until {_last_day(file)}",
                 expected="a certificate that is valid",
                 remedy=_NEWEST_CAS + _renewal(path),
@@ -79,8 +78,8 @@ def expiring_ca(facts: Facts) -> Iterator[Fault]:
         if 0 <= left_s < _WARNING_S:
             yield Fault(
                 f"{services[0].file}:{services[0].ca_line}",
-                f"{_certificates(file)} in {path} will have ended after {_last_day(file)}, and "
-                f"{_trust(services)} no other: from then on stunnel refuses the server at every new "
+                f"{_certificates(file)} in {path} will have expired after {_last_day(file)}, and "
+                f"{_trust(services)} no other file: from then on stunnel refuses the server at every new "
                 "connection, and the mounts through it wait",
                 observed=f"{count(int(left_s // _DAY_S), 'day')} left",
                 expected=f"at least {_WARNING_S // _DAY_S} days",
@@ -94,11 +93,11 @@ def unverified(facts: Facts) -> Iterator[Fault]:
     for service in facts.system.tls.services:
         if service.verifies_peer or (service.verifies_chain and service.verifies_name):
             continue
-        accepts = "of every server that its CAs vouch for" if service.verifies_chain else "of any server"
+        accepts = "of every server that its CAs sign" if service.verifies_chain else "of any server"
         yield Fault(
             f"{service.file}:{service.line}",
-            f"the tunnel to {service.server} takes the certificate {accepts}: a machine in between can read "
-            "and change its mounts' data, although the tunnel is encrypted",
+            f"the tunnel to {service.server} accepts the certificate {accepts}: a machine in between can "
+            "read and change its mounts' data, although the tunnel is encrypted",
             observed=f"no {'checkHost' if service.verifies_chain else 'verifyChain'}",
             expected="verifyChain = yes and a checkHost, as mount.aznfs writes them",
             remedy=_mount_through(
@@ -122,8 +121,9 @@ def port_twice(facts: Facts) -> Iterator[Fault]:
         reach = f"; {some(mounts)} may reach the other's server" if mounts else ""
         yield Fault(
             f"{service.file}:{service.line}",
-            f"the tunnels to {other.server} and to {service.server} are both to listen on {service.accept}: "
-            f"only one of them can, and mounts of the other's shares go to the wrong server or wait{reach}",
+            f"the tunnels to {other.server} and to {service.server} both have {service.accept} to listen "
+            "on: only one of them can, and mounts of the other's shares go to the wrong server or "
+            f"wait{reach}",
             observed=f"accept = {service.accept} in {other.file}:{other.line}, too",
             expected="a port for each",
             remedy=_mount_through(
@@ -151,14 +151,14 @@ def entry_waits(facts: Facts) -> Iterator[Fault]:
         else:
             remedy = (
                 "find the mount that hangs with pgrep -a mount.nfs, end it with sudo kill -9 PID, with its "
-                "number for PID, install an AZNFS that is newer than 2026-02-18, and sudo systemctl restart "
+                "number for PID, install an AZNFS newer than 2026-02-18, and sudo systemctl restart "
                 f"{WATCHDOG}"
             )
         yield Fault(
             f"{entry.file}:{entry.line}",
-            f"the tunnel to {entry.server} is kept for a mount that should have been there {late_s} s ago, "
-            "and the watchdog has not removed it: further mounts of that server go through the same tunnel "
-            "and may wait too",
+            f"the tunnel to {entry.server} is kept for a mount that was due {late_s} s ago, and the "
+            "watchdog has not removed it: further mounts of that server go through the same tunnel and may "
+            "wait too",
             observed=f"waiting, {late_s} s over its time",
             expected="mounted, or no entry",
             remedy=remedy,
@@ -172,11 +172,11 @@ def server_refused(facts: Facts) -> Iterator[Fault]:
         refusal = facts.system.tls.refusals.get(service.file)
         if refusal is None:
             continue
-        reason = quoted(refusal.reason) if refusal.reason else "a reason that is not in its log"
+        reason = quoted(refusal.reason) if refusal.reason else "a reason that its log does not name"
         yield Fault(
             f"{service.file}:{service.ca_line or service.line}",
-            f"at its last connection, {refusal.time}, the tunnel to {service.server} refused the server for "
-            f"{reason}: the port is open, and every mount that needs a new connection waits",
+            f"at its last connection, {refusal.time}, the tunnel to {service.server} refused the server "
+            f"for {reason}: the port is open, and every mount that needs a new connection waits",
             observed=f"rejected {quoted(refusal.certificate)}",
             expected="a certificate of that name, from a CA of its file",
             remedy=_acceptance(facts, service, refusal),
@@ -246,8 +246,8 @@ def unordered(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             place,
             f"the mount goes through the tunnel of {quoted(unit)} ({mount.place}), and nothing orders it "
-            "after that: at boot it may be tried before the tunnel is there, and at shutdown the tunnel may "
-            "end first, so that the unmount waits and unwritten data are lost",
+            "after that unit: at boot it may be tried before the tunnel is there, and at shutdown the "
+            "tunnel may end first: then the unmount waits, and unwritten data are lost",
             observed="no order",
             expected=f"after {unit}",
             remedy=f"{remedy}{then_sudo(RELOAD_UNITS, image=facts.image)}",
@@ -266,7 +266,7 @@ def _acceptance(facts: Facts, service: TunnelService, refusal: Refusal) -> str:
     if not service.ca_file:
         return show
     return (
-        f"{show}; where the system's bundle has its CA, sudo cp --remove-destination "
+        f"{show}; if the system's bundle has its CA, sudo cp --remove-destination "
         f"/etc/ssl/certs/ca-certificates.crt {quote(service.ca_file)} on Debian and Ubuntu (elsewhere "
         f"{_BUNDLE}), then sudo pkill -HUP stunnel"
     )
@@ -330,7 +330,7 @@ def _renewal(path: str) -> str:
         )
     else:
         made = f"write the certificate of the server's CA to {path}"
-    return f"{made}; then sudo pkill -HUP stunnel has the tunnels read it"
+    return f"{made}; then sudo pkill -HUP stunnel lets the tunnels read it"
 
 
 def _last_day(file: CaFile) -> str:

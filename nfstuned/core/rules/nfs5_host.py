@@ -82,7 +82,7 @@ def readdir_hang(facts: Facts) -> Iterator[Fault | Need]:
         yield Fault(
             _KERNEL,
             f"{kernel.text} has an NFS client that hangs while it lists a large directory (Linux 5.11 to "
-            "5.12.4, and RHEL 8.4, which took over the change)",
+            "5.12.4, and RHEL 8.4 with the same change)",
             observed=kernel.text,
             expected="5.12.5 or later, not RHEL 8.4's",
             remedy="install a later kernel" + (" and boot it" if facts.running else ""),
@@ -151,12 +151,12 @@ def _without_rpcbind(facts: Facts) -> Iterator[Fault]:
     for target in filter(_wants_statd, facts.targets):
         yield Fault(
             "rpcbind",
-            "rpcbind.service and rpcbind.socket are masked, so that rpc.statd does not start: mount.nfs "
-            f"refuses {target.origin}, as version 3 needs it for locks on the server",
+            "rpcbind.service and rpcbind.socket are masked, so rpc.statd does not start: mount.nfs refuses "
+            f"{target.origin}, as version 3 needs it for locks on the server",
             observed="masked",
             expected="rpcbind.socket",
             remedy=f"{systemctl(facts)} unmask rpcbind.service && {systemctl(facts)} unmask rpcbind.socket; "
-            f"or add nolock to the options in {target.origin}, where no other host locks files",
+            f"or add nolock to the options in {target.origin}, if no other host locks files",
         )
         return
 
@@ -174,8 +174,8 @@ def id_mapping(facts: Facts) -> Iterator[Fault]:
     live = "" if facts.image else f"for now: echo Y | sudo tee {_IDMAPPING_FILE}, then {remount}"
     yield Fault(
         name,
-        f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files, which "
-        'knows no names, answers chgrp and chown with "Invalid argument"',
+        f"{place} says {value}: the client sends names instead of numbers as owners, and Azure Files does "
+        'not know names: it answers chgrp and chown with "Invalid argument"',
         observed=value,
         expected="Y",
         remedy="; ".join(filter(None, (permanent_setting(facts, wish), live))),
@@ -194,8 +194,8 @@ def ineffective_settings(facts: Facts) -> Iterator[Fault]:
         name, program = file.rpartition("/")[2], "sysctl" if by_sysctl(setting) else "modprobe"
         yield Fault(
             file,
-            f"{program} reads only files whose names end in .conf, and so never {setting.name}="
-            f"{setting.value} in {name}",
+            f"{program} reads only files with names in .conf, and ignores {setting.name}={setting.value} "
+            f"in {name}",
             observed=name,
             expected=f"{name}.conf",
             remedy=sudo("mv -n", file, f"{file}.conf", folder=facts.folder),
@@ -244,7 +244,7 @@ def _late_sysctls(facts: Facts) -> Iterator[Fault]:
                 f"{line.file}:{line.line}",
                 f"the kernel has {name} only with the module {module}, and no file here loads it before "
                 f"systemd-sysctl runs, or runs sysctl after it: {line.value} is not set at boot, unless "
-                f"something else loads {module} so early",
+                f"something else loads {module} before",
                 observed=now or "no effect",
                 expected=line.value,
                 remedy=remedy,
@@ -257,16 +257,16 @@ def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
     if not setting.name:
         bare = setting.value.strip(_QUOTES)
         first, _, more = bare.partition(" ")
-        why = f"modprobe knows no command {quoted(setting.value.split()[0])}, and passes the line over"
+        why = f"modprobe knows no command {quoted(setting.value.split()[0])}, and ignores the line"
         if setting.value[0] in _QUOTES:
-            why = "the line stands in quotation marks, and modprobe passes it over"
+            why = "the line stands in quotation marks, and modprobe ignores it"
         if first == "options" and bare == setting.value:
-            why = "modprobe knows no parameters with the module's name and a dot, and passes the line over"
+            why = "modprobe knows no parameters with the module's name and a dot, and ignores the line"
             return why, f"write options {more.strip().replace('.', ' ', 1)} instead of it"
         if first == "options":
             return why, f"write {bare}"
         known = first in data.read_table(_SETTINGS)["modules"] and "=" in more
-        return why, "write options before the name of the module" if known else "take the line out,"
+        return why, "write options before the name of the module" if known else "remove the line"
     names, (group, _, name) = _known_names(setting), setting.name.rpartition(".")
     if names is None or name in names:
         return None
@@ -278,8 +278,8 @@ def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
     )
     if name in option_names().nfs | option_names().common:
         return (
-            f"{why}, which is an option of mounts",
-            "write options of mounts into the lines of mounts, not",
+            f"{why}, but mounts have this option",
+            "put mount options into the lines of mounts, not",
         )
     near = _near_setting(setting.name, sysctl=sysctl)
     if near:
@@ -289,7 +289,7 @@ def setting_mistake(setting: KernelSetting) -> tuple[str, str] | None:
     if other:
         line, folder = _in_file(other, sysctl=not sysctl), "modprobe.d" if sysctl else "sysctl.d"
         return why, f"write {line}={setting.value} into a file of /etc/{folder} instead of {name}"
-    return why, f"take {name} out, which stands"
+    return why, f"remove {name}"
 
 
 def refused_number(setting: KernelSetting) -> tuple[str, str] | None:
@@ -358,7 +358,7 @@ def inode_hash(facts: Facts) -> Iterator[Fault]:
         yield Fault(
             "ihash_entries",
             f"the kernel holds {inodes} inodes of NFS, as with very large directories, in an inode table "
-            "whose size only follows the memory; for such directories the vendor asks for a larger one",
+            "sized by the memory alone; the vendor asks for a larger table for such directories",
             observed="the kernel's default",
             expected="ihash_entries=16777216",
             remedy="add ihash_entries=16777216 (128 MiB) to the kernel's command line in /etc/default/grub, "
@@ -449,13 +449,14 @@ def without_vf(facts: Facts) -> Iterator[Fault]:
         if hyper_v and not _virtual_functions(facts, uplink.interface):
             yield Fault(
                 uplink.name,
-                f"{uplink.name} carries {some(uplink.subjects)} without Accelerated Networking: every packet "
-                "goes through the host's virtual switch, which costs latency, throughput and CPU time",
+                f"{uplink.name} carries {some(uplink.subjects)} without Accelerated Networking: every "
+                "packet goes through the host's virtual switch, which costs latency, throughput and CPU "
+                "time",
                 observed=f"{NETVSC} alone",
                 expected="an mlx4, mlx5 or mana interface under it",
                 remedy="az network nic update --resource-group GROUP --name NIC --accelerated-networking "
-                "true, with the VM's resource group for GROUP and its interface for NIC, while the VM is "
-                "deallocated; where Azure says that it is on, the guest lacks the driver: sudo modprobe -a "
+                "true, with the VM's resource group for GROUP and its interface for NIC, while the VM "
+                "is deallocated; if Azure shows it as on, the guest lacks the driver: sudo modprobe -a "
                 "mlx5_core mana",
             )
 
@@ -473,8 +474,8 @@ def idle_vf(facts: Facts) -> Iterator[Fault]:
             if total >= TRAFFIC_BYTES and carried.get(function.name) == 0:
                 yield Fault(
                     function.name,
-                    f"{function.name} stood still for {measured.seconds:.0f} s while {uplink.name} carried "
-                    f"{total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
+                    f"{function.name} carried nothing for {measured.seconds:.0f} s while {uplink.name} "
+                    f"carried {total / 1e6:.1f} MB: Accelerated Networking is there and does not work",
                     observed="0 bytes",
                     expected=f"nearly all traffic of {uplink.name}",
                     remedy=f"sudo ip link set {quote(function.name)} up; then look at dmesg, and at the VM's "
@@ -504,14 +505,14 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
             else:
                 owner, mtu = f"the route to {address} through {uplink.name}", route_mtu
                 remedy = (
-                    f"give the route that ip route get {address} shows mtu {MTU} (sudo ip route change), and "
-                    "the same where the network is configured"
+                    f"give the route that ip route get {address} shows mtu {MTU} (sudo ip route change), "
+                    "and the same in the network's configuration"
                 )
             yield Fault(
                 uplink.name,
-                f"{owner} has an MTU of {mtu} and carries {some([target.subject for target, _ in mounts])}: "
-                f"Azure's storage is reached with {MTU}, and packets of other sizes are lost, split or "
-                "wasted on the way",
+                f"{owner} has an MTU of {mtu} and carries "
+                f"{some([target.subject for target, _ in mounts])}: Azure's storage is reached with {MTU}, "
+                "and packets of other sizes are lost, split or wasted",
                 observed=str(mtu),
                 expected=str(MTU),
                 remedy=remedy,
@@ -520,14 +521,14 @@ def other_mtu(facts: Facts) -> Iterator[Fault]:
 
 def _corrected_mtu(interface: Interface, address: str) -> str:
     """Return how packets to the storage get the right size; other traffic may need the larger ones."""
-    name, kept = quote(interface.name), "the same where the network is configured"
+    name, kept = quote(interface.name), "the same in the network's configuration"
     link = f"sudo ip link set {name} mtu {MTU}"
     if (interface.mtu or 0) < MTU:
         return f"{link}, and {kept}"
     route = f"sudo ip route replace {address} via GATEWAY dev {name} mtu {MTU}"
     return (
-        f"{route}, with the gateway that ip route get {address} shows for GATEWAY (without via, where it "
-        f"shows none); or, where nothing needs larger packets, {link}; and {kept}"
+        f"{route}, with the gateway that ip route get {address} shows for GATEWAY (without via, if it "
+        f"shows none); or, if nothing needs larger packets, {link}; and {kept}"
     )
 
 
@@ -564,12 +565,12 @@ def single_queue(facts: Facts) -> Iterator[Fault]:
                 yield Fault(
                     device.name,
                     f"{device.name} receives for {some(uplink.subjects)} on one queue: one of {cpus} CPUs "
-                    "takes every packet, and is full before the network is",
+                    "takes every packet, and is full before the network",
                     observed="1 RX queue",
                     expected=f"one a CPU, up to {cpus}",
                     remedy=f"sudo ethtool -L {quote(device.name)} combined {cpus}, or as many as ethtool -l "
-                    f"{quote(device.name)} shows; where the device has one queue only, give the VM more, or "
-                    "spread its packets: write a mask of CPUs to "
+                    f"{quote(device.name)} shows; if the device has only one queue, give the VM more, "
+                    "or spread its packets: write a mask of CPUs to "
                     f"/sys/class/net/{device.name}/queues/rx-0/rps_cpus",
                 )
 
@@ -600,8 +601,8 @@ def near_egress(facts: Facts) -> Iterator[Fault]:
             f"{limit.mbit_per_s:,}: writes wait for the VM, not for the storage",
             observed=f"{rate:,.0f} Mbit/s",
             expected=f"below {NEAR_LIMIT * limit.mbit_per_s:,.0f} Mbit/s",
-            remedy=f"{_RESIZE}, and a larger size for SIZE; or the writers on several VMs; reads "
-            "do not count",
+            remedy=f"{_RESIZE}, and a larger size for SIZE; or spread the writers over several VMs; reads do "
+            "not count",
             source=limit.page,
         )
 

@@ -99,7 +99,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 package = _UBUNTU_NFS
             if lacking[0].startswith(CHARSET):
                 charset = lacking[0].removeprefix(CHARSET)
-                package = f"take iocharset={charset} out of the options, or {package}"
+                package = f"remove iocharset={charset} from the options, or {package}"
             yield Fault(
                 f"kernel {kernel.release}",
                 f"this kernel has no {' and no '.join(lacking)}, neither as a module nor built in: "
@@ -118,7 +118,7 @@ def module_missing(facts: Facts) -> Iterator[Fault]:
                 f"{asked[refused.name]} fails, unless the kernel has it built in",
                 observed=f"install {refused.name}",
                 expected="no such line",
-                remedy=f"take {place} out, and leave the module to the kernel",
+                remedy=f"remove {place}, and leave the module to the kernel",
             )
 
 
@@ -186,13 +186,13 @@ def read_ahead_unset(facts: Facts) -> Iterator[Fault]:
         wanted = f"{wish.times_rsize} times rsize" if kb is None and wish else f"{kb} KiB"
         yield Fault(
             chief.subject,
-            f"nothing in this image gives the mount its read-ahead: it starts with the kernel's {KERNEL_KB} "
-            f"KiB, and the profile {profile.name} asks for {wanted}{unread}; sequential reads then wait for "
-            f"the server again and again{name_others(others)}",
+            "nothing in this image gives the mount its read-ahead: it starts with the kernel's "
+            f"{KERNEL_KB} KiB, and the profile {profile.name} recommends {wanted}{unread}; sequential "
+            f"reads then wait for the server again and again{name_others(others)}",
             observed=f"{KERNEL_KB} KiB",
             expected=wanted,
-            remedy=f"install nfstuned in the image, then {bake(facts)}; with --daemonless it "
-            "writes a udev rule instead of enabling the service",
+            remedy=f"install nfstuned in the image, then {bake(facts)}; --daemonless writes a udev rule "
+            "instead of enabling the service",
             source=source_of(profile, "read_ahead_kb"),
         )
 

@@ -223,7 +223,7 @@ def _tuned(facts: Facts) -> Iterator[Rival]:
             if fnmatchcase(f"{folder}/{device}/read_ahead_kb", setting.name)
         )
         reload = then_sudo("systemctl restart tuned", image=facts.image)
-        remedy = f"take {setting.name} out of {setting.file}{reload}"
+        remedy = f"remove {setting.name} from {setting.file}{reload}"
         yield Rival(f"{setting.file}:{setting.line}", "TuneD", int(setting.value), reached, remedy, _TUNED)
 
 

@@ -119,7 +119,7 @@ def superblock_key(target: Target) -> object:
 
 def name_others(others: Sequence[Target]) -> str:
     """Name more mounts, or lines, with the same finding."""
-    return f"; the same holds for {some([other.subject for other in others])}" if others else ""
+    return f"; the same for {some([other.subject for other in others])}" if others else ""
 
 
 def give_workload(match: Mapping[str, Iterable[str]], profile: str, workload: str) -> str:
@@ -153,8 +153,8 @@ def out_of_conf(target: Target, *names: str) -> str:
 
     An opposite option with another name does not keep them away: `hard` does not prevent `soft`.
     """
-    added = [f"{option.name} out of {option.origin}" for option in of_conf(target, *names)]
-    return f"take {', '.join(added)}" if added else ""
+    added = [f"{option.name} from {option.origin}" for option in of_conf(target, *names)]
+    return f"remove {', '.join(added)}" if added else ""
 
 
 def bake(facts: Facts) -> str:
@@ -269,11 +269,11 @@ def out_of_files(facts: Facts, name: str) -> str:
     """Return how to take the deciding line of a parameter out of its file, "" where no file sets it."""
     word, setting = _decider(facts.system, name)
     if word:
-        return f"take {word} off {_booted_with(facts.system.cmdline)}"
+        return f"remove {word} from {_booted_with(facts.system.cmdline)}"
     if setting is None:
         return ""
     key = name if by_sysctl(setting) else name.partition(".")[2]
-    return f"take {key}={setting.value} out of {setting.file}:{setting.line}"
+    return f"remove {key}={setting.value} from {setting.file}:{setting.line}"
 
 
 def new_file(facts: Facts, wish: ParameterWish) -> tuple[str, str] | None:

@@ -127,11 +127,11 @@ def unsupported_smb_kernel(facts: Facts) -> Iterator[Fault]:
             named = [name for name in words if name in target.wanted] or words
             yield Fault(
                 target.subject,
-                f"{asked} channels are asked for, and for this distribution Microsoft supports multichannel "
-                f"from kernel {support.first_kernels} on: this is {kernel.text}",
+                f"the mount asks for {asked} channels, and on this distribution Microsoft supports "
+                f"multichannel from kernel {support.first_kernels} on: this is {kernel.text}",
                 observed=kernel.text,
                 expected=f"{support.first_kernels} or later",
-                remedy=f"update the kernel, or take {' and '.join(named)} out of {where(target)}",
+                remedy=f"update the kernel, or remove {' and '.join(named)} from {where(target)}",
             )
 
 
@@ -146,8 +146,8 @@ def channels_missing(facts: Facts) -> Iterator[Fault]:
         if most < asked:
             yield Fault(
                 target.subject,
-                f"{asked} channels are asked for and the kernel has {most}: the server or its interfaces do "
-                "not offer more, or an earlier mount with the same login made the session that this one uses",
+                f"the mount asks for {asked} channels and the kernel has {most}: the server or its "
+                "interfaces do not offer more, or an earlier mount with the same login made the session",
                 observed=count(most, "channel"),
                 expected=count(asked, "channel"),
                 remedy="see 'Server interfaces' in /proc/fs/cifs/DebugData; switch multichannel on at the "
@@ -177,19 +177,19 @@ def dialect_old(facts: Facts) -> Iterator[Fault]:
         elif dialect == _SMB1 and target.profile.base not in (AZURE, NETAPP):
             yield Fault(
                 place_of(target, "vers"),
-                "the dialect is SMB 1, which has no encryption and does not protect its negotiation: whoever "
-                "is on the way reads everything, and Windows no longer installs it",
+                "the dialect is SMB 1, which has no encryption and does not protect its negotiation: "
+                "others on the way can read everything, and Windows no longer installs it",
                 observed=dialect,
-                expected="3.1.1, or the highest that the server speaks",
-                remedy=f"take vers=1.0 out of {place_to_change(target)}; keep it only for a device that "
-                "has nothing else, in a network of its own",
+                expected="3.1.1, or the server's highest",
+                remedy=f"remove vers=1.0 from {place_to_change(target)}; keep it only for a device that has "
+                "nothing else, in a network of its own",
             )
         elif target.profile.base in (AZURE, NETAPP) and dialect:
             multichannel = "multichannel with Azure Files, " if target.profile.base == AZURE else ""
             yield Fault(
                 place_of(target, "vers"),
-                f"the dialect is SMB {dialect}: {multichannel}AES-GCM encryption and the protection of "
-                "the negotiation need 3.1.1, which this server speaks",
+                f"the dialect is SMB {dialect}: {multichannel}AES-GCM encryption and the protection of the "
+                "negotiation need 3.1.1, which this server supports",
                 observed=dialect,
                 expected="3.1.1",
                 remedy=f"set vers=3.1.1 in {place_to_change(target)}",
@@ -212,7 +212,7 @@ def short_attribute_cache(facts: Facts) -> Iterator[Fault]:
                 f"least {least} s: every stat and listing after that asks the server again",
                 observed=f"{seconds} s",
                 expected=f"{least} s",
-                remedy=f"where no other client changes the files at once, write actimeo={least} {how} the "
+                remedy=f"if no other client changes the files at once, write actimeo={least} {how} the "
                 f"options in {place_to_change(target)}",
                 source=source_of(target.profile, "actimeo_min"),
             )
@@ -231,16 +231,16 @@ def no_cache(facts: Facts) -> Iterator[Fault]:
                 expected="cache=strict",
                 remedy=f"write cache=strict instead of cache=none in {place_to_change(target)}",
             )
-        kernel = "; if it is not there, dmesg says why the kernel switched it off"
+        kernel = "; if it is missing there, dmesg has the kernel's reason"
         off = options.last_of("serverino", "noserverino") == "noserverino"
         if off or (target.live is not None and "serverino" not in options):
             yield Fault(
                 place_of(target, "noserverino"),
-                "the server's inode numbers are not used: the kernel forgets each inode as soon as nobody "
-                "holds it, asks for it once more, and does not recognise hard links",
+                "the server's inode numbers are not used: the kernel forgets each unused inode, asks for "
+                "it again, and does not recognise hard links",
                 observed="noserverino",
                 expected="serverino",
-                remedy=f"take noserverino out of {place_to_change(target)}, unless the server gives several "
+                remedy=f"remove noserverino from {place_to_change(target)}, unless the server gives several "
                 f"files the same number{kernel if target.live else ''}",
                 severity=None if target.profile.base in (AZURE, NETAPP) else ADVICE,
             )
@@ -271,9 +271,9 @@ def encryption_cost(facts: Facts) -> Iterator[Fault]:
             yield Fault(
                 place_of(target, "seal"),
                 "seal encrypts all traffic: on Azure NetApp Files Microsoft measured 10 to 15 % less for "
-                "reads and writes and 5 % for metadata, and that counts the storage's part only",
+                "reads and writes and 5 % for metadata, for the storage's part alone",
                 observed="seal",
-                remedy="nothing, if encryption is wanted; else take seal out of " + where(target),
+                remedy="nothing, if encryption is wanted; else remove seal from " + where(target),
             )
 
 
@@ -297,7 +297,7 @@ def secret_in_file(facts: Facts) -> Iterator[Fault]:
         expected, how = _secret_place(place, host, maker)
         yield Fault(
             place,
-            "the password or account key stands in the line itself: whoever may read the file has it",
+            "the password or account key stands in the line itself: everybody who may read the file has it",
             observed="a secret in the options",
             expected=expected,
             remedy=f"{how}, and change the password or rotate the key",
@@ -322,7 +322,7 @@ def _secret_place(place: str, host: str, maker: Maker) -> tuple[str, str]:
     option = f"credentials={file}"
     return option, (
         f"move the user's name and the password from {place} into a new file {file} with mode 0600 "
-        f"(mount.cifs(8)), write {option} there instead"
+        f"(mount.cifs(8)), and write {option} instead"
     )
 
 
@@ -346,7 +346,7 @@ def readable_credentials(facts: Facts) -> Iterator[Fault]:
         who = "every user" if login.mode & stat.S_IROTH else "its group"
         yield Fault(
             path,
-            f"{who} may read the password or account key in it, with which {lines} logs in",
+            f"{who} may read the password or account key in it, the login of {lines}",
             observed=f"mode {login.mode:04o}",
             expected="mode 0600",
             remedy=f"{sudo('chmod 600', path, folder=facts.folder)}, and change the password or rotate the "
@@ -373,11 +373,11 @@ def unusable_login(facts: Facts) -> Iterator[Fault]:
     for path, login, targets, lines in _logins(facts):
         mistakes = list(login.mistakes)
         if not login.has_password and not all(has_password(target.wanted) for target in targets):
-            mistakes.append("no line has password=, so that mount.cifs asks for it")
+            mistakes.append("no line has password=, so mount.cifs asks for it")
         if mistakes and not any(target.live for target in targets):
             yield Fault(
                 path,
-                f"{'; '.join(mistakes)}: {lines} does not log in with the account that is meant",
+                f"{'; '.join(mistakes)}: {lines} does not log in with the intended account",
                 observed=mistakes[0],
                 expected="lines as username=NAME and password=PASSWORD",
                 remedy=f"write username= and password= into {path}, each directly followed by its value up "
@@ -415,9 +415,9 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
                 "the volume has no login: mount.cifs asks for a password, and the mount fails",
                 observed="neither a Secret, guest nor sec=krb5",
                 expected="nodeStageSecretRef",
-                remedy=f"name a Secret with username and password in nodeStageSecretRef of the volume in "
-                f"{target.origin}, of a class in csi.storage.k8s.io/node-stage-secret-name; write guest into "
-                "mountOptions instead where the share is for everybody",
+                remedy="name a Secret with username and password in nodeStageSecretRef of the volume in "
+                f"{target.origin}, or its class in csi.storage.k8s.io/node-stage-secret-name; write "
+                "guest into mountOptions instead if the share is for everybody",
             )
             continue
         file = _login_file(target.endpoint.host)
@@ -428,7 +428,7 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
             expected=f"credentials={file}",
             remedy=f"write the user's name and the password into a new file {file} with mode 0600 "
             f"(mount.cifs(8)), and credentials={file} into the options in {target.origin}; write guest "
-            "instead where the share is for everybody",
+            "instead if the share is for everybody",
         )
 
 
@@ -446,7 +446,7 @@ def ntlm_under_fips(facts: Facts) -> Iterator[Fault]:
         if facts.system.fips and security:
             yield Fault(
                 target.subject,
-                f"{security} is an NTLM login, whose MD4 and MD5 are not allowed in FIPS mode: it fails",
+                f"{security} is an NTLM login with MD4 and MD5, which FIPS mode does not allow: it fails",
                 observed=security,
                 expected="sec=krb5",
                 remedy=f"set sec=krb5 in {where(target)} and log in with Kerberos",
@@ -470,8 +470,8 @@ def metadata_heavy(facts: Facts) -> Iterator[Fault]:
             share, rate = metadata * 100 // every, metadata / measured.seconds
             yield Fault(
                 target.subject,
-                f"{share} % of the requests were about metadata, {rate:.0f} a second: if this is a premium "
-                "(SSD) share, its metadata cache would answer them faster, and is registered at the server",
+                f"{share} % of the requests were about metadata, {rate:.0f} a second: a premium (SSD) "
+                "share has a metadata cache, which answers them faster and is registered at the server",
                 observed=f"{share} % metadata",
                 remedy="if it is a premium share, register its subscription for metadata caching",
             )

@@ -43,10 +43,10 @@ _OF_V4 = frozenset(
 """Operations that every kernel lists."""
 _LEAST_OPERATIONS = len(_OF_V3)
 _IDLE = b" 0 0 0 0 0 0 0"
-_CUT_HEADER = "the header of a mount is cut off or wrapped, and the mount left out"
+_CUT_HEADER = "the header of a mount is cut off or wrapped, and the mount is left out"
 _ASTRAY = (
-    "{} belongs to no mount: lines before it are missing, or it is there twice; "
-    "the lines up to the next mount are left out"
+    "{} belongs to no mount: lines before it are missing, or it is there twice; the lines up to the next "
+    "mount are left out"
 )
 _FIXED = ("vers", "proto", "rsize", "wsize", "addr", "clientaddr")
 """Options that no remount changes."""
@@ -241,9 +241,9 @@ def _seconds_between(pairs: Sequence[tuple[Stanza, Stanza]], earlier: str, later
     seconds = max(likely, key=lambda seconds: (_mounts_for(seconds, pairs), seconds))
     if _mounts_for(seconds, pairs) <= 0:
         raise ValueError(
-            f"no time from {earlier} to {later} fits the ages and counters of their mounts: either the later "
-            "copy was named first, or all was mounted again in between (a restart, a remount); then name the "
-            "later alone"
+            f"no time from {earlier} to {later} fits the ages and counters of their mounts: either the "
+            "later copy was named first, or all was mounted again in between (a restart, a remount); then "
+            "name only the later copy"
         )
     if seconds == 0:
         raise ValueError(f"no second passed between {earlier} and {later}: name two copies")

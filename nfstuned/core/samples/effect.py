@@ -41,7 +41,7 @@ def _unlike(before: Sample, after: Sample) -> str:
     if after.time - after.interval_s - before.time > _NEAR_S:
         return "more than an hour lies between the two"
     if bool(before.read_bytes_per_s) != bool(after.read_bytes_per_s):
-        return "programs mapped files in one of the two alone"
+        return "programs mapped files in only one of the two"
     for share, did in ((_written, "wrote"), (_direct, "read past the page cache")):
         if abs(share(before) - share(after)) >= _ALIKE:
             return f"programs {did} another part of the bytes"

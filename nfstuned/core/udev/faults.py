@@ -128,7 +128,7 @@ class _Piece(NamedTuple):
         ]
         if not assigned and not commands and asked and self._does_nothing_else():
             written = f'ATTR{{{asked[0].attribute}}}=="{asked[0].value}"'
-            yield _Reason("== for =", f"{written} asks for the value, and only = writes it")
+            yield _Reason("== for =", f"{written} compares the value, and only = writes it")
             assigned = asked
         if not assigned and not commands:
             return
@@ -138,17 +138,17 @@ class _Piece(NamedTuple):
         reachable = [action for action in _ACTIONS if all(matches(token, action) for token in actions)]
         if not reachable:
             names = " and ".join(f'"{token.value}"' for token in actions)
-            yield _Reason("unknown action", f"no event of the kernel is called {names}")
+            yield _Reason("unknown action", f"the kernel has no event {names}")
         elif late is not None and ("add" not in reachable or self.first in late):
             yield _Reason(
-                "no rule for add", "it waits for another event than add, the only one of a new mount"
+                "no rule for add", "it waits for another event than add, the only event of a new mount"
             )
 
     def _of_values(self, assigned: list[UdevToken]) -> Iterator[_Reason]:
         """Yield why a rule's values arrive nowhere: all of them are refused, or none has a file."""
         if assigned and all(is_refused_value(token.value) for token in assigned):
             value = assigned[-1].value
-            why = f'the kernel takes a plain number of KiB, and refuses "{value}"'
+            why = f'the kernel accepts a plain number of KiB, and refuses "{value}"'
             yield _Reason("value with a unit" if _AMOUNT.fullmatch(value) else "value that is no number", why)
         lost = [token.attribute or "" for token in assigned if not _is_on_bdi(token)]
         # A rule for bdis alone: disks have folders bdi and queue of their own.
@@ -177,17 +177,18 @@ class _Piece(NamedTuple):
                 yield _Reason("placeholder for a path", why, repair)
             elif mistake:
                 why = (
-                    f"udev looks for a program without a path in /usr/lib/udev alone: {program} is not there"
+                    f"udev looks for a program without a path only in /usr/lib/udev: {program} is missing "
+                    "there"
                 )
                 yield _Reason("program without a path", why, repair)
             elif program in self.absent:
                 why, repair = (
                     f"there is no {program}",
-                    f"the path of a program that is there for {wrong.rpartition('/')[2]}",
+                    f"the path of an existing program for {wrong.rpartition('/')[2]}",
                 )
                 yield _Reason("program that is not there", why, repair)
             elif not asked and redirects_nothing(command):
-                yield _Reason("redirection without a shell", "udev uses no shell, and so > redirects nothing")
+                yield _Reason("redirection without a shell", "udev uses no shell, so > redirects nothing")
 
     def _does_nothing_else(self) -> bool:
         """Whether a rule without an assignment has no other effect: it jumps nowhere and runs nothing.
@@ -234,21 +235,22 @@ class _Piece(NamedTuple):
                 )
                 yield BrokenRule(self.first, "backslash at the end of the file", message)
             elif _FLATTENED.search(_QUOTED.sub('""', self.text)):
-                message = "a backslash in the middle of a line joins nothing: udev passes the whole rule over"
+                message = "a backslash in the middle of a line joins nothing: udev ignores the whole rule"
                 yield BrokenRule(self.first, "flattened continuation", message)
             else:
-                message = f'udev passes this rule over: "{dropped.message}"'
+                message = f'udev ignores this rule: "{dropped.message}"'
                 yield BrokenRule(self.first, "rule ignored by udev", message)
         elif self.everywhere is not None:
-            condition = " that has the value it asks for" if _ASKED.search(self.text) else ""
+            condition = " with the value it asks for" if _ASKED.search(self.text) else ""
             message = (
                 f"this rule writes {self.everywhere} KiB to every device's bdi{condition}: nothing in it "
-                "asks for NFS, and disks, FUSE and Lustre get the value as well"
+                "tests for NFS, and disks, FUSE and Lustre get the value as well"
             )
             yield BrokenRule(self.first, "unconditional bdi write", message)
         elif _EATEN.search(self.text):
             message = (
-                "the shell that wrote this file has eaten $kernel or $4: the program fails at every device"
+                "the shell that wrote this file replaced $kernel or $4 with nothing: the program fails at "
+                "every device"
             )
             yield BrokenRule(self.first, "variables eaten by a shell", message)
         elif any("invalid substitution" in defect.message for defect in self.defects):
@@ -256,8 +258,8 @@ class _Piece(NamedTuple):
             sign = field[0] if field else "$"
             shown = sign if field else "a single $"
             message = (
-                f"{shown} is no substitution of udev, which complains whenever it reads the rule, and passes "
-                "it on as it is for now: a dollar sign of the program is written $$"
+                f"{shown} is no substitution of udev: udev complains whenever it reads the rule, and "
+                "passes it on unchanged for now: a dollar sign for the program is written $$"
             )
             yield BrokenRule(self.first, f"{sign} for ${sign}" if field else shown, message, sign=sign)
 
@@ -374,7 +376,7 @@ def _fallen_apart(meant: list[_Piece]) -> BrokenRule:
     if rest is not None:
         effect = f"the rest in line {rest.first} writes {rest.everywhere} KiB to every bdi, disks too"
     elif writes:
-        effect = "the rest of it is asked at the events of other devices, too"
-    message = f"{why}, so that udev takes the parts of this rule for rules of their own: {effect}"
+        effect = "the rest is tested at the events of other devices, too"
+    message = f"{why}, so udev reads the parts of this rule as separate rules: {effect}"
     kb = None if writes else _meant_kb(meant)
     return BrokenRule(meant[0].first, defect, message, last=meant[-1].last, kb=kb)

@@ -48,7 +48,7 @@ def parse_size(text: str) -> int:
     """Return the bytes of "4k", "256M" or "4G" (powers of 1024). Raises ValueError."""
     match = re.fullmatch(r"([1-9][0-9]{0,8})([kKMGT]?)B?", text)
     if match is None:
-        raise ValueError(f"{text!r} is no size: a number with k, M, G or T, as in 4k or 1G")
+        raise ValueError(f"{text!r} is not a size: write a number with k, M, G or T, as in 4k or 1G")
     return int(match[1]) * _UNITS[match[2]]
 
 
@@ -57,7 +57,7 @@ def read_bench(path: str) -> Bench:
     with open(path, "rb") as file:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
-        raise ParseError(path, 0, f"more than {LARGEST // 10**6} MB, which is no document of bench")
+        raise ParseError(path, 0, f"more than {LARGEST // 10**6} MB, too long for a document of bench")
     return parse_bench(text, path)
 
 
@@ -86,7 +86,7 @@ def parse_bench(text: str | bytes, file: str) -> Bench:
     for index, run in enumerate(bench.runs):
         if run.job not in jobs or run.setting not in settings:
             shown = f"{quoted(run.job)} under {quoted(run.setting)}"
-            raise ParseError(file, 0, f"runs[{index}] is of no known job and setting: {shown}")
+            raise ParseError(file, 0, f"runs[{index}] has an unknown job and setting: {shown}")
     return bench
 
 

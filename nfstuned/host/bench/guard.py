@@ -142,7 +142,7 @@ class Guard:
         try:
             answers, _ = self._process.communicate(timeout=END_S)
         except subprocess.TimeoutExpired:
-            return (f"the server has not answered for {END_S:g} s; {self.folder} is removed when it does",)
+            return (f"the server has not answered for {END_S:g} s; {self.folder} is removed when it answers",)
         if self._process.returncode == 0:
             # After ^C there may be an answer before, which nobody has read.
             return tuple(json.loads(answers.splitlines()[-1]))
@@ -388,7 +388,7 @@ def main(record: str, target: str) -> None:
     try:
         restorer = Restorer(record, target)
     except BlockingIOError:
-        _print([f"{record}: another bench of this folder runs, or puts its changes back: try again later"])
+        _print([f"{record}: another bench of this folder runs, or restores its changes: try again later"])
     else:
         restorer.obey()
         _print(restorer.put_back())

@@ -44,7 +44,7 @@ class Ledger:
         if digest_now is None:
             return Installed()
         if not is_file(digest_now):
-            raise ParseError(self._root.path(self._path), 0, "is no regular file: move it away")
+            raise ParseError(self._root.path(self._path), 0, "is not a regular file: move it away")
         return parse_installed(self._root.read(self._path), self._root.path(self._path))
 
     def digests(self, paths: Iterable[str] = ()) -> dict[str, str | None]:

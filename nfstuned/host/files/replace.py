@@ -35,8 +35,8 @@ _MEASURED = frozenset({"security.ima", "security.evm"})
 """Computed by the kernel from the content; those of the old text would make the new text unreadable."""
 _ACCESS_LIST = "system.posix_acl_access"
 _HINTS = {
-    errno.EPERM: "it may be immutable, which lsattr shows and chattr -i takes away",
-    errno.EROFS: "mount -o remount,rw makes it writable, where it should be",
+    errno.EPERM: "it may be immutable: lsattr shows that, and chattr -i removes it",
+    errno.EROFS: "mount -o remount,rw makes it writable, if it should be",
     errno.ENOSPC: "free some space there",
     errno.EDQUOT: "free some space there",
     errno.EXDEV: "it is a mount point of its own, as in a container",
@@ -183,7 +183,7 @@ def _with_lock(lock: str, path: str, change: Callable[[], Replaced]) -> Replaced
         with locked(lock):
             return change()
     except BlockingIOError:
-        return Replaced(f"another nfstuned is changing a file: try again ({lock} is locked)")
+        return Replaced(f"another nfstuned changes a file: try again ({lock} is locked)")
     except OSError as error:
         code = error.errno or 0
         denied = os.geteuid() != 0 and code in {errno.EACCES, errno.EPERM}

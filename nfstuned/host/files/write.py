@@ -323,7 +323,9 @@ def _demand_own(folder: int, old: os.stat_result, path: str) -> None:
     above = os.fstat(folder)
     shared = above.st_mode & stat.S_ISVTX and above.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if shared and old.st_uid not in {0, os.geteuid(), above.st_uid}:
-        reason = f"it is there already, and another user's ({old.st_uid}), in a folder that others write to"
+        reason = (
+            f"it exists already and belongs to another user ({old.st_uid}), in a folder that others write to"
+        )
         raise PermissionError(errno.EACCES, reason, path)
 
 

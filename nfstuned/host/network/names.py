@@ -287,7 +287,7 @@ def _query(resolver: Resolver, name: Name, kind: str, end: float) -> _Names:
     response = answer.response
     if not (response.answer or response.additional or response.flags & (dns.flags.AA | dns.flags.RA)):
         # A server that neither has the zone nor asks others: glibc goes on to the next (resolv/res_send.c).
-        return _Names(error="the name server has no answer of its own and asks no other", final=False)
+        return _Names(error="the name server has no answer of its own and asks no other server", final=False)
     # Name servers rotate them; a check that is run twice should say the same twice.
     addresses = tuple(sorted((record.to_text() for record in answer.rrset or ()), key=ip_address))
     return _Names(addresses, _chain(answer.response), "" if addresses else _NO_ADDRESS)

@@ -169,7 +169,7 @@ class FixedOutside(_Clock):
             return Network(routes=self.network.routes, interfaces=self.network.interfaces), ()
         answers = self.network.answers
         known = {answer.host for answer in answers}
-        unanswered = (f"{name}: no answer is given" for name in questions.names if name not in known)
+        unanswered = (f"{name}: no answer" for name in questions.names if name not in known)
         untried = _untried(_places(questions, answers), self.network.reaches)
         return self.network, (*_unresolved(answers), *unanswered, *untried)
 

@@ -198,10 +198,10 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         beginning = file.read(6)
         file.seek(0)
         if beginning.startswith(_ZSTD):
-            raise ValueError("zstd is not read here: zstd -dc FILE | nfstuned samples --file -")
+            raise ValueError("zstd is not supported here: zstd -dc FILE | nfstuned samples --file -")
         if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise ValueError(
-                "UTF-16 is not read here: iconv -f UTF-16 -t UTF-8 FILE | nfstuned samples --file -"
+                "UTF-16 is not supported here: iconv -f UTF-16 -t UTF-8 FILE | nfstuned samples --file -"
             )
         opener = next((opener for magic, opener in _OPENERS.items() if beginning.startswith(magic)), None)
         if opener is not None:
@@ -230,8 +230,7 @@ CHANGES = (
 _INSTEAD = "--file FILE reads a file of samples"
 _NONE = f"there is no journal in /{JOURNALS[0]} or /{JOURNALS[1]}; {_INSTEAD}"
 _DENIED = (
-    "the journal of this host is not for this user to read: use sudo, "
-    "or add the user to the group systemd-journal"
+    "this user may not read the journal of this host: use sudo, or add the user to the group systemd-journal"
 )
 _NAMES = {message.id: message.name for message in Message}
 

@@ -56,7 +56,7 @@ def _entry(line: bytes) -> dict[str, Any]:
         entry: dict[str, Any] = {name: _value(value) for name, value in json.loads(line).items()}
         entry[_MICROSECONDS] = int(entry[_MICROSECONDS])
     except (ValueError, KeyError, TypeError):
-        raise OSError(errno.EIO, "journalctl printed a line that is no entry") from None
+        raise OSError(errno.EIO, "journalctl printed a line that is not an entry") from None
     return entry
 
 

@@ -105,7 +105,7 @@ class _Tail:
                 raise OSError(errno.EINVAL, "it is not a regular file")  # noqa: TRY301 - the file is closed
             if status.st_nlink > 1:
                 # The owner of the folder may have linked anybody's file there.
-                raise OSError(errno.EMLINK, "it has another name as well (a hard link)")  # noqa: TRY301 - as above
+                raise OSError(errno.EMLINK, "it has a second name (a hard link)")  # noqa: TRY301 - as above
             self.size = status.st_size
             last = os.pread(self._fd, 1, self.size - 1) if self.size else b""
         except OSError:
@@ -128,7 +128,7 @@ _STDERR = 2
 _OWN_ERROR = 255
 """The status of a child that an error in nfstuned ended, after its traceback; no errno is so large."""
 _SANDBOX = (
-    "; the service may only write below /run/nfstuned: use that folder and link to the file, see nfstuned(8)"
+    "; the service may write only below /run/nfstuned: use that folder and link to the file, see nfstuned(8)"
 )
 
 
@@ -173,7 +173,7 @@ class MetricsFile:
         if code == 0:
             return ""
         if code < 0:
-            return f"the process that wrote it was ended by signal {-code}"
+            return f"signal {-code} ended the process that wrote it"
         if code == _OWN_ERROR:
             return "an error in nfstuned; please report the traceback that it printed"
         return os.strerror(code) + (_SANDBOX if code == errno.EROFS else "")

@@ -171,7 +171,7 @@ def parse_master_name(text: str, file: str) -> MapInclude | ParseError | None:
 
 
 def _cr_error(name: str, file: str, line: int) -> ParseError:
-    message = "the line ends with a carriage return, which automount(8) takes for a part of the map's name"
+    message = "the line ends with a carriage return, which automount(8) reads as a part of the map's name"
     return MapError(file, line, f"{message}: {quoted(name)}")
 
 
@@ -266,8 +266,10 @@ def mount_requests(
             if direct
             else f"below {auto.point} it is a name: write {quoted(name)}, or mount the map on /-"
         )
-        hint = "; is the line of fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
-        return (MapError(entry.file, entry.line, f"{quoted(entry.key)} is no key: {kind}{hint}"),)
+        hint = (
+            "; is the line from fstab? write /POINT -fstype=TYPE,OPTIONS SOURCE" if ":/" in entry.key else ""
+        )
+        return (MapError(entry.file, entry.line, f"{quoted(entry.key)} is not a key: {kind}{hint}"),)
     wildcard = not direct and entry.key == WILDCARD
     # The key of a wildcard is not known: & stays.
     key = _KEY_MARK if wildcard else re.sub(r"(\s)", r"\\\1", entry.key)
@@ -293,9 +295,7 @@ def mount_requests(
         if problem := part.problem(entry.text):
             return (MapError(entry.file, entry.line, f"{problem}, in the entry of {quoted(entry.key)}"),)
         if any(location.count(",") >= MOST_REPLICAS for location in part.locations):
-            message = (
-                f"more than {MOST_REPLICAS} servers for a location of {quoted(entry.key)}: take some out"
-            )
+            message = f"more than {MOST_REPLICAS} servers for a location of {quoted(entry.key)}: remove some"
             return (MapError(entry.file, entry.line, message),)
         for source in part.sources():
             meant = mounted_type(fstype, source)

@@ -138,7 +138,7 @@ class AutoMaps:
                 elif depth < DEEPEST_MOUNTED:
                     self._read_map(request, depth + 1)
                 else:
-                    message = f"more than {DEEPEST_MOUNTED} maps mounted in each other: this one was not read"
+                    message = f"more than {DEEPEST_MOUNTED} maps mounted in each other: this map was not read"
                     self.collected.refuse(MapError(entry.file, entry.line, message))
 
     def _entries_of(self, item: AutoMap) -> list[MapEntry]:
@@ -194,7 +194,7 @@ class AutoMaps:
         self.files += 1
         if self.files == MOST_FILES + 1:
             message = f"more than {MOST_FILES} maps to read: nothing of this and of later maps was checked"
-            self.collected.refuse(MapError(path, 0, f"{message}; take out repeated includes"))
+            self.collected.refuse(MapError(path, 0, f"{message}; remove repeated includes"))
         return self.root.read_or_empty(path[1:]) if self.files <= MOST_FILES else ""
 
     def _read_default_master(self) -> None:
@@ -375,9 +375,7 @@ def parse_automount(text: str, file: str = NSSWITCH) -> tuple[tuple[MapSource, .
     if not lines:
         return (MapSource(FILES),), 0
     if len(lines) > 1:
-        raise ParseError(
-            file, lines[1][0], "a second line for automount, for which automount(8) reads neither"
-        )
+        raise ParseError(file, lines[1][0], "a second line for automount: automount(8) reads neither")
     number, content = lines[0]
     sources: list[MapSource] = []
     after_source = False
@@ -392,7 +390,7 @@ def parse_automount(text: str, file: str = NSSWITCH) -> tuple[tuple[MapSource, .
         after_source = piece["source"] is not None
     known = tuple(source for source in sources if source.name in _SOURCES)
     if not known:
-        raise ParseError(file, number, "no source of which automount(8) takes a map")
+        raise ParseError(file, number, "automount(8) takes no map from this source")
     return known, number
 
 

@@ -208,7 +208,7 @@ def _scalar(node: Node, file: str) -> str | None:
 
 def _not_plain(node: Node, file: str) -> ParseError:
     shown = quoted(_flow(node))
-    return ParseError(file, node.line, f"a mount that is no list of plain texts was not checked: {shown}")
+    return ParseError(file, node.line, f"a mount that is not a list of plain texts was not checked: {shown}")
 
 
 def _flow(node: Node, depth: int = 2) -> str:

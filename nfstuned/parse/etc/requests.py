@@ -69,10 +69,10 @@ _FOREIGN = {
         r"(?:\S*(?: \S+)?[$#%>] )?(?:sudo )?"
         r"(?:u?mount(?:\.\w+)?|pcs|crm|docker|echo|printf|cat|tee|sh|bash|sed|grep|nano|vim?) "
     ),
-    "a numbered list, or output of cat -n or grep: take the numbers or the names before the lines out": (
+    "a numbered list, or output of cat -n or grep: remove the numbers or the names before the lines": (
         rf"[0-9]+[.:)]? (?:#|\S+ (?:/|none |swap ))|{_NUMBERED}"
     ),
-    "output of echo -e in a shell that knows no -e (dash), not an entry: take -e out, or write with printf": (
+    "output of echo -e in a shell that knows no -e (dash), not an entry: remove -e, or write with printf": (
         r"-(?:e|n|en|ne) "
     ),
     "a map of the automounter, not an entry: nfstuned check judges the maps that auto.master names": (
@@ -83,7 +83,7 @@ _FOREIGN = {
         r"\[(?:Unit|Mount|Automount|Install)\]$|(?:What|Where|Type|Options|Description|After|WantedBy)="
     ),
     "a line of exports(5), the server's file: nfstuned judges clients": r"/\S* \S+\(",
-    "Nix, not an entry: nfstuned check --root DIR judges the fstab that NixOS makes of it": (
+    "Nix, not an entry: nfstuned check --root DIR judges the fstab that NixOS makes from it": (
         r"fileSystems\b|[\w.\"/-]+ = .*(?:;|\{)$|\};$"
     ),
     f"HCL, not an entry: {_AS_LINE}": r"[\w-]+ = [\"\[]|[a-z]+(?: \"[^\"]*\")+ \{",
@@ -172,7 +172,7 @@ def _problem(fields: list[str]) -> str | None:
     """Return the reason why mount(8) takes no such entry, "" where it does; None for another type's entry."""
     line = " ".join(fields)
     if "\0" in line:
-        return "a byte that is 0, which mount(8) takes for the line's end"
+        return "a NUL byte, which ends the line for mount(8)"
     foreign = _foreign(fields, line)
     unseen, seen = re.search(r"[^\S \t\r]|\\t", line), line.replace("\\t", " ").split()[:_LEAST]
     if unseen and TYPES.intersection(seen[2:]) and fields[:_LEAST] != seen:
@@ -194,7 +194,7 @@ def _problem(fields: list[str]) -> str | None:
         shifted = mounted_type("", source) and TYPES.intersection(fields[_LEAST:_NUMBERS])
         return f"the type is {quoted(named)}: {_BLANK}" if shifted else None
     if options:
-        return f"options in the place of the type, which stands before them: {quoted(fields[2])}"
+        return f"the options stand before the type: {quoted(fields[2])}"
     return _problem_of_rest(fields, line)
 
 
@@ -204,14 +204,12 @@ def _problem_of_rest(fields: list[str], line: str) -> str:
         name for name, _ in parse_options("".join(fields[_LEAST:_NUMBERS])).pairs if has_placeholder(name)
     ]
     if whole:
-        return (
-            f"the options have the placeholder {quoted(whole[0])}, so that the line is not judged: {_RENDER}"
-        )
+        return f"the options have the placeholder {quoted(whole[0])}, so the line is not judged: {_RENDER}"
     if fields[_LEAST:_NUMBERS] == ["-o"] and fields[_NUMBERS:]:
-        return f"-o is of mount's command line: write {quoted(fields[_NUMBERS], line)} in its place"
+        return f"-o belongs to mount's command line: write {quoted(fields[_NUMBERS], line)} in its place"
     for name, token in zip(_NAMES[_NUMBERS:], fields[_NUMBERS:], strict=False):
         if not re.fullmatch(r"[+-]?[0-9]+", token) and not has_placeholder(token):
-            hint = ": take the blank out of the options" if _OPTIONS.fullmatch(token) else ""
+            hint = ": remove the blank from the options" if _OPTIONS.fullmatch(token) else ""
             return f"{name} is not a number: {quoted(token, line)}{hint}"
     return ""
 
@@ -245,8 +243,8 @@ def _foreign(fields: list[str], line: str) -> str:
         message = f"the source and the mount point are exchanged: write {quoted(point, line)} first"
         return message if types else ""
     hint = f": {_BLANK}" if {*source, *point} & {'"', "'"} or types.isdisjoint(fields[2:3]) else ""
-    hint = ": fstab expands no ~" if point.startswith("~") else hint
-    return f"the mount point is no path: {quoted(point, line)}{hint}" if types else ""
+    hint = ": fstab does not expand ~" if point.startswith("~") else hint
+    return f"the mount point is not a path: {quoted(point, line)}{hint}" if types else ""
 
 
 _NETWORKS = (
@@ -351,18 +349,17 @@ _TOO_LONG = (
 )
 _TOO_MANY_REQUESTS = (
     f"the files of this host ask for more than {MOST_REQUESTS} mounts: this and all later ones were not "
-    "checked; take out mounts that nobody needs"
+    "checked; remove unused mounts"
 )
 _TOO_MANY_SETTINGS = (
-    f"more than {MOST_SETTINGS} assignments: this and all later ones were not read; take out those that no "
-    "mount needs"
+    f"more than {MOST_SETTINGS} assignments: this and all later ones were not read; remove unused assignments"
 )
 _TOO_MANY_IN_SECTION = (
     f"more than {MOST_IN_SECTION} assignments in a section: this and all later ones there were not read; "
-    "take out those that no mount needs"
+    "remove unused assignments"
 )
 _TOO_MANY_MAPS = f"more than {MOST_MAPS} maps cannot be read: the maps after this one are not named"
-_TOO_MANY_PROBLEMS = f"more than {MOST_PROBLEMS} lines are not understood: mend those above first"
+_TOO_MANY_PROBLEMS = f"more than {MOST_PROBLEMS} lines are not understood: correct the lines above first"
 
 
 @dataclass(slots=True, eq=False)

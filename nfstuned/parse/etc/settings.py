@@ -28,7 +28,7 @@ from nfstuned.parse.tree import FileTree
 FILE = "/etc/nfsmount.conf"
 VENDOR_FILE = "/usr/etc/nfsmount.conf"
 """Read first, and forgotten with its folder of drop-ins where FILE exists (conf_init_file)."""
-OUTSIDE = "an assignment outside of a section does not count"
+OUTSIDE = "an assignment outside of a section has no effect"
 _BLANK = " \t"
 _SPACE = " \t\n\v\f\r"
 
@@ -76,7 +76,7 @@ class _Reader:
         elif not name:
             self.refuse(line, f"a value without a name: {quoted(content)}")
         elif not value:
-            self.refuse(line, f"an assignment without a value does not count: {quoted(content)}")
+            self.refuse(line, f"an assignment without a value has no effect: {quoted(content)}")
         elif name.lower() == "include":
             path = value.removeprefix("-")
             self.items.append(ConfInclude(path, path != value, *place, self.file, line))
@@ -94,7 +94,7 @@ def parse_nfsmount(
         if not content or content.startswith(("#", ";")):
             continue
         if not ended:
-            reader.refuse(number, f"the last line does not end, so it does not count: {quoted(content)}")
+            reader.refuse(number, f"the last line does not end, and so has no effect: {quoted(content)}")
         elif content.startswith("["):
             reader.begin_section(number, content[1:])
         elif "=" not in content:
@@ -208,7 +208,7 @@ class MountConf:
         if self.includes > MOST_INCLUDES:
             if self.includes == MOST_INCLUDES + 1:
                 message = f"more than {MOST_INCLUDES} includes: nothing of this and of later files was read; "
-                message += "take out repeated includes"
+                message += "remove repeated includes"
                 self.collected.refuse(ParseError(include.file, include.line, message))
             return
         try:

@@ -224,7 +224,7 @@ def parse_mountmap(text: str, file: str, provider: str) -> tuple[Tunnel | ParseE
             name, first, second, *_ = fields
             stands_in, address = str(IPv4Address(first)), str(IPv4Address(second))
         except ValueError:
-            message = f"not a name, an address that stands in and the server's: {quoted(line)}"
+            message = f"not a name, its stand-in address and the server's address: {quoted(line)}"
             rows.append(ParseError(file, number, message))
         else:
             rows.append(Tunnel(0, name, 0, provider, file, stands_in, address))

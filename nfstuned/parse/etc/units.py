@@ -68,7 +68,7 @@ def parse_unit(text: str, file: str) -> tuple[UnitSetting | ParseError, ...]:
         if not content:
             continue
         if not content.isprintable() and any("\udc80" <= char <= "\udcff" for char in content):
-            reader.refuse(number, f"not UTF-8, so systemd passes it over: {quoted(content)}")
+            reader.refuse(number, f"not UTF-8, so systemd ignores it: {quoted(content)}")
         elif content.startswith("["):
             reader.section = content[1:-1] if content.endswith("]") else None
             if reader.section is None:
@@ -107,7 +107,7 @@ def mount_request(
     for setting in values.values() if requests else ():
         right = _MEANT.get(setting.name.lower(), setting.name)
         if right != setting.name:
-            message = f"systemd passes over {setting.name}= in [Mount]: write {right}="
+            message = f"systemd ignores {setting.name}= in [Mount]: write {right}="
             errors.append(ParseError(setting.file, setting.line, message))
     return (*errors, *requests)
 

@@ -15,7 +15,7 @@ from tests.lab.kit.server import AZURE, GENERIC, OTHER_ADDRESS
 from tests.lab.kit.shell import attempt, program, run, wait_for
 
 OPTIONS = "vers=4.1,nofail,_netdev"
-REASON = "its mount has failed (exit-code): mount.nfs: "
+REASON = "its mount failed (exit-code): mount.nfs: "
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev", "stopped_daemon", "server")]
 
 
@@ -49,7 +49,7 @@ def test_a_mount_that_failed_is_found_with_its_reason_and_a_condition_excuses_on
         assert messages.keys() == {"failed", "never"}
         assert REASON in messages["failed"], messages["failed"]
         assert messages["never"].endswith(
-            "is not mounted: nobody has mounted it; the folder below it has 1 name, which programs may have "
+            "is not mounted: nobody mounted it; the folder below it has 1 name, which programs may have "
             "written"
         )
         (POINTS / "never/backup.tar").unlink()
