@@ -168,7 +168,7 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
 def _volume_places(entry: TopEntry) -> list[str]:
     """Return the mount points of a volume, which differ in their middles and are not cut; else none."""
     points = entry.counted.mount_points
-    paths = volume_paths(points, entry.names).split("\n") if volume_name(points) else []
+    paths = volume_paths(points, entry.names) if volume_name(points) else ()
     return [printable(path) for path in paths]
 
 

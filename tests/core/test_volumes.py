@@ -62,9 +62,8 @@ def test_files_of_the_host_name_the_pod_and_the_drivers_handle(host: Path) -> No
     names = read_kubelet_names(Root(str(host)), (IN_POD, STAGED, IN_OTHER))
     assert volume_name((STAGED, IN_POD, IN_OTHER), names) == "pvc-1, pod media/web-0 and 1 more"
     assert volume_name((STAGED,), names) == "file.csi.azure.com, volume rg#account#share"
-    assert volume_paths((STAGED, IN_OTHER), names).split("\n") == [
-        f"{STAGED} (file.csi.azure.com, volume rg#account#share)", IN_OTHER,
-    ]  # fmt: skip
+    handle = "file.csi.azure.com, volume rg#account#share"
+    assert volume_paths((STAGED, IN_OTHER), names) == (f"{STAGED} ({handle})", IN_OTHER)
 
 
 @pytest.mark.parametrize(

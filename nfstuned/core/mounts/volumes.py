@@ -36,10 +36,10 @@ def volume_name(points: Sequence[str], names: KubeletNames = UNNAMED) -> str:
     return f"{name} and {len(more)} more" if more else name
 
 
-def volume_paths(points: Sequence[str], names: KubeletNames = UNNAMED) -> str:
-    """Return the whole mount points, a line each, with the driver and its handle where a file has them."""
+def volume_paths(points: Sequence[str], names: KubeletNames = UNNAMED) -> tuple[str, ...]:
+    """Return the whole mount points, with the driver and its handle where a file has them."""
     lines = (f"{point} ({names.handles[point]})" if point in names.handles else point for point in points)
-    return "\n".join(octal_escapes(mask_secrets(line)) for line in lines)
+    return tuple(octal_escapes(mask_secrets(line)) for line in lines)
 
 
 def _of_pod(point: str, names: KubeletNames) -> str:
