@@ -20,6 +20,7 @@ from nfstuned.view.report import Account
 from tests.bench.pictures import BROWSERS, FLAGS
 from tests.core import test_bench_pages, test_reportpage
 from tests.core.bench_values import SEARCHED, VENDORS
+from tests.core.test_history import START
 from tests.core.test_reportpage import FINDING, REPORT, used
 
 STYLE = files("nfstuned").joinpath("data/pages/style.css").read_text()
@@ -40,7 +41,7 @@ def report() -> str:
         for severity, subject in zip(Severity, (IN_POD, "/data", "/etc/fstab:12", "eth0"), strict=True)
     ]
     judged = replace(REPORT, diagnosis=Diagnosis(tuple(faults), ()))
-    events = (test_reportpage.SET, Event(test_reportpage.START, "CONFIG_INVALID", f"{IN_POD}: unknown key"))
+    events = (test_reportpage.SET, Event(START, "CONFIG_INVALID", f"{IN_POD}: unknown key"))
     page = test_reportpage.page(samples, Account(report=judged, events=events, damaged=3))
     return test_reportpage.text(replace(page, title=f"NFS mounts of {LONG}"))
 
