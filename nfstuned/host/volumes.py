@@ -53,7 +53,7 @@ def read_kubelet_names(root: Root, points: Iterable[str]) -> KubeletNames:
 
 
 def _handle(root: Root, folder: str, remote: Container[str]) -> str:
-    """Return the driver and the handle of the volume whose mount is in a folder; "" where they are not known.
+    """Return the driver and the handle of the volume that is mounted in a folder; "" where a file has none.
 
     The folders on the way are no links: the kernel names a mount point without any.
     """
