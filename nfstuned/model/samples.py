@@ -242,7 +242,7 @@ class Appended:
     """Empty when all are there."""
 
 
-class Step(NamedTuple):
+class ReadAheadStep(NamedTuple):
     """A change of a read-ahead, between two moments in Unix seconds."""
 
     after: float
@@ -262,5 +262,5 @@ class Event:
     device: str = ""
     """The number of the superblock that it is about; "" where it is about none."""
     mount_point: str = ""
-    step: Step | None = None
+    step: ReadAheadStep | None = None
     """The change of a read-ahead that it reports."""

@@ -15,7 +15,7 @@ from nfstuned.core.samples.history import BOUNDS_MS, Axis, MountSeries
 from nfstuned.core.samples.sample import ALL_KINDS, amount, figure, label_of, speed
 from nfstuned.model.facts import Report, Severity
 from nfstuned.model.mounts import KubeletNames
-from nfstuned.model.samples import Event, Step
+from nfstuned.model.samples import Event, ReadAheadStep
 from nfstuned.parse.fields import count
 from nfstuned.view.check import verdict_lines
 from nfstuned.view.pages import WIDE, Chart, Mark, Plot, PlotFrame, PlotLine, render, zone_name
@@ -259,7 +259,7 @@ def mount_charts(mount: MountSeries, events: Iterable[Event]) -> Iterator[Chart]
             yield replace(chart, marks=tuple(steps)[-_MOST_MARKS:]) if chart.title in _OF_READS else chart
 
 
-def _marked_steps(steps: Iterable[Step], events: Sequence[Event]) -> Iterator[Mark]:
+def _marked_steps(steps: Iterable[ReadAheadStep], events: Sequence[Event]) -> Iterator[Mark]:
     """Yield the changes of a read-ahead: the service's, and those of others that the samples show."""
     known = [(event.step, event.text) for event in events if event.step]
     for step, text in known:
@@ -271,7 +271,7 @@ def _marked_steps(steps: Iterable[Step], events: Sequence[Event]) -> Iterator[Ma
             yield Mark(step.until, f"read-ahead {_change(step)}, as the samples show", _change(step))
 
 
-def _change(step: Step) -> str:
+def _change(step: ReadAheadStep) -> str:
     return f"{step.old_kb} -> {step.new_kb} KiB"
 
 

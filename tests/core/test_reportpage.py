@@ -21,7 +21,7 @@ from nfstuned.core.samples.sample import amount
 from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
 from nfstuned.model.mounts import KubeletNames, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Event, OpRate, Sample, Step
+from nfstuned.model.samples import Event, OpRate, ReadAheadStep, Sample
 from nfstuned.view import pages
 from nfstuned.view.report import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page, worst_mount
 from tests.core.pages import element, loads_nothing, parsed, shown, tags
@@ -43,7 +43,7 @@ FINDING = Finding(
 REPORT = Report("/", Facts(frozenset(), Snapshot(), Policy(())), (), Diagnosis((FINDING,), ()))
 SET = Event(
     START + 150, "READ_AHEAD_SET", "/mnt/a: read-ahead 128 -> 15360 KiB", "0:43", "/mnt/a",
-    Step(START + 150, START + 150, 128, 15360),
+    ReadAheadStep(START + 150, START + 150, 128, 15360),
 )  # fmt: skip
 STOPPED = Event(START + 300, "STOPPED", "stopped <by> \x1b[31msomebody")
 

@@ -22,7 +22,7 @@ from nfstuned.core.samples.effect import effect, is_reading
 from nfstuned.core.samples.evidence import ReadAheadVerdict, Tally
 from nfstuned.core.samples.sample import ALL_KINDS, combine, kinds, label, rtt_ms, stalled_percent
 from nfstuned.model.effect import Effect
-from nfstuned.model.samples import OpRate, Sample, Step
+from nfstuned.model.samples import OpRate, ReadAheadStep, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """The upper ends of all buckets but the last, each within its bucket."""
@@ -292,7 +292,7 @@ class MountSeries:
     mean_times: tuple[MeanTimes, ...] = ()
     effects: tuple[Effect, ...] = ()
     """The effects of the last changes of its read-ahead, in their order."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ReadAheadStep, ...] = ()
     """The last changes of its read-ahead that its samples show, in their order."""
 
 
@@ -336,7 +336,7 @@ class _Sums:
     effects: deque[Effect] = field(default_factory=lambda: deque(maxlen=MOST_EFFECTS))
     known: tuple[float, int] | None = None
     """The last known read-ahead in KiB, and when that was."""
-    steps: deque[Step] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
+    steps: deque[ReadAheadStep] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample; `columns` are its seconds in each."""
@@ -352,7 +352,7 @@ class _Sums:
         if sample.read_ahead_kb is not None and (self.known is None or sample.time > self.known[0]):
             if self.known is not None and self.known[1] != sample.read_ahead_kb:
                 start = max(self.known[0], sample.time - sample.interval_s)
-                self.steps.append(Step(self.known[0], start, self.known[1], sample.read_ahead_kb))
+                self.steps.append(ReadAheadStep(self.known[0], start, self.known[1], sample.read_ahead_kb))
             self.known = sample.time, sample.read_ahead_kb
         of_kind = kinds(sample)
         self.mean_times.add(of_kind)

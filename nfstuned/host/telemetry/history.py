@@ -24,7 +24,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import STDIN, Root, UnusableError, demand_regular, standard_input
 from nfstuned.host.telemetry.journal import UNKNOWN, Message
 from nfstuned.model.kernel import decimal
-from nfstuned.model.samples import Event, Sample, Step
+from nfstuned.model.samples import Event, ReadAheadStep, Sample
 from nfstuned.parse.proc.mountstats import is_mountstats
 from nfstuned.parse.samples import parse_entry, parse_line, text_of
 
@@ -302,7 +302,7 @@ def _event(time: float, values: Mapping[str, bytes | str]) -> Event:
     old_kb, new_kb = (decimal(text.get(f"NFSTUNED_{name}_KB", "")) for name in ("OLD", "NEW"))
     step = None
     if name in _STEPS and old_kb is not None and new_kb is not None:
-        step = Step(time, time, old_kb, new_kb)
+        step = ReadAheadStep(time, time, old_kb, new_kb)
     return Event(
         time,
         name,
