@@ -26,6 +26,7 @@ from nfstuned.host.files.write import demand_place
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.root import STDIN, Root
 from nfstuned.host.telemetry.history import changes
+from nfstuned.host.volumes import read_kubelet_names
 from nfstuned.parse.fields import count
 from nfstuned.view.report import Account, Page, report_page
 
@@ -73,7 +74,11 @@ def write_report(root: Root, order: ReportOrder, outside: Outside | None = None)
     if order.file is not None and order.samples_only:
         title = f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
     account = replace(_account(root, order, start, outside), damaged=selection.problems)
-    page = Page(title, now, start, end, series.axis(), tuple(series.mounts()), account)
+    mounts = tuple(series.mounts())
+    page = Page(title, now, start, end, series.axis(), mounts, account)
+    if not order.samples_only:
+        points = (point for mount in mounts for point in mount.points)
+        page = replace(page, names=read_kubelet_names(root, points))
     if not write_output(report_page(page), order.output, count(len(page.mounts), "mount")):
         return FAILED
     unknown = not order.samples_only and (account.report is None or bool(account.no_events))

@@ -632,3 +632,12 @@ class Outcome:
     action: Action
     result: Result
     reason: str
+
+
+class KubeletNames(NamedTuple):
+    """The names that a host's files have for a kubelet's volumes."""
+
+    pods: Mapping[str, str]
+    """By the pod's UID: "media/web-0", its namespace and name."""
+    handles: Mapping[str, str]
+    """By the mount point of a CSI volume: "file.csi.azure.com, volume rg#account#share"."""

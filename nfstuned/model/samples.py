@@ -242,6 +242,15 @@ class Appended:
     """Empty when all are there."""
 
 
+class ReadAheadStep(NamedTuple):
+    """A change of a read-ahead, between two moments in Unix seconds."""
+
+    after: float
+    until: float
+    old_kb: int
+    new_kb: int
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A journal entry; `name` is its message's in host/telemetry/journal.py: "READ_AHEAD_SET"."""
@@ -253,3 +262,5 @@ class Event:
     device: str = ""
     """The number of the superblock that it is about; "" where it is about none."""
     mount_point: str = ""
+    step: ReadAheadStep | None = None
+    """The change of a read-ahead that it reports."""

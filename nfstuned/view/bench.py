@@ -228,12 +228,22 @@ class _Chart:
     @property
     def ticks(self) -> tuple[float, ...]:
         """The numbers of the scale."""
-        return number_ticks(max(point.spread.most for point in self.points))
+        return number_ticks(self.most)
+
+    @property
+    def most(self) -> float:
+        """The greatest number in it."""
+        return max(point.spread.most for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)
 class BarChart(_Chart):
     """Bars from the left to the right, each with its name."""
+
+    @property
+    def ticks(self) -> tuple[float, ...]:
+        """The numbers of the scale, so few that they have room next to each other."""
+        return number_ticks(self.most, 2)
 
     @property
     def groups(self) -> tuple[tuple[str, tuple[tuple[str, PlotPoint], ...]], ...]:

@@ -6,10 +6,12 @@ A page loads nothing, runs no script, and is well-formed XML. Every text in it i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from itertools import takewhile
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -38,6 +40,7 @@ def environment() -> Environment:
     )
     # A coordinate of a picture.
     made.filters["px"] = lambda length: Markup(f"{length:.1f}")  # noqa: S704 - a number
+    made.filters["breakable"] = _breakable
     made.globals.update(version=__version__, count=count)
     return made
 
@@ -45,6 +48,16 @@ def environment() -> Environment:
 def _shown(value: object) -> object:
     r"""Return a value as HTML and XML can hold it: control characters and stray bytes as `\x0a`."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _breakable(name: str) -> Markup:
+    """Return a text in which lines end behind a separator, and never in a word, a number or an option."""
+    return Markup(" ").join(map(_breakable_word, printable(name).split(" ")))
+
+
+def _breakable_word(word: str) -> Markup:
+    text = Markup("<wbr/>").join(_PIECE.findall(word))
+    return Markup('<span class="option">{}</span>').format(text) if word.startswith("-") else text
 
 
 def zone_name(start: float, end: float, zone: tzinfo | None = None) -> str:
@@ -57,6 +70,8 @@ def zone_name(start: float, end: float, zone: tzinfo | None = None) -> str:
     return " to ".join(dict.fromkeys(parts))
 
 
+_PIECE = re.compile(r".+?(?:[/:,;_=#.](?![\d/:,;_=#.])|[/:,;_=#](?=\d)|$)")
+"""A word with the separators behind it; at a hyphen browsers end a line without being asked."""
 _LEAST = 1e-6
 """The least end of a scale, in its unit: zeros need a scale, too."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -123,10 +138,12 @@ def _label(wall: datetime, step_s: int, span_s: float) -> str:
     return wall.strftime("%d %b").lstrip("0")
 
 
-WIDE, HEIGHT = 1320, 200
+WIDE, NARROW, HEIGHT = 1320, 500, 200
 """About the size in which a chart is shown: the text of a much larger picture would not be legible."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 10, 10, 26
 _SPARK_WIDTH, _SPARK_HEIGHT = 160, 28
+_NOTE_ROWS, _NOTE_WIDTH, _NOTE_HEIGHT = 3, 9, 16
+"""The rows of notes, and the room for a letter of theirs, on a small screen too."""
 _LABEL_WIDTH = 80
 """About how wide the label of a time is, with room around it."""
 
@@ -141,6 +158,27 @@ class PlotLine:
     values: Sequence[float | None]
 
 
+class Mark(NamedTuple):
+    """An event in a chart: an upright line."""
+
+    moment: float
+    """In Unix seconds."""
+    text: str
+    """Shown where a pointer is on the line."""
+    note: str = ""
+    """Shown at its upper end, where there is room."""
+
+
+class Note(NamedTuple):
+    """The place of a mark's note, in the units of the picture."""
+
+    x: float
+    y: float
+    on_the_left: bool
+    """Of its mark: the text ends at x."""
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     """The content of one chart."""
@@ -149,16 +187,20 @@ class Chart:
     lines: tuple[PlotLine, ...]
     unit: Callable[[float], str]
     """Writes a number of the scale with its unit."""
-    width: int = 500
+    width: int = NARROW
     reference: float | None = None
     """A value that is marked by a line of its own."""
-    marks: tuple[tuple[float, str], ...] = ()
-    """Moments in Unix seconds, and the events of then."""
+    marks: tuple[Mark, ...] = ()
 
     @property
     def is_wide(self) -> bool:
         """Whether the chart is as wide as the page."""
         return self.width == WIDE
+
+    @property
+    def narrow(self) -> Chart:
+        """The same for a small screen."""
+        return replace(self, width=NARROW)
 
     @property
     def label(self) -> str:
@@ -182,8 +224,8 @@ class PlotFrame:
     zone: tzinfo | None
 
     def plot(self, chart: Chart) -> Plot:
-        """Return the area of a chart."""
-        return Plot(
+        """Return the area of a chart; the notes of its marks are above it."""
+        bare = Plot(
             frame=self,
             left=_LEFT,
             right=chart.width - _RIGHT,
@@ -191,6 +233,11 @@ class PlotFrame:
             floor=HEIGHT - _BOTTOM,
             height=HEIGHT,
             ticks=number_ticks(chart.most),
+        )
+        notes = tuple(_notes(chart.marks, bare))
+        above = round(max((note.y for note in notes), default=0.0))
+        return replace(
+            bare, ceiling=_TOP + above, floor=bare.floor + above, height=HEIGHT + above, notes=notes
         )
 
     def spark(self, lines: Sequence[PlotLine]) -> Plot:
@@ -215,6 +262,7 @@ class Plot:
     """Of the whole picture."""
     ticks: tuple[float, ...]
     """The numbers of the scale; the last is its end."""
+    notes: tuple[Note, ...] = ()
 
     @property
     def times(self) -> tuple[tuple[float, str], ...]:
@@ -253,6 +301,19 @@ class Plot:
             )
             pieces.append("M" + "L".join(points))
         return "".join(pieces)
+
+
+def _notes(marks: Iterable[Mark], plot: Plot) -> Iterator[Note]:
+    """Yield the notes that have room in a few rows, from the left to the right."""
+    ends = [0.0] * _NOTE_ROWS
+    for moment, _, note in sorted(mark for mark in marks if mark.note and plot.shows(mark.moment)):
+        x, width = plot.x(moment), len(note) * _NOTE_WIDTH
+        on_the_left = x + width > plot.right + _RIGHT
+        start = x - width if on_the_left else x
+        row = next((row for row, end in enumerate(ends) if start >= end), None)
+        if row is not None:
+            ends[row] = start + width + _NOTE_WIDTH
+            yield Note(x + (-4 if on_the_left else 4), (row + 1.0) * _NOTE_HEIGHT, on_the_left, note)
 
 
 def _runs(values: Sequence[float | None]) -> Iterator[tuple[int, list[float]]]:

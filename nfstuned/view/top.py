@@ -10,7 +10,8 @@ from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from nfstuned.core.samples.sample import amount, figure, label, ratio, speed, throughput
+from nfstuned.core.mounts.volumes import volume_name, volume_paths
+from nfstuned.core.samples.sample import amount, figure, ratio, speed, throughput
 from nfstuned.core.samples.top import NAME, Frame, TopEntry, TopState, arrange, rdma_of
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Sample
@@ -103,8 +104,8 @@ def width_of(columns: Iterable[TopColumn]) -> int:
 
 
 def name_of(entry: TopEntry) -> str:
-    """Return the text of the first column: the first mount point, how many more, "!" if stalled."""
-    return ("! " if entry.stalled_s else "") + printable(label(entry.counted))
+    """Return the text of the first column: the name, and "!" if stalled."""
+    return ("! " if entry.stalled_s else "") + printable(entry.label)
 
 
 _EVENTS = {
@@ -135,7 +136,10 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
     ahead = "unknown" if entry.read_ahead_kb is None else f"{entry.read_ahead_kb} KiB"
     yield f"{printable(counted.source)}  {counted.device}  read-ahead {ahead}"
     others = counted.mount_points[1:]
-    if others:
+    places = _volume_places(entry)
+    for text in (printable(entry.label), *(f"at {place}" for place in places)) if places else ():
+        yield from wrap(text, room, break_on_hyphens=False)
+    if others and not places:
         yield f"also at {printable(', '.join(others))}"
     if state := ", ".join(_state(counted.stats)):
         yield state
@@ -159,6 +163,13 @@ def _uncut_details(entry: TopEntry, room: int) -> Iterator[str]:
         yield f"events/s: {', '.join(events)}"
     yield from _connections(entry, sample)
     yield from _operations(sample, room)
+
+
+def _volume_places(entry: TopEntry) -> list[str]:
+    """Return the mount points of a volume, which differ in their middles and are not cut; else none."""
+    points = entry.counted.mount_points
+    paths = volume_paths(points, entry.names) if volume_name(points) else ()
+    return [printable(path) for path in paths]
 
 
 def _speed(bytes_per_s: float | None) -> str:
@@ -302,7 +313,7 @@ def plain_lines(
     else:
         layout = layout_for(columns)
     date = "" if frame.copies else f"{_moment(frame, zone):%Y-%m-%d} "
-    for text in (f"{date}{_title(frame, state, zone)}", _sums(frame)):
+    for text in (f"{date}{', '.join(_title(frame, state, zone))}", _sums(frame)):
         yield from wrap(text, columns, break_long_words=False) if columns and frame.copies else [text]
     if shown:
         yield layout.header(state)[MARGIN:].rstrip()
@@ -333,9 +344,9 @@ def _saved_operations(entry: TopEntry, columns: int) -> Iterator[str]:
     if sample is None or not (sample.ops or entry.all_operations):
         return
     yield ""
-    # Not cut: the paths of a kubelet's volumes differ in their middles.
     heading = f"{name_of(entry)}  {printable(entry.counted.source)}"
-    yield from wrap(heading, columns, break_long_words=False, break_on_hyphens=False)
+    for text in (heading, *_volume_places(entry)):
+        yield from wrap(text, columns, break_long_words=False, break_on_hyphens=False)
     yield from (f"{'':{MARGIN}}{line}" for line in _operations(sample, columns - MARGIN))
     failed = [
         (round(op.errors_per_s * sample.interval_s), round(op.per_s * sample.interval_s), name)
@@ -362,7 +373,7 @@ def screen(frame: Frame, state: TopState, size: Size, zone: tzinfo | None = None
     if hidden > 0 and size.page > 1:
         window[-1] = ScreenLine(f"  and {count(hidden + 1, 'line')} more", Style.IDLE)
     head = [
-        ScreenLine(_title(frame, state, zone), Style.TITLE),
+        ScreenLine(_first_that_fit(_title(frame, state, zone), size.columns), Style.TITLE),
         ScreenLine(_sums(frame)),
         ScreenLine(layout.header(state), Style.HEADER),
     ]
@@ -377,7 +388,14 @@ def _fitted(lines: list[ScreenLine], size: Size) -> tuple[ScreenLine, ...]:
     return tuple(ScreenLine(set_cell_size(line.text, size.columns), line.style) for line in rows[: size.rows])
 
 
-def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
+def _first_that_fit(parts: Sequence[str], columns: int) -> str:
+    """Return the first parts, as many as a line has room for, and the first of all."""
+    lines = (", ".join(parts[:number]) for number in range(len(parts), 0, -1))
+    return next((line for line in lines if cell_len(line) <= columns), parts[0])
+
+
+def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> list[str]:
+    """Return the parts of the title, the most important first."""
     moment = _moment(frame, zone)
     used = sum(entry.used for entry in frame.entries)
     unsure = sum(entry.unsure for entry in frame.entries)
@@ -386,6 +404,7 @@ def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
     if len(frame.copies) == 1:
         means = "means since each was mounted"
     parts = (
+        "PAUSED" if state.paused else "",
         printable(" to ".join(frame.copies)) or f"{moment:%H:%M:%S} {moment.tzname() or ''}".rstrip(),
         count(len(frame.entries), "NFS superblock"),
         f"{stalled} stalled (!)" if stalled else "",
@@ -393,9 +412,8 @@ def _title(frame: Frame, state: TopState, zone: tzinfo | None) -> str:
         f"{unsure} of unknown use" if unsure else "",
         means,
         f"by {state.sort}{' reversed' if state.reverse else ''}",
-        "PAUSED" if state.paused else "",
     )
-    return ", ".join(filter(None, parts))
+    return list(filter(None, parts))
 
 
 def _moment(frame: Frame, zone: tzinfo | None) -> datetime:

@@ -46,14 +46,21 @@ def captured(tree: Path) -> bytes:
 def test_a_screen_of_top_is_drawn_as_it_was(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "OPENED", re.compile(b"no operation ended"))
     seen = captured(tree)
-    svg = pictures.drawn(seen)
+    svg = pictures.drawn(seen, "top")
     words = "".join(ET.fromstring(svg).itertext()).replace("\xa0", " ")  # noqa: S314 - our own text
     assert "/mnt/2 and 1 more" in words
     assert "sa1.file.core.windows.net:/a  0:46  read-ahead 128 KiB" in words
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "").replace(
         "https://www.textualize.io", ""
     )
-    assert svg == pictures.drawn(seen)
+    assert svg == pictures.drawn(seen, "top")
+
+
+def test_the_output_of_status_is_drawn_as_a_terminal_has_it(tree: Path) -> None:
+    seen = screen.output([sys.executable, "-c", PROGRAM, str(tree), "status"])
+    words = "".join(ET.fromstring(pictures.drawn(seen, "status")).itertext())  # noqa: S314 - our own text
+    assert "nfstuned status" in words.replace("\xa0", " ")
+    assert "azure-files" in words
 
 
 def test_the_pictures_of_the_documentation_are_small() -> None:

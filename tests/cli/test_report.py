@@ -115,7 +115,12 @@ class TestCommand:
 
 class TestJournal:
     def test_samples_and_what_the_service_did_come_from_the_journal(self, tree: Path) -> None:
-        fields: dict[str, object] = {"device": "0:43", "mount_point": "/mnt/share", "old_kb": 128}
+        fields: dict[str, object] = {
+            "device": "0:43",
+            "mount_point": "/mnt/share",
+            "old_kb": 128,
+            "new_kb": 15360,
+        }
         told: list[Told] = [
             ("STARTED", "nfstuned 1", {"version": "1"}),
             ("READ_AHEAD_SET", "/mnt/share: read-ahead 128 -> 15360 KiB", fields),
@@ -125,7 +130,7 @@ class TestJournal:
         status, page = written(tree, order())
         assert status == 0
         assert "nfstuned 1" in page
-        # Once as a row of the table, once as a mark in the mount's chart.
-        assert page.count("/mnt/share: read-ahead 128 -> 15360 KiB") == 2
+        # Once as a row of the table, then as a mark of three charts, the first of them in two widths.
+        assert page.count("/mnt/share: read-ahead 128 -> 15360 KiB 128 -> 15360 KiB") == 4
         assert "of no interest" not in page
         assert "1 sample, in use for 60 s" in page

@@ -20,7 +20,7 @@ def parsed(page: str) -> ET.Element:
 
 def shown(page: str) -> str:
     """Return the words of a page, as a browser shows them."""
-    return re.sub(r"\s+", " ", " ".join(parsed(page).itertext()))
+    return re.sub(r"\s+", " ", " ".join(parsed(page.replace("<wbr/>", "")).itertext()))
 
 
 def tags(root: ET.Element, name: str) -> Iterator[ET.Element]:

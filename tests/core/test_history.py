@@ -209,9 +209,9 @@ def test_the_order_of_samples_does_not_matter() -> None:
 def test_mounts_are_apart_and_have_all_names_that_they_had() -> None:
     moved = replace(at(1, 1.0), device="0:99", mount_points=("/mnt/a", "/bind"))
     _, mounts = series([at(0, 1.0), moved, replace(at(0, 1.0), source="other:/a")])
-    assert [(mount.label, mount.source) for mount in mounts] == [
-        ("/mnt/a and 1 more", "other:/a"),
-        ("/mnt/a and 1 more", "server:/a"),
+    assert [(mount.points, mount.source) for mount in mounts] == [
+        (("/mnt/a", "/mnt/b"), "other:/a"),
+        (("/mnt/a", "/bind"), "server:/a"),
     ]
     assert mounts[1].keys == {"/mnt/a", "/mnt/b", "/bind", "0:43", "0:99"}
 

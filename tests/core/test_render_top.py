@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from nfstuned.core.samples.top import SORTS, Frame, TopEntry, TopState, frame
+from nfstuned.model.mounts import KubeletNames
 from nfstuned.model.samples import Sample
 from nfstuned.view.top import KEYS, ScreenLine, Size, Style, plain_lines, screen
 from tests.core.tops import empty_frame, first_frame, looks, second_frame, snapshot
@@ -21,6 +22,9 @@ from tests.parse.test_samples import SAMPLES
 GOLDEN = Path(__file__).parents[1] / "data/top"
 FRAME = second_frame()
 DATA, HOME, FAR, NEW = (entry.counted.key for entry in FRAME.entries)
+UID, VOLUME = "5d1e8f3a-0b2c-4d6e-9f70-8192a3b4c5d6", "pvc-0a1b2c3d-4e5f-4071-8293-a4b5c6d7e8f9"
+IN_POD = f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~csi/{VOLUME}/mount"
+STAGED = "/var/lib/kubelet/plugins/kubernetes.io/csi/nfs.csi.k8s.io/0a1b2c3d4e5f/globalmount"
 LEASE = b"bm0=0x1,acl=0x3,sessions,pnfs=LAYOUT_NFSV4_1_FILES,lease_time=90,lease_expired=35"
 
 
@@ -71,12 +75,17 @@ def test_the_plain_text_is_the_golden_one(columns: int | None, golden: Golden) -
     golden(GOLDEN / f"plain-{columns or 'piped'}.txt", "".join(f"{line}\n" for line in lines))
 
 
-def test_the_heading_of_a_volume_s_operations_is_never_cut() -> None:
-    volume = "/var/lib/kubelet/plugins/kubernetes.io/csi/nfs.csi.k8s.io/0a1b2c3d4e5f/globalmount"
+def test_a_volume_has_the_name_of_its_pod_and_its_whole_paths_below() -> None:
     chief, *others = FRAME.entries
-    named = replace(chief, counted=replace(chief.counted, mount_points=(volume, "/mnt/bind")))
-    saved = replace(FRAME, entries=(named, *others), copies=("before", "after"))
-    assert volume in plain(saved, TopState(), 80)
+    counted = replace(chief.counted, mount_points=(STAGED, IN_POD))
+    names = KubeletNames({UID: "media/web-0"}, {STAGED: "nfs.csi.k8s.io, volume nas#share"})
+    shown = replace(FRAME, entries=(replace(chief, counted=counted, names=names), *others))
+    lines = [line.text.strip() for line in drawn(shown, TopState(opened=frozenset({DATA})), Size(80, 40))]
+    assert lines[3].startswith("> pvc-0a1b2...ia/web-0  ")
+    assert lines[5] == f"{VOLUME}, pod media/web-0"
+    assert f"at{STAGED}(nfs.csi.k8s.io,volumenas#share)at{IN_POD}server:" in "".join("".join(lines).split())
+    saved = plain(replace(shown, copies=("before", "after")), TopState(), 80)
+    assert [line for line in saved if IN_POD in line] == [IN_POD]
 
 
 @pytest.mark.parametrize("columns", [20, 40, 59, 60, 70, 79])
@@ -94,6 +103,11 @@ def test_the_selected_line_is_always_on_the_screen(rows: int, selected: tuple[st
         lines = drawn(FRAME, replace(state, offset=offset), Size(80, rows))
         chosen = [line for line in lines if line.style is Style.SELECTED]
         assert len(chosen) == (1 if rows > 4 else 0)
+
+
+def test_a_title_without_room_lacks_its_last_parts_as_a_whole() -> None:
+    title, *_ = drawn(STALLED, TopState(paused=True), Size(72, 24))
+    assert title.text.rstrip() == "PAUSED, 17:20:10 UTC, 4 NFS superblocks, 1 stalled (!), 3 in use"
 
 
 def test_events_are_shown_where_there_were_any() -> None:

@@ -19,12 +19,12 @@ from nfstuned import __version__
 from nfstuned.core.samples.history import Axis, Series
 from nfstuned.core.samples.sample import amount
 from nfstuned.model.facts import Diagnosis, Facts, Finding, Report, Severity
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.mounts import KubeletNames, Snapshot
 from nfstuned.model.policy import Policy
-from nfstuned.model.samples import Event, OpRate, Sample
+from nfstuned.model.samples import Event, OpRate, ReadAheadStep, Sample
 from nfstuned.view import pages
-from nfstuned.view.report import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page
-from tests.core.pages import element, loads_nothing, parsed, shown
+from nfstuned.view.report import MOST_EVENTS, MOST_MOUNTS, Account, Page, report_page, worst_mount
+from tests.core.pages import element, loads_nothing, parsed, shown, tags
 from tests.core.test_history import START, at
 from tests.core.test_read_ahead_evidence import sample as reading
 from tests.parse.test_samples import SAMPLES
@@ -41,7 +41,10 @@ FINDING = Finding(
     "sudo nfstuned apply", "https://learn.microsoft.com/azure",
 )  # fmt: skip
 REPORT = Report("/", Facts(frozenset(), Snapshot(), Policy(())), (), Diagnosis((FINDING,), ()))
-SET = Event(START + 150, "READ_AHEAD_SET", "/mnt/a: read-ahead 128 -> 15360 KiB", "0:43", "/mnt/a")
+SET = Event(
+    START + 150, "READ_AHEAD_SET", "/mnt/a: read-ahead 128 -> 15360 KiB", "0:43", "/mnt/a",
+    ReadAheadStep(START + 150, START + 150, 128, 15360),
+)  # fmt: skip
 STOPPED = Event(START + 300, "STOPPED", "stopped <by> \x1b[31msomebody")
 
 
@@ -81,7 +84,7 @@ def test_it_loads_nothing_and_every_link_inside_of_it_leads_somewhere() -> None:
     ids = [element.attrib["id"] for element in elements if "id" in element.attrib]
     links = [e.attrib["href"][1:] for e in elements if e.attrib.get("href", "").startswith("#")]
     assert len(ids) == len(set(ids))
-    assert links == ["m1", "m2"]
+    assert links == ["m2", "m1", "m2"]  # the worst mount is first in a sentence
     assert set(links) <= set(ids)
 
 
@@ -146,10 +149,100 @@ def test_less_than_a_byte_is_no_read_that_a_ratio_could_be_of() -> None:
     assert not re.search(r"\b(inf|nan)\b", words)
 
 
-def test_a_change_is_marked_in_the_charts_of_its_mount_alone() -> None:
-    marks = [e for e in parsed(text(SMALL)).iter() if e.attrib.get("class") == "mark"]
-    # What explains it, and the line in the chart.
-    assert [e.tag.rpartition("}")[2] for e in marks] == ["path", "line"]
+def marks(page: Page) -> list[tuple[str, str, str]]:
+    """Return each chart with marks, the text of each of them, and the notes that are shown."""
+    found = []
+    for figure in tags(parsed(text(page)), "figure"):
+        titles = [element.text or "" for element in tags(figure, "title")]
+        notes = [e.text or "" for e in tags(figure, "text") if e.attrib.get("class", "").startswith("note")]
+        if titles:
+            name = next(tags(figure, "h3")).text or ""
+            found.append((name, "; ".join(dict.fromkeys(titles)), "; ".join(dict.fromkeys(notes))))
+    return found
+
+
+OF_READS = ("Throughput", "Over-fetch", "Reads: mean time of each")
+FAILED = Event(START + 200, "READ_AHEAD_FAILED", "/mnt/a: read-ahead of 9 KiB refused", "0:43", "/mnt/a")
+
+
+def test_a_change_is_marked_in_the_charts_of_its_mount_alone_with_both_values() -> None:
+    assert marks(SMALL) == [(name, SET.text, "128 -> 15360 KiB") for name in OF_READS]
+    assert marks(page([used(0), used(4)], Account(events=(FAILED,)))) == [("Throughput", FAILED.text, "")]
+
+
+def test_a_change_that_no_journal_has_is_marked_as_the_samples_show_it() -> None:
+    kb = [128, 128, 128, None, 15360, None, 512]
+    seen = page([replace(used(step), read_ahead_kb=each) for step, each in enumerate(kb)], Account())
+    shows = "read-ahead 128 -> 15360 KiB, as the samples show"
+    also = "read-ahead 15360 -> 512 KiB, as the samples show"
+    both = "128 -> 15360 KiB; 15360 -> 512 KiB"
+    assert marks(seen) == [(name, f"{shows}; {also}", both) for name in OF_READS]
+    first, _ = seen.mounts[0].steps
+    told = replace(SET, step=first._replace(after=first.after + 1, until=first.after + 1))
+    known = replace(seen, account=Account(events=(told,)))
+    assert marks(known)[0] == ("Throughput", f"{SET.text}; {also}", both)
+
+
+def test_notes_are_inside_of_the_chart_and_none_is_on_another() -> None:
+    moments = [START + 10 * step for step in range(0, 61, 3)]
+    many = tuple(pages.Mark(moment, "text", "15360 -> 512 KiB") for moment in moments)
+    line = pages.PlotLine("x", "s1", [1.0] * 10)
+    plot = frame(10).plot(pages.Chart("Title", (line,), str, marks=many))
+    spans = [
+        (note.y, note.x - 144 if note.on_the_left else note.x, note.x if note.on_the_left else note.x + 144)
+        for note in plot.notes
+    ]
+    assert len(spans) >= 6
+    assert all(0 <= y <= plot.ceiling and left >= 0 and right <= 510 for y, left, right in spans)
+    for y, _, right in spans:
+        assert not [left for other, left, end in spans if other == y and left < right < end]
+
+
+WASTED = replace(at(0, 1e7), server_read_bytes_per_s=3e7, stalled_s=None)
+STALLED = replace(at(0, 1e7), stalled_s=6.0, interval_s=60.0)
+SLOW = replace(STALLED, stalled_s=0.0, ops={"READ": OpRate(8.0, 25.0, 0.1, 25.1, 0.1, 0.0)})
+FAST = replace(SLOW, ops={"READ": OpRate(8.0, 2.0, 0.1, 2.1, 0.1, 0.0)})
+UNTIMED = "the round trip of 1 mount"
+UNWATCHED = f"the time stalled of 1 mount, {UNTIMED}"
+LEFT = "its server left requests unanswered"
+SENT_MORE = "its server sent 3.00 times the bytes"
+UNSEEN = "the time stalled of 1 mount, the round trip of 2 mounts"
+WRONG = replace(REPORT, diagnosis=Diagnosis((replace(FINDING, severity=Severity.ERROR, subject="/0"),), ()))
+
+
+@pytest.mark.parametrize(
+    ("samples", "report", "worst"),
+    [
+        ([FAST, STALLED], WRONG, (0, "nfstuned check finds 1 error of this mount now", UNTIMED)),
+        ([FAST, STALLED, WASTED], REPORT, (1, f"{LEFT} for 10.0 % of its time in use", UNSEEN)),
+        ([FAST, WASTED, SLOW], REPORT, (1, f"{SENT_MORE} that programs read", UNWATCHED)),
+        ([FAST, SLOW], None, (1, "its reads or writes have the longest mean round trip, 25.0 ms", "errors")),
+        ([SLOW], REPORT, None),
+        ([], REPORT, None),
+    ],
+)  # fmt: skip
+def test_the_worst_mount_is_marked_with_the_reason_and_the_unknown_figures(
+    samples: list[Sample], report: Report | None, worst: tuple[int, str, str] | None
+) -> None:
+    named = [replace(one, mount_points=(f"/{n}",), device=f"0:{n}") for n, one in enumerate(samples)]
+    shows = page(named, Account(report=report))
+    found = worst_mount(shows.mounts, report)
+    assert worst == (found and (shows.mounts.index(found.mount), found.reason, found.unknown))
+    rows = [row for row in tags(parsed(text(shows)), "tr") if row.attrib.get("class") == "worst"]
+    assert ["".join(next(tags(row, "a")).itertext()) for row in rows] == ([f"/{worst[0]}"] if worst else [])
+
+
+def test_a_volume_has_its_name_and_its_whole_path_in_a_title_and_below() -> None:
+    uid = "5d1e8f3a-0b2c-4d6e-9f70-8192a3b4c5d6"
+    path = f"/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~csi/pvc-1/mount"
+    finding = replace(FINDING, subject=path)
+    report = replace(REPORT, diagnosis=Diagnosis((finding,), ()))
+    seen = page([replace(used(0), mount_points=(path,))], Account(report=report))
+    html = text(replace(seen, names=KubeletNames({uid: "media/web-0"}, {path: "nfs.csi.k8s.io, volume n"})))
+    titles = [e.attrib["title"] for e in parsed(html).iter() if "title" in e.attrib]
+    assert titles == [f"{path} (nfs.csi.k8s.io, volume n)"] * 2  # in both tables
+    assert shown(html).count("pvc-1, pod media/web-0") == 3
+    assert shown(html).count(path) == 1
 
 
 def test_of_many_mounts_those_that_moved_most_have_charts() -> None:

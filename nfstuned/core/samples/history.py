@@ -22,7 +22,7 @@ from nfstuned.core.samples.effect import effect, is_reading
 from nfstuned.core.samples.evidence import ReadAheadVerdict, Tally
 from nfstuned.core.samples.sample import ALL_KINDS, combine, kinds, label, rtt_ms, stalled_percent
 from nfstuned.model.effect import Effect
-from nfstuned.model.samples import OpRate, Sample
+from nfstuned.model.samples import OpRate, ReadAheadStep, Sample
 
 BOUNDS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 """The upper ends of all buckets but the last, each within its bucket."""
@@ -238,6 +238,8 @@ def _means(samples: Iterable[tuple[float, float, float]], axis: Axis) -> Iterato
 
 
 MOST_POINTS = 400
+MOST_STEPS = 100
+"""The most changes of a read-ahead that a mount's charts mark."""
 MOST_EFFECTS = 10
 """The most effects of a mount; the journal has every change."""
 WIDTHS_S = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400)
@@ -267,7 +269,8 @@ _NEARLY = 0.9
 class MountSeries:
     """A mount: its means over each point while it was in use, and its bytes in all."""
 
-    label: str
+    points: tuple[str, ...]
+    """The mount points of the last sample, or else its device number."""
     source: str
     keys: frozenset[str]
     """Its mount points and device numbers, of all samples: events name it by these."""
@@ -289,6 +292,8 @@ class MountSeries:
     mean_times: tuple[MeanTimes, ...] = ()
     effects: tuple[Effect, ...] = ()
     """The effects of the last changes of its read-ahead, in their order."""
+    steps: tuple[ReadAheadStep, ...] = ()
+    """The last changes of its read-ahead that its samples show, in their order."""
 
 
 def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
@@ -316,7 +321,7 @@ def _row() -> array[float]:
 class _Sums:
     """The sums of a mount's samples."""
 
-    label: str = ""
+    points: tuple[str, ...] = ()
     group: str = ""
     keys: set[str] = field(default_factory=set)
     samples: int = 0
@@ -329,10 +334,13 @@ class _Sums:
     last: Sample | None = None
     """The last sample with reads."""
     effects: deque[Effect] = field(default_factory=lambda: deque(maxlen=MOST_EFFECTS))
+    known: tuple[float, int] | None = None
+    """The last known read-ahead in KiB, and when that was."""
+    steps: deque[ReadAheadStep] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample; `columns` are its seconds in each."""
-        self.label, self.group = label(sample), sample.transport.group
+        self.points, self.group = sample.mount_points or (sample.device,), sample.transport.group
         self.keys.update((*sample.mount_points, sample.device))
         self.samples += 1
         self.used_s += sample.interval_s
@@ -341,6 +349,11 @@ class _Sums:
             found = effect(self.last, sample) if self.last is not None else None
             self.effects.extend((found,) if found else ())
             self.last = sample
+        if sample.read_ahead_kb is not None and (self.known is None or sample.time > self.known[0]):
+            if self.known is not None and self.known[1] != sample.read_ahead_kb:
+                start = max(self.known[0], sample.time - sample.interval_s)
+                self.steps.append(ReadAheadStep(self.known[0], start, self.known[1], sample.read_ahead_kb))
+            self.known = sample.time, sample.read_ahead_kb
         of_kind = kinds(sample)
         self.mean_times.add(of_kind)
         values = _values(sample, of_kind)
@@ -371,7 +384,7 @@ class _Sums:
             if (mean := _mean(self.every, index)) is not None:
                 means[name] = mean
         return MountSeries(
-            label=self.label,
+            points=self.points,
             source=source,
             keys=frozenset(self.keys),
             group=self.group,
@@ -386,6 +399,7 @@ class _Sums:
             read_ahead=self.tally.verdicts(),
             mean_times=self.mean_times.counted(),
             effects=tuple(self.effects),
+            steps=tuple(self.steps),
         )
 
 

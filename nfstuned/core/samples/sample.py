@@ -227,10 +227,14 @@ def one_line(sample: Sample) -> str:
 
 def label(shown: Sample | Counted) -> str:
     """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
-    first = shown.mount_points[0] if shown.mount_points else shown.device
-    others = len(shown.mount_points) - 1
+    return label_of(shown.mount_points or (shown.device,))
+
+
+def label_of(points: Sequence[str]) -> str:
+    """Name a superblock by its mount points, as `label` does."""
+    first, *others = points
     name = octal_escapes(mask_secrets(first))
-    return f"{name} and {others} more" if others > 0 else name
+    return f"{name} and {len(others)} more" if others else name
 
 
 def _latencies(sample: Sample) -> list[str]:

@@ -9,11 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from nfstuned.core.mounts.volumes import UNNAMED, volume_name
 from nfstuned.core.samples.rates import rates, sends_between
 from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
 from nfstuned.core.samples.seen import SeenReads
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.mounts import KubeletNames, Snapshot
 from nfstuned.model.samples import Counted, Look, Sample, SuperblockKey
 from nfstuned.model.stalls import Stalled
 from nfstuned.parse.proc.mountstats import parse_transports
@@ -83,6 +84,12 @@ class TopEntry:
     """Of a saved copy: why there are no rates, or rates of another interval than the frame's."""
     all_operations: bool = True
     """No operation is unknown, as it is in a copy without its line: else no sum of operations is known."""
+    names: KubeletNames = UNNAMED
+
+    @property
+    def label(self) -> str:
+        """Its volume and pod where a kubelet mounted it, else its first mount point, and how many more."""
+        return volume_name(self.counted.mount_points, self.names) or label(self.counted)
 
     @property
     def used(self) -> bool:
@@ -204,7 +211,7 @@ def arrange(entries: Iterable[TopEntry], state: TopState) -> tuple[TopEntry, ...
     Of equal ones the busier comes first, then names decide: a row does not jump without a reason.
     """
     chosen = [entry for entry in entries if entry.used or not state.used_only]
-    chosen.sort(key=lambda entry: (label(entry.counted), entry.counted.device))
+    chosen.sort(key=lambda entry: (entry.label, entry.counted.device))
     if state.sort == NAME:
         return tuple(chosen[::-1] if state.reverse else chosen)
     chosen.sort(key=lambda entry: (-entry.figures.get(TOTAL, 0.0), -entry.figures.get("ops", 0.0)))

@@ -23,7 +23,8 @@ from typing import BinaryIO, cast
 from nfstuned.errors import ParseError
 from nfstuned.host.root import STDIN, Root, UnusableError, demand_regular, standard_input
 from nfstuned.host.telemetry.journal import UNKNOWN, Message
-from nfstuned.model.samples import Event, Sample
+from nfstuned.model.kernel import decimal
+from nfstuned.model.samples import Event, ReadAheadStep, Sample
 from nfstuned.parse.proc.mountstats import is_mountstats
 from nfstuned.parse.samples import parse_entry, parse_line, text_of
 
@@ -227,6 +228,16 @@ CHANGES = (
     Message.CONFIG_INVALID,
 )
 """The changes that the service made to mounts, and their reasons."""
+_STEPS = frozenset(
+    message.name
+    for message in (
+        Message.READ_AHEAD_SET,
+        Message.READ_AHEAD_ADAPTED,
+        Message.READ_AHEAD_CONTESTED,
+        Message.READ_AHEAD_RESTORED,
+    )
+)
+"""The messages after which the read-ahead is another one."""
 _INSTEAD = "--file FILE reads a file of samples"
 _NONE = f"there is no journal in /{JOURNALS[0]} or /{JOURNALS[1]}; {_INSTEAD}"
 _DENIED = (
@@ -285,13 +296,19 @@ def changes(root: Root, since_s: float | None) -> Iterator[Event]:
 
 def _event(time: float, values: Mapping[str, bytes | str]) -> Event:
     text = {name: text_of(value) for name, value in values.items() if isinstance(value, (bytes, str))}
+    name = _NAMES.get(text.get("MESSAGE_ID", ""), "")
     device, point = (text.get(f"NFSTUNED_{name}", UNKNOWN) for name in ("DEVICE", "MOUNT_POINT"))
+    old_kb, new_kb = (decimal(text.get(f"NFSTUNED_{name}_KB", "")) for name in ("OLD", "NEW"))
+    step = None
+    if name in _STEPS and old_kb is not None and new_kb is not None:
+        step = ReadAheadStep(time, time, old_kb, new_kb)
     return Event(
         time,
-        _NAMES.get(text.get("MESSAGE_ID", ""), ""),
+        name,
         text.get("MESSAGE", ""),
         "" if device == UNKNOWN else device,
         "" if point == UNKNOWN else point,
+        step,
     )
 
 

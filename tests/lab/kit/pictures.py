@@ -1,6 +1,6 @@
-"""The subject of docs/pictures: three mounts in use for minutes, as `nfstuned top` and `report` show them.
+"""The subject of docs/pictures: three mounts in use for minutes, by `nfstuned status`, `top` and `report`.
 
-Leaves `top.ansi` and `report.html` among the results. Nothing of them is changed afterwards.
+Leaves `status.ansi`, `top.ansi` and `report.html` among the results. Nothing of them is changed afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tests.lab.kit.daemon import Daemon, nfstuned
-from tests.lab.kit.screen import PAGE, SCREEN, capture
+from tests.lab.kit.screen import PAGE, SCREEN, STATUS, capture, output
 from tests.lab.kit.server import AZURE, GENERIC, Server
 from tests.lab.kit.shell import CommandError, program, run
 
@@ -52,6 +52,7 @@ def main() -> int:
                 for load in loads:
                     stack.enter_context(program("sh", "-c", load, stderr=subprocess.DEVNULL))
                 if number == len(PHASES):
+                    (RESULTS / STATUS).write_bytes(output(("nfstuned", "status")))
                     (RESULTS / SCREEN).write_bytes(capture())
                 time.sleep(seconds)
         _leave(f"@{began:.0f}")

@@ -1,7 +1,8 @@
-"""A screen of `nfstuned top`, as it draws it on a terminal, and the names of the pictures' files."""
+"""Outputs of commands on a terminal, a screen of `nfstuned top` among them, and the pictures' files."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -13,7 +14,7 @@ import termios
 import time
 from collections.abc import Sequence
 
-SCREEN, PAGE = "top.ansi", "report.html"
+SCREEN, STATUS, PAGE = "top.ansi", "status.ansi", "report.html"
 TOP = ("nfstuned", "top", "--interval", "4")
 COLUMNS, ROWS = 100, 24
 WATCH_S = 60.0
@@ -27,11 +28,9 @@ def capture(command: Sequence[str] = TOP) -> bytes:
 
     SystemExit where no mount is in use.
     """
-    end, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environ = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"}
+    end, terminal = _terminal()
     with subprocess.Popen(
-        command, env=environ, stdin=terminal, stdout=terminal, start_new_session=True
+        command, env=_environ(), stdin=terminal, stdout=terminal, start_new_session=True
     ) as process:
         try:
             _frame_with(end, IN_USE)
@@ -42,6 +41,32 @@ def capture(command: Sequence[str] = TOP) -> bytes:
             process.wait()
             os.close(terminal)
             os.close(end)
+
+
+def output(command: Sequence[str]) -> bytes:
+    """Return all that a command prints on a terminal, as it prints it there."""
+    end, terminal = _terminal()
+    text = b""
+    with subprocess.Popen(command, env=_environ(), stdin=terminal, stdout=terminal) as process:
+        os.close(terminal)
+        with contextlib.suppress(OSError):  # EIO, when the command has ended
+            while part := os.read(end, 1 << 16):
+                text += part
+        os.close(end)
+    if process.returncode:
+        raise SystemExit(f"pictures: {' '.join(command)}: status {process.returncode}")
+    return text
+
+
+def _terminal() -> tuple[int, int]:
+    """Return the two ends of a terminal of the pictures' size."""
+    end, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    return end, terminal
+
+
+def _environ() -> dict[str, str]:
+    return {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"}
 
 
 def _frame_with(end: int, text: re.Pattern[bytes]) -> bytes:
