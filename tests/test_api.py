@@ -110,7 +110,7 @@ def test_a_question_without_an_answer_is_a_doubt(host: Path) -> None:
     known = Network(answers=(ANSWER,))
     assert diagnose(host, network=known).doubts == ("10.10.10.10 port 2049: not tried",)
     unknown = diagnose(host, network=Network())
-    assert unknown.doubts[0] == "sa1.file.core.windows.net: no answer is given"
+    assert unknown.doubts[0] == "sa1.file.core.windows.net: no answer"
     silent = Network(answers=(Answer(ANSWER.host, error="no answer within 3 s", final=False),))
     assert diagnose(host, network=silent).doubts[0] == "sa1.file.core.windows.net: no answer within 3 s"
 
@@ -120,7 +120,7 @@ def test_only_the_rules_that_are_named_judge(host: Path) -> None:
     (finding,) = diagnose(host, network=open_port, rules="NFS1").findings
     assert finding.rule == "NFS101"
     assert diagnose(host, network=open_port, rules="NFS2,NFS405").findings == ()
-    with pytest.raises(ValueError, match="no rule is called 'NFS999'"):
+    with pytest.raises(ValueError, match="there is no rule 'NFS999'"):
         diagnose(host, rules="NFS999")
 
 
@@ -187,6 +187,6 @@ def test_a_file_that_this_user_may_not_read_is_named() -> None:
 
 def test_a_pipe_instead_of_a_file_is_named_once(host: Path) -> None:
     os.mkfifo(host / "etc/nfsmount.conf")
-    line = "/etc/nfsmount.conf: a fifo where a file should be: not read"
+    line = "/etc/nfsmount.conf: a fifo instead of a file: not read"
     assert [str(problem) for problem in observe(host).problems] == [line]
     assert diagnose(host).doubts == (line,)

@@ -141,7 +141,7 @@ def persist_command(root: Root, /, *, dry_run: bool, prune: bool, form: str) -> 
 @format_option()
 @click.pass_obj
 def remount_command(root: Root, /, *, mount_point: str | None, every: bool, form: str, **wish: bool) -> int:
-    """Give mounts that exist their nconnect, by mounting again.
+    """Give mounts their nconnect by mounting again.
 
     The first mount of a server decides for all of them, so all mounts of the server of MOUNT are unmounted
     and mounted again in the right order; not lazily, not by force, not while something uses one of them, and

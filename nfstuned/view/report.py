@@ -85,6 +85,8 @@ class Worst(NamedTuple):
     """The worst mount, the reason, and the figures that are not known of some mounts."""
 
     mount: MountSeries
+    mark: str
+    """"worst", or "slowest" where nothing is wrong and its round trip is the longest."""
     reason: str
     unknown: str
 
@@ -178,7 +180,8 @@ def worst_mount(mounts: Sequence[MountSeries], report: Report | None) -> Worst |
         _unknown("time stalled", sum("stalled" not in mount.means for mount in mounts)),
         _unknown("round trip", sum(not _RTTS & mount.means.keys() for mount in mounts)),
     )
-    return Worst(mounts[at], reason, ", ".join(filter(None, unknown)))
+    mark = "worst" if number or stalled or over_fetch else "slowest"
+    return Worst(mounts[at], mark, reason, ", ".join(filter(None, unknown)))
 
 
 def _unknown(figure: str, number: int) -> str:

@@ -83,7 +83,8 @@ COMMANDS = {
 }
 """The commands of remedies, by their programs."""
 END = (
-    r"(?=$|[,;:)]|\s(?:again|and|for|in|lets|measures|on|or|says|shows|to|tries|where|which|with|[(]|&&|[|]))"
+    r"(?=$|[,;:)]|\s(?:again|and|for|has|in|lets|measures|on|or|says|shows|to|tries|where|which|with"
+    r"|[(]|&&|[|]))"
 )
 COMMAND = re.compile(
     r"(?<![\w./='-])(?P<sudo>sudo )?(?P<program>"

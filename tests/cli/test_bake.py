@@ -164,7 +164,7 @@ def test_a_full_disk_leaves_a_way_to_undo(write: int, image: Image, monkeypatch:
     with full_at(write, monkeypatch):
         run = image.run("bake", "--format", "json")
     failed = [one for one in run.actions if one["outcome"] == "failed"]
-    assert "No space left on device: remove the obstacle and run it again" in run.err
+    assert "No space left on device: remove the obstacle and run the command again" in run.err
     assert (run.status, bool(failed)) == (1, write < 4)
     assert all("No space left on device" in one["reason"] for one in failed)
     done = {one["path"] for one in run.actions if one["outcome"] == "done"}
@@ -193,10 +193,11 @@ def test_without_root_it_only_names_the_remedy(readable: Path, capsys: pytest.Ca
 
 @pytest.mark.skipif(not may_unshare(), reason="no mount namespace for this user")
 def test_a_prepared_image_on_a_read_only_file_system_needs_no_writing(image: Image) -> None:
-    assert _read_only(image, "--undo") == (0, "Nothing to take back: the image has nothing of bake's.\n", "")
+    assert _read_only(image, "--undo") == (0, "Nothing to take back: bake wrote no file of this image.\n", "")
     status, out, err = _read_only(image)
     assert (status, "done" in out) == (1, False)
-    assert err == f"/{RECORD}: Read-only file system: remove the obstacle and run it again, or with --undo\n"
+    remedy = "remove the obstacle and run the command again, or with --undo"
+    assert err == f"/{RECORD}: Read-only file system: {remedy}\n"
     image.run("bake")
     assert _read_only(image) == (0, "Nothing to do: the image is prepared.\n", "")
     status, _, err = _read_only(image, "--undo")

@@ -90,15 +90,15 @@ def test_over_a_long_round_trip_its_runs_are_longer(here: Host, place: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ("--suite netapp --compare", "past the page cache"),
+        ("--suite netapp --compare", "bypasses the page cache"),
         ("--size 900T", "MiB are needed"),
-        ("--size many", "'many' is no size"),
+        ("--size many", "'many' is not a size"),
         ("--output x", "add --format json or --format html"),
         ("--format html --output /nonexistent/x.html", "nonexistent: No such file or directory\n"),
-        ("--nconnect 4", "suite quick does not compare connections: --suite nconnect does"),
+        ("--nconnect 4", "suite quick does not compare connections: use --suite nconnect"),
         ("--nconnect 17 --suite nconnect", "17"),
         ("--job read-64k", "no job 'read-64k', but sequential-read, random-read-4k"),
-        ("--suite nconnect", "can have no second set of connections: its server's address is fd00::4"),
+        ("--suite nconnect", "cannot have a second set of connections: its server's address is fd00::4"),
         ("--against old.json", "old.json: schema is missing, expected nfstuned.bench/1"),
         ("--against absent.json", "absent.json: No such file or directory"),
     ],
@@ -123,7 +123,7 @@ def test_a_profile_without_a_number_has_nothing_to_compare(here: Host, place: Pa
 
 def test_a_folder_of_no_mount_and_an_unasked_measurement_are_refused(here: Host, place: Path) -> None:
     run = here.run("bench", str(place.parent), *QUICK)
-    assert (run.status, "is on no NFS mount" in run.err) == (2, True)
+    assert (run.status, "is not on an NFS mount" in run.err) == (2, True)
     run = here.run("bench", str(place))
     assert (run.status, "add --yes" in run.err) == (2, True)
     assert list(place.iterdir()) == []

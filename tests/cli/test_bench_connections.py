@@ -96,12 +96,15 @@ def test_idle_connections_do_not_count(measure: Callable[..., Run], monkeypatch:
     counts(monkeypatch, carrying=1)
     document = measure().document
     problems = {one["setting"]: one["problem"] for one in document["runs"]}
-    assert problems == {"1 connection": "", "4 connections": "connections with its requests: 1 instead of 4"}
+    assert problems == {
+        "1 connection": "",
+        "4 connections": "connections used by its requests: 1 instead of 4",
+    }
     assert [one["setting"] for one in document["results"]] == ["1 connection"]
 
 
 def test_no_old_connection_is_measured(measure: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     counts(monkeypatch, shown=4)
     run = measure()
-    reason = "with nconnect=1 it has 4 connections: it shares those of another mount"
+    reason = "with nconnect=1 it has 4 connections: it shares another mount's"
     assert (run.status, reason in run.err) == (2, True)

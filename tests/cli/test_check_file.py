@@ -143,7 +143,7 @@ def test_the_configuration_of_this_host_counts(host: MakeHost, tmp_path: Path) -
         '[profile.fast]\ninherits = "generic"\nnconnect = 8\n'
         '[[policy]]\nmatch = {server = "nas"}\nprofile = "fast"\n'
     )
-    assert "the profile fast asks for nconnect=8" in here.run(*words).out
+    assert "the profile fast recommends nconnect=8" in here.run(*words).out
 
 
 @pytest.mark.parametrize("way", [os.link, os.symlink, None])

@@ -168,7 +168,7 @@ def test_a_named_file_must_be_of_a_known_kind_and_readable(check: Callable[..., 
     run = check(files, "notes.md", "web.yaml", "absent")
     assert run.status == 2
     kinds, absent = sorted(run.err.splitlines(), reverse=True)
-    assert kinds.startswith("notes.md: is of no kind that nfstuned reads: fstab, units, ")
+    assert kinds.startswith("notes.md: has no known kind; nfstuned reads fstab, units, ")
     assert absent == "absent: No such file or directory"
 
 
@@ -199,9 +199,9 @@ def test_a_comment_accepts_findings_about_its_line_or_the_next(check: Callable[.
 @pytest.mark.parametrize(
     ("comment", "named"),
     [
-        ("NFS312 x", "pv.yaml:7: nothing to ignore of NFS312 in line 7: take it out"),
-        ("", "pv.yaml:7: a comment without a rule ignores nothing: write nfstuned: ignore RULE REASON"),
-        ("NFS999 x", "pv.yaml:7: no rule is called 'NFS999'; did you mean "),
+        ("NFS312 x", "pv.yaml:7: line 7 has no finding NFS312 to ignore: remove the comment"),
+        ("", "pv.yaml:7: the comment names no rule and ignores nothing: write nfstuned: ignore RULE REASON"),
+        ("NFS999 x", "pv.yaml:7: there is no rule 'NFS999'; did you mean "),
         ("NFS101 x", ""),
     ],
     ids=["unused", "without a rule", "unknown", "of a rule that was not judged"],
@@ -235,7 +235,7 @@ def test_the_nearest_project_file_and_the_site_decide(check: Callable[..., Run])
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[check]\nignore = ["NFS399"]\n', "check: no rule is called 'NFS399'"),
+        ('[check]\nignore = ["NFS399"]\n', "check: there is no rule 'NFS399'"),
         ('[check]\nseverity = {NFS307 = "fatal"}\n', ':2: check.severity.NFS307: "fatal": '),
         ("[daemon]\n", ":1: daemon: "),
     ],
@@ -270,7 +270,7 @@ def test_a_baseline_has_old_findings_wherever_they_moved(check: Callable[..., Ru
 def test_a_file_that_is_no_baseline_is_refused(text: str, check: Callable[..., Run]) -> None:
     run = check({"pv.yaml": VOLUME, "known.json": text}, "pv.yaml", "--baseline", "known.json")
     assert (run.status, run.out) == (1, "") or (run.status, run.out) == (2, "")
-    assert "known.json: no baseline of nfstuned" in run.err
+    assert "known.json: not a baseline of nfstuned" in run.err
 
 
 def test_a_workflow_shows_findings_at_their_lines(check: Callable[..., Run]) -> None:
@@ -306,7 +306,7 @@ def test_statistics_count_the_findings_of_each_rule(check: Callable[..., Run]) -
 def test_files_are_judged_alone(option: tuple[str, str], check: Callable[..., Run]) -> None:
     run = check({"x": ""}, "x", *option)
     assert run.status == 2
-    assert "files are judged alone" in run.err
+    assert "with files, this host is not judged" in run.err
 
 
 def test_changes_with_one_right_answer_are_made(check: Callable[..., Run], tmp_path: Path) -> None:

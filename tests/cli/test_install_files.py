@@ -148,7 +148,7 @@ def test_a_package_installs_no_files(venv: Host, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(installed, "_CHECKOUT", str(tmp_path))
     run = venv.run("install-files")
     assert run.status == 2
-    assert "where a package brought it, it has done that itself" in run.err
+    assert "if a package brought it, the package has installed them" in run.err
 
 
 def test_without_root_it_says_so(venv: Host) -> None:

@@ -100,4 +100,4 @@ def test_what_a_user_may_not_read_is_named(host: MakeHost) -> None:
     (here.tree / "etc/auto.master").mkdir()
     run = here.run("nconnect", "fstab", "--dry-run")
     assert "/etc/nfsmount.conf: permission denied; root can read it\n" in run.err
-    assert "/etc/auto.master: a directory where a file should be: not read\n" in run.err
+    assert "/etc/auto.master: a directory instead of a file: not read\n" in run.err

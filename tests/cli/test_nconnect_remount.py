@@ -122,7 +122,7 @@ def test_a_server_that_does_not_answer_is_left_without_a_look_at_users(here: Rem
     done = run(form="json", yes=True)
     reason = (
         "its server does not answer (10.10.20.5 port 2049: no answer within 2 s): "
-        "a mount could not be made again"
+        "it could not be mounted again"
     )
     assert (done.status, {why for _, why in ends(done)}) == (1, {reason})
     assert (here.ground.asked, here.ground.kernel.calls) == ([], [])
@@ -169,7 +169,7 @@ def test_on_a_terminal_it_plans_and_asks(here: Remounting, answer: bytes, status
 
 def test_what_has_changed_while_it_asked_is_left(here: Remounting) -> None:
     done = Run(*on_a_terminal([*program(here), "json", "changing"], b"y\n"))
-    reason = "the host has changed since this was shown: nothing was done; try again"
+    reason = "the host changed after the plan was shown: nothing was done; try again"
     assert (done.status, {why for _, why in ends(done)}) == (1, {reason})
 
 

@@ -145,7 +145,7 @@ def test_an_unreadable_configuration_is_not_a_host_without_one(tmp_path: Path) -
     tree = str(hosts.load("clean").build(tmp_path / "clean"))
     status, out, err = run(FaultyRoot(tree, Fault(errno.EIO, 0)), ("config", "check"))
     assert (status, out) == (BROKEN, "")
-    assert "etc/nfstuned/nfstuned.toml: cannot be looked at: Input/output error\n" in err
+    assert "etc/nfstuned/nfstuned.toml: cannot be read: Input/output error\n" in err
 
 
 def test_apply_sets_nothing_where_what_decides_could_not_be_read(tmp_path: Path) -> None:

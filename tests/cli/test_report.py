@@ -66,7 +66,7 @@ def test_a_file_of_another_host_is_shown_and_this_host_is_not(
     status, page = written(tree, order(file=str(file), samples_only=True, **more))
     assert (status, absent in page) == (0, False)
     assert all(words.replace("FILE", str(file)) in page for words in present)
-    assert page.count("Not asked for: this page is about samples only.") == 2
+    assert page.count("Not checked: the page has samples only (--samples-only).") == 2
 
 
 def test_the_page_has_the_hosts_findings(tree: Path, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_a_bad_file_costs_only_findings(tree: Path, file: Path, capsys: pytest.C
     put(tree / "etc/nfstuned/nfstuned.toml", "nonsense = 1\n")
     status, page = written(tree, order(file=str(file)))
     assert (status, "/mnt/share" in page, "nonsense" in capsys.readouterr().err) == (1, True, True)
-    assert "Not judged: the configuration is invalid, see nfstuned config check." in page
+    assert "Not checked: the configuration is invalid, see nfstuned config check." in page
 
 
 class TestCommand:

@@ -138,7 +138,7 @@ def test_where_there_is_nothing_it_says_what_there_is(run: Callable[..., Run], f
 def test_a_time_that_is_yet_to_come_is_said_to_be(run: Callable[..., Run]) -> None:
     done = run("--since", "2999-01-01")
     assert (done.status, done.out) == (0, "")
-    assert done.err == "no samples since 2999-01-01 00:00:00: that time is yet to come\n"
+    assert done.err == "no samples since 2999-01-01 00:00:00: that time is in the future\n"
 
 
 class TestJournal:

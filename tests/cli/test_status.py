@@ -35,11 +35,11 @@ HINTS = {
     "azure-scenario-2": "below the profile's nconnect: /mnt/three: sa2.file.core.windows.net is a public ",
     "efs-nconnect-live": f"above the profile's nconnect: sudo nfstuned nconnect fstab, then {UNMOUNTS}",
     "live-azure-by-hand-soft": f"below the profile's nconnect: {UNMOUNTS}",
-    "live-map-lost-to-fstab": "without the nconnect that was asked for: automount(8) makes /proj/vol2 ",
+    "live-map-lost-to-fstab": "without the nconnect that they asked for: automount(8) mounts /proj/vol2 ",
     "nconnect-16": f"above the profile's nconnect: sudo nfstuned nconnect fstab, then {UNMOUNTS}",
-    "nconnect-first-mount-v41": f"without the nconnect that was asked for: {UNMOUNTS}",
-    "nconnect-two-names": "without the nconnect that was asked for, as other mounts of the server decide\n",
-    "tls-tunnel-full": "below the profile's nconnect: /mnt/share goes through a tunnel of a mount helper",
+    "nconnect-first-mount-v41": f"without the nconnect that they asked for: {UNMOUNTS}",
+    "nconnect-two-names": "without the nconnect that they asked for, as other mounts of the server decide\n",
+    "tls-tunnel-full": "below the profile's nconnect: /mnt/share goes through a mount helper's tunnel",
 }
 
 

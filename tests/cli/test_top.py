@@ -161,7 +161,7 @@ class TestScreen:
         assert b"\x1b[?1049h" in person.shown
         person.sees("6 NFS superblocks, 0 in use, mean of 0.")
         person.type(b"h")
-        person.sees("Any key takes this away.")
+        person.sees("Any key closes this help.")
         person.type(b"x")
         person.sees("MOUNT")
         person.type(b"<")

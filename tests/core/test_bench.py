@@ -207,7 +207,7 @@ def test_a_run_counts_only_with_the_connections_of_its_setting() -> None:
         for each in ((9, 8, 9, 8), (9, 8, 9, 0))
     )
     assert connections.wrong_connections(None, *three) == connections.wrong_connections(4, *all_four) == ""
-    assert connections.wrong_connections(4, *three).endswith("used 3 connections instead of 4")
+    assert connections.wrong_connections(4, *three).endswith(": 3 instead of 4")
     assert "does not show" in connections.wrong_connections(4, Look(0, 0), Look(1, 1))
 
 

@@ -123,7 +123,7 @@ class TestGoal:
     def test_the_profile_is_reached_with_what_was_made_by_hand(self) -> None:
         plan = the_plan(replace(A, source=f"{AZURE}:/sa1/s", at="10.1.1.1"))
         assert shell_line(plan.coming[0].make).endswith(f"nconnect=4 -- {AZURE}:/sa1/s /a")
-        assert plan.reason == "azure-files recommends nconnect=4"
+        assert plan.reason == "azure-files asks for nconnect=4"
 
     def test_lines_that_say_otherwise_are_named(self) -> None:
         other = replace(B, point="/c", asked="vers=4.1", fstab="vers=4.1")

@@ -229,7 +229,7 @@ def test_a_write_that_ends_late_is_a_success(host: Host, monkeypatch: pytest.Mon
         host.sample()
         assert children() == before, "one child at a time"
     (host.folder / "srv").rename(host.folder / "gone")
-    hanging = f"prometheus.textfile: {PATH}: the last write still goes on: is its disk well?"
+    hanging = f"prometheus.textfile: {PATH}: the last write has not ended: does its disk answer?"
     assert host.entries.texts(FAILED) == [ABSENT, hanging]
     host.sample_until(partial(reported, host, ABSENT, 2))
 

@@ -56,7 +56,7 @@ def test_keys_of_other_versions_are_ignored() -> None:
         (lambda d: d["suite"]["jobs"][1].update(pattern="up"), "suite.jobs[1].pattern: Input should be"),
         (lambda d: d["suite"]["jobs"][1].update(name="sequential-read"), "'sequential-read' is there twice"),
         (lambda d: d["suite"]["jobs"][0].update(direct=0), "suite.jobs[0].direct: Input should be a valid"),
-        (lambda d: d["runs"][3].update(job="other"), "runs[3] is of no known job and setting: 'other' under"),
+        (lambda d: d["runs"][3].update(job="other"), "runs[3] has an unknown job and setting: 'other' under"),
         (lambda d: d["runs"][3].update(setting="x"), "setting: 'sequential-read' under 'x'"),
         (lambda d: d["runs"][0].update(delivered=7), "runs[0].delivered: Input should be a dictionary"),
         (lambda d: d["runs"][0]["delivered"].update(bytes_per_s=-1), "bytes_per_s: Input should be"),

@@ -166,8 +166,7 @@ def test_where_the_mount_is_gone_the_next_bench_of_the_folder_is_named(tmp_path:
 def test_a_record_is_left_to_the_guard_that_still_works(guard: Guard, tmp_path: Path) -> None:
     left = restore_leftovers(str(tmp_path / "records"), str(tmp_path))
     assert (
-        left
-        == f"{guard.record}: another bench of this folder runs, or puts its changes back: try again later"
+        left == f"{guard.record}: another bench of this folder runs, or restores its changes: try again later"
     )
     assert Path(guard.folder).exists()
     assert guard.end() == ()

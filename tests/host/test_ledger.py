@@ -92,7 +92,7 @@ def test_a_text_that_was_replaced_is_put_back(root: ImageRoot, tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["folder", "link"])
 def test_anything_but_a_file_is_no_list(kind: str, root: ImageRoot, tmp_path: Path) -> None:
     (tmp_path / LIST).mkdir() if kind == "folder" else (tmp_path / LIST).symlink_to("/nowhere")
-    with pytest.raises(ParseError, match=f"^/{LIST}: is no regular file"):
+    with pytest.raises(ParseError, match=f"^/{LIST}: is not a regular file"):
         Ledger(root, LIST)
 
 

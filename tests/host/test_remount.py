@@ -119,7 +119,7 @@ def test_a_port_that_opens_is_no_answer(tree: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("lines", [(), (LINE.format(id=61, point="/a", more=""),)])
 def test_another_mount_in_its_place_is_not_unmounted(tree: Path, lines: tuple[str, ...]) -> None:
     mounted(tree, *lines)
-    assert hands(tree).unmount(part(tree)) == "another mount is there by now, or none"
+    assert hands(tree).unmount(part(tree)) == "meanwhile another mount is there, or none"
     assert not (tree / "ran").exists()
 
 
@@ -154,7 +154,7 @@ def test_connections_are_held_while_a_superblock_exists(tree: Path, monkeypatch:
     monkeypatch.setattr(remount, "GONE_S", 0.2)
     file = tree / "sys/class/bdi/0:50/read_ahead_kb"
     known = Connections(0, "", 0, 0, (("0:50", file.stat().st_ino),))
-    assert hands(tree).held(plan(known)) == "something still uses 0:50, and with it the connections"
+    assert hands(tree).held(plan(known)) == "something still uses 0:50, and its connections with it"
     other = file.with_name("other")
     other.write_text("128\n")
     other.rename(file)  # the number is another superblock's by now
@@ -181,7 +181,7 @@ def test_only_root_on_the_host_itself_unmounts(tree: Path) -> None:
     for process in ("1", "self"):
         (tree / f"proc/{process}/ns").mkdir(parents=True)
         (tree / f"proc/{process}/ns/net").touch()
-    assert ground.obstacle().startswith("process 1 has other connections than this one")
+    assert ground.obstacle().startswith("process 1 has other connections than this process")
 
 
 class TestSystemd:
@@ -207,7 +207,7 @@ class TestSystemd:
         systemctl.write_text("Id=a.mount\nLoadState=loaded\nFragmentPath=/run/x\nLazyUnmount=yes\n")
         assert hands(tree).reload(one).startswith("a.mount has LazyUnmount=yes")
         systemctl.write_text("Id=a.mount\nLoadState=not-found\nFragmentPath=\n")
-        assert hands(tree).reload(one) == "a.mount: systemd makes no unit of the line that asks for it"
+        assert hands(tree).reload(one) == "a.mount: systemd makes no unit from the line that asks for it"
         (tree / "bin/systemctl").write_text("#!/bin/sh\necho no >&2; exit 1\n")
         assert hands(tree).reload(one) == "systemctl daemon-reload: no; systemctl ended with status 1"
 
@@ -341,7 +341,7 @@ def test_what_the_kernel_uses_without_a_process(tmp_path: Path) -> None:
     uses = path_uses(Root(str(tmp_path)), (overlay,))
     assert uses == (
         PathUse("/mnt/a/swap", "/mnt/a/swap is swapped to"),
-        PathUse("/mnt/a/image", "/dev/loop0 is made of /mnt/a/image"),
+        PathUse("/mnt/a/image", "/dev/loop0 is made from /mnt/a/image"),
         PathUse("/mnt/a/x", "this host's NFS server exports /mnt/a/x"),
         PathUse("/mnt/a/y", "this host's NFS server exports /mnt/a/y"),
         PathUse("/mnt/a/socket", "a socket is bound to /mnt/a/socket"),

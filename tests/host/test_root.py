@@ -159,11 +159,11 @@ def misplace(path: Path) -> dict[str, str]:
         file.truncate(50_000_000)
     (path / "linked").symlink_to("fifo")
     return {
-        "fifo": "a fifo where a file should be: not read",
-        "folder": "a directory where a file should be: not read",
-        "socket": "a socket where a file should be: not read",
+        "fifo": "a fifo instead of a file: not read",
+        "folder": "a directory instead of a file: not read",
+        "socket": "a socket instead of a file: not read",
         "large": "is 50 MB, more than 4 MB: not read",
-        "linked": "a fifo where a file should be: not read",
+        "linked": "a fifo instead of a file: not read",
     }
 
 
@@ -193,7 +193,7 @@ def test_a_device_is_reported_and_never_opened(image: Path) -> None:
     os.mknod(image / "etc" / "fstab", 0o20666, os.makedev(1, 5))  # /dev/zero, which has no end
     for root in (ImageRoot(str(image)), Root(str(image))):
         assert root.read_or_empty("etc/fstab") == ""
-        assert str(next(iter(root.faults))) == "/etc/fstab: a device where a file should be: not read"
+        assert str(next(iter(root.faults))) == "/etc/fstab: a device instead of a file: not read"
 
 
 @pytest.mark.parametrize("kind", [ImageRoot, Root])

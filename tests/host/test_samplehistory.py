@@ -90,9 +90,9 @@ class TestFiles:
         file.with_name("samples.jsonl.4").write_bytes(text(numbered(1)))
         assert times_of(file) == [1, 5]
         assert problems(file) == [
-            f"{file}.3: a directory where a file should be: not read",
-            f"{file}.2: a fifo where a file should be: not read",
-            f"{file}.1: a link where a file should be: not read",
+            f"{file}.3: a directory instead of a file: not read",
+            f"{file}.2: a fifo instead of a file: not read",
+            f"{file}.1: a link instead of a file: not read",
         ]
 
     def test_a_rotation_in_the_middle_loses_nothing(self, file: Path) -> None:
@@ -134,7 +134,7 @@ class TestFiles:
         file.write_bytes(f"\ufeff{text(numbered(1, 2)).decode()}".encode(encoding))
         assert times_of(file) == []
         remedy = "iconv -f UTF-16 -t UTF-8 FILE | nfstuned samples --file -"
-        assert problems(file) == [f"{file}: UTF-16 is not read here: {remedy}"]
+        assert problems(file) == [f"{file}: UTF-16 is not supported here: {remedy}"]
 
     @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
     def test_a_saved_mountstats_is_refused_with_what_reads_it(self, file: Path, mark: bytes) -> None:
@@ -178,7 +178,7 @@ class TestFiles:
         file.write_bytes(text(numbered(2)))
         assert times_of(file) == [2]
         assert problems(file) == [
-            f"{file}.1.zst: zstd is not read here: zstd -dc FILE | nfstuned samples --file -"
+            f"{file}.1.zst: zstd is not supported here: zstd -dc FILE | nfstuned samples --file -"
         ]
 
     def test_stdin_is_a_file(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,7 +152,7 @@ def test_a_file_that_has_another_name_is_not_written_to(root: Root) -> None:
     victim = Path(root.path("etc-crontab"))
     victim.write_text("precious\n")
     os.link(victim, file_of(root))
-    assert write(root, 1) == Appended(0, "it has another name as well (a hard link)")
+    assert write(root, 1) == Appended(0, "it has a second name (a hard link)")
     assert victim.read_text() == "precious\n"
 
 

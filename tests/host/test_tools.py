@@ -177,7 +177,7 @@ def test_without_findmnt_there_is_no_verdict(tmp_path: Path, monkeypatch: pytest
         ("exec sleep 60", "no answer within 0.2 s"),
         ("echo \"findmnt: unrecognized option '--verify'\" >&2; exit 1", "unrecognized option"),
         ("exit 3", "findmnt ended with status 3"),
-        ("head -c 1000001 /dev/zero", "prints more than can be read"),
+        ("head -c 1000001 /dev/zero", "prints too much"),
     ],
 )
 def test_a_findmnt_that_does_not_do_its_work_is_told(

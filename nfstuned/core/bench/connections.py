@@ -75,7 +75,7 @@ def wrong_connections(wanted: int | None, before: Look, after: Look) -> str:
     if sends is None:
         return "the kernel does not show the requests of its connections"
     used = used_connections(sends)
-    return "" if used == wanted else f"its requests used {used} connections instead of {wanted}"
+    return "" if used == wanted else f"connections used by its requests: {used} instead of {wanted}"
 
 
 def used_connections(sends: tuple[int, ...]) -> int:
