@@ -1,4 +1,4 @@
-"""The plain English of docstrings, comments and printed sentences, by a small table of patterns."""
+"""The plain English of docstrings, comments, printed sentences and pages, by a small table of patterns."""
 
 from __future__ import annotations
 
@@ -70,6 +70,21 @@ def test_printed_sentences_are_plain() -> None:
         for name, text in sentences()
         for pattern, better in PRINTED.items()
         if re.search(pattern, text)
+    ]
+    assert not places, "\n".join(places)
+
+
+@pytest.mark.parametrize("folder", ["", "docs", "docs/rules", "docs/providers"])
+def test_pages_are_plain(folder: str) -> None:
+    """In their prose: their blocks show files and outputs of others, too."""
+    pages = sorted((PACKAGE.parent / folder).glob("*.md" if folder else "README.md"))
+    assert pages
+    places = [
+        f"{page.name}: {line}\n    better: {better}"
+        for page in pages
+        for line in re.sub(r"(?ms)^```.*?^```$", "", page.read_text()).splitlines()
+        for pattern, better in PRINTED.items()
+        if re.search(pattern, line)
     ]
     assert not places, "\n".join(places)
 
