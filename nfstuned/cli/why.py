@@ -25,6 +25,7 @@ from nfstuned.host.remount import mount_nodes
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Snapshot, Superblock
+from nfstuned.parse.proc.mounts import node_at
 from nfstuned.parse.udev_rules import read_rule_files
 from nfstuned.view.why import why_document, why_lines
 
@@ -58,7 +59,8 @@ def why_command(root: Root, path: str, form: str) -> int:
     snapshot = observe_host(root)
     unreadable_lines(snapshot.problems)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
-    wanted = os.path.abspath(path)
+    # POSIX keeps two slashes at the beginning; the kernel has one.
+    wanted = f"/{os.path.abspath(path).lstrip('/')}"
     at = _find(root, snapshot, wanted)
     if at is None:
         points = dict.fromkeys(mount.point for block in snapshot.superblocks for mount in block.mounts)
@@ -91,11 +93,14 @@ def why_command(root: Root, path: str, form: str) -> int:
 def _find(root: Root, snapshot: Snapshot, path: str) -> tuple[Mount, Superblock] | None:
     """Return the NFS mount that has a path, and its superblock; None where another mount has it.
 
-    Only names are compared. Of several mounts at a mount point the last is on top; mounts of other namespaces
-    come last.
+    Only names are compared. A mount of another mount namespace counts where none of this one is as deep.
     """
     pairs = [(mount, superblock) for superblock in snapshot.superblocks for mount in superblock.mounts]
-    points = {node.point for node in mount_nodes(root)} | {mount.point for mount, _ in pairs}
-    holding = [point for point in points if f"{path.rstrip('/')}/".startswith(f"{point.rstrip('/')}/")]
-    at = [pair for pair in pairs if pair[0].point == max(holding, key=len, default=None)]
-    return max(at, key=lambda pair: (not pair[0].foreign, pair[0].mount_id), default=None)
+    on_top = node_at(path, mount_nodes(root))
+    own = [pair for pair in pairs if not pair[0].foreign]
+    if on_top is not None and any(pair[0].mount_id == on_top.mount_id for pair in own):
+        return next(pair for pair in own if pair[0].mount_id == on_top.mount_id)
+    deepest = len(on_top.point) if on_top is not None else 0
+    foreign = [pair for pair in pairs if pair[0].foreign and len(pair[0].point) > deepest]
+    holding = [pair for pair in foreign if f"{path}/".startswith(f"{pair[0].point}/")]
+    return max(holding, key=lambda pair: (len(pair[0].point), pair[0].mount_id), default=None)

@@ -28,7 +28,7 @@ def why_document(why: Why, step: NconnectStep | None) -> Document:
         "fstype": row.fstype,
         "device": row.device,
         "provider": row.provider,
-        "profile": row.profile,
+        "profile": why.profile,
         "profile_reason": why.choice.why,
         "profile_place": why.choice.place or None,
         "read_ahead_kb": row.read_ahead_kb,
@@ -51,9 +51,9 @@ def why_lines(why: Why, step: NconnectStep | None, width: int | None) -> Iterato
     """Yield the lines for people; `width` is the terminal's, None for a file."""
     row = why.row
     yield f"{printable(row.mount_point)}  {printable(row.source)}  {row.fstype}  {row.device}"
-    if row.profile is not None:
+    if why.profile is not None:
         reason = f"[[policy]] at {why.choice.place}" if why.choice.place else why.choice.why
-        yield from wrapped(f"profile {row.profile}: {printable(reason)}", width)
+        yield from wrapped(f"profile {why.profile}: {printable(reason)}", width)
     yield ""
     target = "" if row.read_ahead_target_kb is None else f", target {row.read_ahead_target_kb}"
     now = "unknown" if row.read_ahead_kb is None else f"{row.read_ahead_kb} KiB now"
@@ -103,14 +103,14 @@ def _table(origins: Sequence[Origin], width: int | None) -> Iterator[str]:
 def remedies(why: Why, step: NconnectStep | None) -> Iterator[str]:
     """Yield the commands that bring the targets, or else the files that have the numbers."""
     row, mark = why.row, read_ahead_mark(why.row)
-    if mark in {"low", "high", "undone", "existing"}:
+    if mark in {"low", "high", "undone", "existing"} or why.is_earlier:
         yield "To set the read-ahead: sudo nfstuned apply"
     if step is not None:
         yield f"To change the connections: {nconnect_remedy(step, quote(row.mount_point))}"
     elif mark in {"ok", "adapted", DASH} and row.profile is not None:
-        profile = row.profile.partition(WORKLOAD_MARK)[0]
-        file = next((origin.place for origin in why.read_ahead if ".toml:" in origin.place), "")
-        place = file or f"read_ahead_kb of [profile.{profile}] in {CONFIG}"
+        profile, _, work = row.profile.partition(WORKLOAD_MARK)
+        table = f"workload.{work}" if why.wanted.startswith("built-in workload") else f"profile.{profile}"
+        place = why.wanted if ".toml:" in why.wanted else f"read_ahead_kb of [{table}] in {CONFIG}"
         asks = next((origin.place for origin in why.nconnect if _is_line(origin)), "")
         yield f"To have other numbers: {place}{f'; nconnect: {asks}' if asks else ''}"
 

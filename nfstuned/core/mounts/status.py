@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfstuned.core.mounts.options import carried
 from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
-from nfstuned.core.policy.decision import decide, matcher, wanted_connections
+from nfstuned.core.policy.decision import classify, decide, wanted_connections
 from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
 from nfstuned.model.mounts import Hold, Snapshot, Superblock
@@ -127,7 +127,9 @@ def _row(mount: Mount, superblock: Superblock, look: _Look) -> StatusRow:
     decision = decide(look.policy, superblock, look.snapshot)
     if not look.valid:
         decision = replace(decision, kb=None, lower=False, adapted_kb=None)
-    profile = matcher(look.policy).profile(decision.profile) if look.valid else Profile(decision.profile)
+    profile = Profile(decision.profile)
+    if look.valid:  # the mount's own: mounts of a superblock share the read-ahead alone
+        profile = classify(look.policy, mount, superblock, look.snapshot).choice.profile
     asked = last_asked(look.intents.of(mount), "nconnect")
     stats = look.snapshot.stanza_of(mount, superblock)
     now = mount.options.number("nconnect") or 1

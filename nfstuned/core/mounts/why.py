@@ -30,6 +30,7 @@ from nfstuned.model.policy import KERNEL_KB, WORKLOAD_MARK, Policy, Profile, Rea
 from nfstuned.model.udev import RuleWriter
 
 KERNEL = "the kernel"
+_NFSTUNED = "nfstuned"
 _READ_AHEAD, _NCONNECT = "read_ahead_kb", "nconnect"
 _HELD = {
     Hold.UNDONE: ("nfstuned undo", "put back; the service leaves it alone until nfstuned apply"),
@@ -74,13 +75,27 @@ class Why:
     """Its profile, and why."""
     read_ahead: tuple[Origin, ...]
     nconnect: tuple[Origin, ...]
+    wanted: str
+    """The place of the policy's read-ahead; "" with an invalid configuration."""
+
+    @property
+    def profile(self) -> str | None:
+        """The mount's own profile; None with an invalid configuration."""
+        return None if self.row.profile is None else self.choice.profile.name
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether an earlier decision of nfstuned set the read-ahead."""
+        return any(origin.wins and origin.place == _NFSTUNED for origin in self.read_ahead)
 
 
 def explain(row: StatusRow, mount: Mount, superblock: Superblock, scene: Scene) -> Why:
     """Return the origins of a mount's numbers, the number that counts first; `row` is the mount's status."""
     choice = classify(scene.policy, mount, superblock, scene.snapshot).choice
     asked = tuple(_nconnect_origins(row, mount, choice.profile, scene))
-    return Why(row, choice, _sorted(_read_ahead_origins(row, mount, superblock, scene)), _sorted(asked))
+    wanted = next(_wanted(mount, superblock, scene, wins=False)).place if row.profile is not None else ""
+    origins = _sorted(_read_ahead_origins(row, mount, superblock, scene))
+    return Why(row, choice, origins, _sorted(asked), wanted)
 
 
 def _sorted(origins: Iterator[Origin] | tuple[Origin, ...]) -> tuple[Origin, ...]:
@@ -90,31 +105,51 @@ def _sorted(origins: Iterator[Origin] | tuple[Origin, ...]) -> tuple[Origin, ...
 def _read_ahead_origins(
     row: StatusRow, mount: Mount, superblock: Superblock, scene: Scene
 ) -> Iterator[Origin]:
-    decision = decide(scene.policy, superblock, scene.snapshot)
-    culprit = None
+    decision, record = decide(scene.policy, superblock, scene.snapshot), superblock.record
     is_set = row.read_ahead_kb == row.read_ahead_target_kb is not None
+    culprit = _culprit(row, scene) if not is_set or record is None else None
+    if is_set and culprit is not None and culprit.kb is None:  # the number of its program is not known
+        culprit = None
     if not is_set:
-        culprit = _culprit(row, scene)
         yield _present(row, culprit, superblock, scene)
-    if decision.adapted_kb is not None and row.profile is not None:
-        reason = "the service has moved it, by the mount's own reads: journalctl -u nfstuned"
-        yield Origin(row.read_ahead_target_kb, "the mount's reads", reason, is_set)
+    elif culprit is not None:
+        wrote = "wrote" if culprit.certain else "may have written"
+        place = f"{culprit.file}:{culprit.line}"
+        yield Origin(row.read_ahead_kb, place, f"the udev rule {wrote} it, the same as the target", wins=True)
+    ours = is_set and culprit is None
     if row.profile is not None:
-        yield from _wanted(mount, superblock, scene, wins=is_set and decision.adapted_kb is None)
-    record = superblock.record
+        if decision.adapted_kb is not None:
+            reason = "the service has moved it, by the mount's own reads: journalctl -u nfstuned"
+            yield Origin(row.read_ahead_target_kb, "the mount's reads", reason, ours)
+        yield from _wanted(mount, superblock, scene, wins=ours and decision.adapted_kb is None)
     if is_set and record is not None and record.original_kb != row.read_ahead_kb:
-        yield Origin(record.original_kb, KERNEL, "the value before nfstuned")
+        place = KERNEL if record.original_kb == KERNEL_KB else "another program"
+        yield Origin(record.original_kb, place, "the value before nfstuned")
+    yield from _rules(row, culprit, scene)
+
+
+def _rules(row: StatusRow, culprit: RuleWriter | None, scene: Scene) -> Iterator[Origin]:
+    """Yield the udev rules that write read-aheads, but for the culprit."""
     for rule in scene.rules:
         if rule.masked_by:
             yield Origin(None, rule.file, f"udev rule, masked while the service runs ({rule.masked_by})")
     for writer in scene.writers:
         if writer is not culprit:
             may = "" if writer.certain else "may "
-            yield Origin(
-                writer.kb,
-                f"{writer.file}:{writer.line}",
-                f"udev rule: {may}write{'' if may else 's'} it after each mount; the service sets it again",
-            )
+            writes = f"udev rule: {may}write{'' if may else 's'} it after each mount; "
+            yield Origin(writer.kb, f"{writer.file}:{writer.line}", writes + _answer(row, writer, scene))
+
+
+def _answer(row: StatusRow, writer: RuleWriter, scene: Scene) -> str:
+    """Return the service's answer to a udev rule's number."""
+    target = row.read_ahead_target_kb
+    if scene.policy.observes:
+        return 'mode = "observe": the service writes none'
+    if target is None:
+        return "the profile names no number, so it stays"
+    if writer.kb is not None and writer.kb > target and not row.lower:
+        return "a number above the target stays"
+    return "the service sets its own again"
 
 
 def _culprit(row: StatusRow, scene: Scene) -> RuleWriter | None:
@@ -137,10 +172,11 @@ def _present(row: StatusRow, culprit: RuleWriter | None, superblock: Superblock,
         wrote = f"the udev rule {'wrote' if certain else 'may have written'} it; "
     if row.profile is None:
         reason = "the configuration is invalid"
-    elif target is None:
-        reason = "the profile names no number, so that it stays"
     elif record is not None and record.hold is None and now == record.written_kb:
-        place, reason = "nfstuned", "an earlier decision set it; sudo nfstuned apply makes the new one"
+        place, wrote = _NFSTUNED, ""
+        reason = "an earlier decision set it; sudo nfstuned apply makes the new one"
+    elif target is None:
+        reason = "the profile names no number, so it stays"
     elif now > target and not row.lower:
         reason = "the mount has more than the profile's number, which is only raised (lower = false)"
     elif row.hold is not None:
@@ -252,7 +288,8 @@ def _nconnect_origins(row: StatusRow, mount: Mount, profile: Profile, scene: Sce
         yield Origin(row.nconnect, KERNEL, _decided(row, mount, scene), wins=True)
     of_utab = [claim for claim in claims if _is_utab(claim)]
     files = [claim for claim in claims if not _is_utab(claim)]
-    first = next((claim.place for claim in files if claim.value and not claim.replaced), "")
+    coming = last_asked(intents.coming(mount), _NCONNECT)
+    first = coming.origin if coming is not None else ""
     # Where a file asks for the number of utab, the file is named.
     newer = bool(of_utab and first) and (asked is None or asked.file == UTAB)
     for claim in (*of_utab, *files) if newer or (asked and asked.file == UTAB) else files:
