@@ -34,8 +34,6 @@ timeout = 600
 verbosity_assertions = 2
 markers =
 """
-PARTS = {"system": 2}
-"""How many guests share the scenario files of a marker. A single guest would run on after all others."""
 LIMITS = guest.Limits(total_s=5400, first_s=240, quiet_s=660, retries=2, processors=1)
 _KERNELS = tuple(series.name for series in recipe.SERIES)
 
@@ -78,20 +76,9 @@ def assemble(folder: Path, order: Order) -> Path:
 class Boot:
     kernel: str
     marker: str
-    part: int = 0
-    """Of the marker's guests, by PARTS."""
 
     def __str__(self) -> str:
-        name = f"{self.kernel}-{self.marker}"
-        return f"{name}-{self.part + 1}" if self.marker in PARTS else name
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The scenario files that have the marker: a guest takes half a second to import one."""
-        found = sorted(SCENARIOS.glob("test_*.py"))
-        marked = [file for file in found if f"mark.{self.marker}" in file.read_text()]
-        mine = marked[self.part :: PARTS.get(self.marker, 1)]
-        return tuple(str(file.relative_to(PROJECT)) for file in mine)
+        return f"{self.kernel}-{self.marker}"
 
     @property
     def alone(self) -> bool:
@@ -130,15 +117,13 @@ class Run:
 def boots(tier: str) -> tuple[Boot, ...]:
     """Return a tier's boots; those that must be alone come first, then the longest.
 
-    `ci`: each kernel, and the system with the newest one, in parts; `all`: also a release's measures on the
-    newest.
+    `ci`: each kernel, and the system with the newest one; `all`: also a release's measures on the newest.
     """
     if tier == "none":
         return ()
     newest = _KERNELS[-1]
     measures = [Boot(newest, "release")] if tier == "all" else []
-    system = (Boot(newest, "system", part) for part in range(PARTS["system"]))
-    return (*measures, *system, *(Boot(kernel, "kernel") for kernel in _KERNELS))
+    return (*measures, Boot(newest, "system"), *(Boot(kernel, "kernel") for kernel in _KERNELS))
 
 
 def folder() -> Path:
@@ -171,7 +156,13 @@ def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -
     """Boot the scenarios of a marker on a disk that `install` made."""
     system = guest.System(image.release(boot.kernel), disk)
     limits = replace(LIMITS, processors=2, total_s=7200) if boot.alone else LIMITS
-    return run(system, (*boot.files, "--marker", boot.marker), target, say, limits)
+    return run(system, (*_files(boot.marker), "--marker", boot.marker), target, say, limits)
+
+
+def _files(marker: str) -> tuple[str, ...]:
+    """Return the scenario files that have a marker: a guest takes half a second to import one."""
+    found = sorted(SCENARIOS.glob("test_*.py"))
+    return tuple(str(file.relative_to(PROJECT)) for file in found if f"mark.{marker}" in file.read_text())
 
 
 def run(
