@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from nfstuned.cli.nconnect import normalised_point
 from nfstuned.cli.status import INVALID, SHOWN, nconnect_changes
 from nfstuned.cli.terminal import (
     format_option,
@@ -59,8 +60,7 @@ def why_command(root: Root, path: str, form: str) -> int:
     snapshot = observe_host(root)
     unreadable_lines(snapshot.problems)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
-    # POSIX keeps two slashes at the beginning; the kernel has one.
-    wanted = f"/{os.path.abspath(path).lstrip('/')}"
+    wanted = normalised_point(os.path.abspath(path))
     at = _find(root, snapshot, wanted)
     if at is None:
         points = dict.fromkeys(mount.point for block in snapshot.superblocks for mount in block.mounts)

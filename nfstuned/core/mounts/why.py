@@ -1,6 +1,6 @@
 """The origins of a mount's read-ahead and nconnect: each place with a say, and why it counts or not.
 
-`decide`, `status` and `Intents` judge; this names the places behind their judgement.
+`classify`, `status` and `Intents` judge; this names the places behind their judgement.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from nfstuned.core.nconnect.first_mount import decider, earliest, overruled
 from nfstuned.core.policy.decision import (
     Choice,
     classify,
-    decide,
     join_decisions,
     matcher,
     matching_choices,
@@ -93,9 +92,9 @@ def explain(row: StatusRow, mount: Mount, superblock: Superblock, scene: Scene) 
     """Return the origins of a mount's numbers, the number that counts first; `row` is the mount's status."""
     choice = classify(scene.policy, mount, superblock, scene.snapshot).choice
     asked = tuple(_nconnect_origins(row, mount, choice.profile, scene))
-    wanted = next(_wanted(mount, superblock, scene, wins=False)).place if row.profile is not None else ""
-    origins = _sorted(_read_ahead_origins(row, mount, superblock, scene))
-    return Why(row, choice, origins, _sorted(asked), wanted)
+    wanted = tuple(_wanted(mount, superblock, scene)) if row.profile is not None else ()
+    origins = _sorted(_read_ahead_origins(row, superblock, wanted, scene))
+    return Why(row, choice, origins, _sorted(asked), wanted[0].place if wanted else "")
 
 
 def _sorted(origins: Iterator[Origin] | tuple[Origin, ...]) -> tuple[Origin, ...]:
@@ -103,9 +102,10 @@ def _sorted(origins: Iterator[Origin] | tuple[Origin, ...]) -> tuple[Origin, ...
 
 
 def _read_ahead_origins(
-    row: StatusRow, mount: Mount, superblock: Superblock, scene: Scene
+    row: StatusRow, superblock: Superblock, wanted: tuple[Origin, ...], scene: Scene
 ) -> Iterator[Origin]:
-    decision, record = decide(scene.policy, superblock, scene.snapshot), superblock.record
+    """Yield the places of a read-ahead; `wanted` are the policy's, () with an invalid one."""
+    record = superblock.record
     is_set = row.read_ahead_kb == row.read_ahead_target_kb is not None
     culprit = _culprit(row, scene) if not is_set or record is None else None
     if is_set and culprit is not None and culprit.kb is None:  # the number of its program is not known
@@ -113,15 +113,14 @@ def _read_ahead_origins(
     if not is_set:
         yield _present(row, culprit, superblock, scene)
     elif culprit is not None:
-        wrote = "wrote" if culprit.certain else "may have written"
-        place = f"{culprit.file}:{culprit.line}"
-        yield Origin(row.read_ahead_kb, place, f"the udev rule {wrote} it, the same as the target", wins=True)
+        place, reason = f"{culprit.file}:{culprit.line}", f"{_wrote(culprit)}, the same as the target"
+        yield Origin(row.read_ahead_kb, place, reason, wins=True)
     ours = is_set and culprit is None
-    if row.profile is not None:
-        if decision.adapted_kb is not None:
-            reason = "the service has moved it, by the mount's own reads: journalctl -u nfstuned"
-            yield Origin(row.read_ahead_target_kb, "the mount's reads", reason, ours)
-        yield from _wanted(mount, superblock, scene, wins=ours and decision.adapted_kb is None)
+    if row.adapted:
+        reason = "the service has moved it, by the mount's own reads: journalctl -u nfstuned"
+        yield Origin(row.read_ahead_target_kb, "the mount's reads", reason, ours)
+    for number, origin in enumerate(wanted):
+        yield origin._replace(wins=ours and not row.adapted and number == 0)
     if is_set and record is not None and record.original_kb != row.read_ahead_kb:
         place = KERNEL if record.original_kb == KERNEL_KB else "another program"
         yield Origin(record.original_kb, place, "the value before nfstuned")
@@ -159,6 +158,11 @@ def _culprit(row: StatusRow, scene: Scene) -> RuleWriter | None:
     return find_culprit(scene.writers, row.read_ahead_kb, scene.snapshot.page_kb)
 
 
+def _wrote(culprit: RuleWriter) -> str:
+    certain = culprit.certain and culprit.kb is not None
+    return f"the udev rule {'wrote' if certain else 'may have written'} it"
+
+
 def _present(row: StatusRow, culprit: RuleWriter | None, superblock: Superblock, scene: Scene) -> Origin:
     """Return the origin of a number that is not the target."""
     now, target, record = row.read_ahead_kb, row.read_ahead_target_kb, superblock.record
@@ -168,8 +172,7 @@ def _present(row: StatusRow, culprit: RuleWriter | None, superblock: Superblock,
     place, wrote = KERNEL if first else "another program", ""
     if culprit is not None:
         place = f"{culprit.file}:{culprit.line}"
-        certain = culprit.certain and culprit.kb is not None
-        wrote = f"the udev rule {'wrote' if certain else 'may have written'} it; "
+        wrote = f"{_wrote(culprit)}; "
     if row.profile is None:
         reason = "the configuration is invalid"
     elif record is not None and record.hold is None and now == record.written_kb:
@@ -189,7 +192,7 @@ def _present(row: StatusRow, culprit: RuleWriter | None, superblock: Superblock,
     return Origin(now, place, wrote + reason, wins=True)
 
 
-def _wanted(mount: Mount, superblock: Superblock, scene: Scene, *, wins: bool) -> Iterator[Origin]:
+def _wanted(mount: Mount, superblock: Superblock, scene: Scene) -> Iterator[Origin]:
     """Yield the numbers that the policy has for a superblock, the number that counts first."""
     own = [each for each in superblock.mounts if not each.foreign] or list(superblock.mounts)
     known = {each: classify(scene.policy, each, superblock, scene.snapshot) for each in {mount, *own}}
@@ -202,8 +205,7 @@ def _wanted(mount: Mount, superblock: Superblock, scene: Scene, *, wins: bool) -
     numbers = _Numbers(scene, rsize)
     shared = "" if chief is mount else f"of {chief.point}, which shares the superblock; "
     mine = list(numbers.of(first.profile))
-    for number, origin in enumerate(mine):
-        yield origin._replace(reason=shared + origin.reason, wins=wins and not number)
+    yield from (origin._replace(reason=shared + origin.reason) for origin in mine)
     for choice in others:
         origin = next(numbers.of(choice.profile))
         if choice.place:
@@ -334,13 +336,13 @@ def _decided(row: StatusRow, mount: Mount, scene: Scene) -> str:
 def _nconnect_target(row: StatusRow, profile: Profile, scene: Scene) -> Iterator[Origin]:
     own = [setter for setter in profile.setters if setter.key == _NCONNECT]
     builtin, place = _builtin(profile, scene)
+    set_at = own[-1].place if own else place
     most = "" if row.nconnect_max is None else f", at most {row.nconnect_max}"
     if row.nconnect_depends:
         yield Origin(None, place, f"the profile's number depends: {row.nconnect_depends}")
     elif row.nconnect_target is not None:
-        place = own[-1].place if own else place
-        yield Origin(row.nconnect_target, place, f"the target of the profile {profile.name}{most}")
+        yield Origin(row.nconnect_target, set_at, f"the target of the profile {profile.name}{most}")
     elif row.nconnect_max is not None:
         yield Origin(None, place, f"the profile {profile.name} has no target{most}")
     if own and builtin.nconnect is not None:
-        yield Origin(builtin.nconnect, _builtin(profile, scene)[1], f"{own[-1].place} replaces it")
+        yield Origin(builtin.nconnect, place, f"{set_at} replaces it")
