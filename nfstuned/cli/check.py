@@ -192,7 +192,9 @@ def _open_root(root: Root, order: CheckOrder) -> Root:
 def _demand_sense(order: CheckOrder) -> None:
     """Raise click.BadParameter for options that do not go together, or not without files."""
     if order.statistics and order.form != "text":
-        raise click.BadParameter("--format prometheus cannot name files and lines", param_hint="--statistics")
+        raise click.BadParameter(
+            "it needs --format text; for programs --format prometheus counts", param_hint="--statistics"
+        )
     if (order.fix or order.diff) and not order.paths:
         raise click.BadParameter("name the files", param_hint="--fix" if order.fix else "--diff")
     others = {"--root": order.image, "--fstab": order.fstab, "--sample": order.sample_s or None}

@@ -87,7 +87,7 @@ def comparison_lines(bench: Bench) -> Iterator[str]:
         yield from map(difference_sentence, differences(bench))
     elif len(bench.settings) > TWO:
         for job, kb in best_read_aheads(bench).items():
-            yield f"{job}: {kb} KiB is the smallest read-ahead with the best result"
+            yield f"{job}: {kb} KiB is the smallest read-ahead that gives as much as any other"
     if (best := proposed(bench)) is not None:
         key, value, present = "read_ahead_kb", best.read_ahead_kb, bench.mount.read_ahead_kb
         if best.connections is not None:

@@ -99,8 +99,8 @@ SUPERBLOCK = (
     Metric(
         "nfstuned_mount_first_seen_timestamp_seconds",
         (
-            "When this superblock was first seen, in Unix seconds; its counters may continue from an earlier "
-            "look."
+            "When this superblock was first seen, in Unix seconds; its counters may continue from those of "
+            "an earlier superblock."
         ),
         lambda totals: totals.since,
     ),
