@@ -107,7 +107,7 @@ def judge(
         assert missing == [], f"{len(missing)} of {len(mounts)} not reported\n{under_way()}"
         waits = nfstuned_json("check", "--offline", "--select", "NFS411", timeout=180)["findings"]
         assert isinstance(waits, list)
-        named = {one["subject"] for one in waits if "wait python3 (" in one["message"]}
+        named = {one["subject"] for one in waits if "programs with files there: python3 (" in one["message"]}
         assert named & {str(mounted.point) for mounted in mounts}, waits
     assert await_all(daemon, Message.STALL_ENDED, devices, END_S).keys() == devices
     found = times(daemon, Message.STALLED)
