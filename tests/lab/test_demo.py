@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tests.lab.__main__ import main
 from tests.lab.conftest import Lab
 
 PROJECT = Path(__file__).parents[2]
-LIMIT_S = 180
 GUEST = [
     "lab: 11.2 s  7.2 is up",
     "@heading Before",
@@ -58,11 +56,9 @@ def test_an_unknown_kernel_is_named(lab_folder: Path, capsys: pytest.CaptureFixt
 @pytest.mark.timeout(600)
 def test_the_demonstration_keeps_its_promises(lab: Lab) -> None:
     del lab  # the image is there; the disk of the other guests is made at the same time
-    started = time.monotonic()
     argv = [sys.executable, "-m", "tests.lab", "newest", "demo"]
     done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=PROJECT)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.monotonic() - started < LIMIT_S
     assert "\033" not in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) <= 200
     for shown in ("15360/15360 ok", "read-ahead 128 -> 15360 KiB", "of memory (RSS)"):

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nfstuned.model.kernel import MountStats
+from nfstuned.errors import ParseError
+from nfstuned.model.kernel import MountStats, NfsClient
+from nfstuned.parse.proc.mounts import SERVERS, parse_clients
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from tests.lab.kit import server
 from tests.lab.kit.shell import CommandError, attempt, run
@@ -163,6 +165,13 @@ class Mounts:
         fields = [line.split(" ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         points = [Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), row[4])) for row in fields]
         return [point for point in points if _POINTS in point.parents or point in self._elsewhere]
+
+
+def nfs_clients() -> list[NfsClient]:
+    """Return the nfs_clients that the kernel has, each row understood."""
+    rows = parse_clients(Path(SERVERS).read_text())
+    assert not [row for row in rows if isinstance(row, ParseError)]
+    return [row for row in rows if isinstance(row, NfsClient)]
 
 
 def announce(count: int, device: str, action: str = "change") -> None:

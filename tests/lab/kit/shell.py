@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from tests.lab.kit.mounts import Mounted
 
 Say = Callable[[object], None]
-COMMAND_S = 60.0
-PATIENCE_S = 30.0
-"""For work of a moment on a real machine: in emulation a daemon's child starts in 5 to 10 s."""
+COMMAND_S = 150.0
+"""More than the service's own limits for its stop and its start together, 110 s."""
+PATIENCE_S = 60.0
+"""For work of a moment on a real machine: in emulation a daemon's child starts in 5 to 30 s."""
 _STEP_S = 0.02
 
 

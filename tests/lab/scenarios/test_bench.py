@@ -20,7 +20,7 @@ from tests.lab.kit import faults
 from tests.lab.kit.clones import Clone, clone, shaped_link
 from tests.lab.kit.daemon import Daemon, nfstuned
 from tests.lab.kit.load import nfsd
-from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
+from tests.lab.kit.mounts import Mounted, Mounts, nfs_clients, set_read_ahead_kb
 from tests.lab.kit.server import Server
 from tests.lab.kit.shell import Say, attempt, run, wait_for
 
@@ -167,30 +167,25 @@ def a_job_runs() -> bool:
     return False
 
 
-def nfs_clients() -> int:
-    """How many clients the guest's kernel has, below its heading."""
-    return len(Path("/proc/fs/nfsfs/servers").read_text().splitlines()) - 1
-
-
 @pytest.mark.release
 @pytest.mark.parametrize(("ending", "version"), [("INT", "4.1"), ("KILL", "3")])
 def test_no_end_leaves_a_temporary_mount(mount: Mounts, server: Server, ending: str, version: str) -> None:
     mounted = mount("a", f"vers={version},nconnect=2")
-    assert nfs_clients() == 1
+    assert len(nfs_clients()) == 1
     before = Path("/proc/self/mounts").read_text()
     words = ("--suite", "nconnect", "--job", "read-4k", "--size", "32M", "--runtime", "60")
     with bench(mounted, *words) as process:
         # The settings are tried before the files are made, so that a mount alone is not yet the measurement.
-        wait_for("a job", lambda: nfs_clients() == 2 and len(left(server.path("a"))) > 4, 120)
+        wait_for("a job", lambda: len(nfs_clients()) == 2 and len(left(server.path("a"))) > 4, 120)
         time.sleep(3)
         assert Path("/proc/self/mounts").read_text() == before
         run("kill", f"-{ending}", str(process.pid))
         process.wait(60)
-    wait_for("no client of bench's", lambda: nfs_clients() == 1)
+    wait_for("no client of bench's", lambda: len(nfs_clients()) == 1)
     wait_for("no file of bench's", lambda: left(server.path("a")) == [])
     assert attempt("pgrep", "-x", "fio").returncode == 1
     run("umount", str(mounted.point))
-    assert nfs_clients() == 0
+    assert len(nfs_clients()) == 0
 
 
 @pytest.mark.release

@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from nfstuned.errors import ParseError
 from nfstuned.host.events import KernelEvents, MountTable, Writes
 from nfstuned.host.observe import observe_host, observe_servers, observe_volumes
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import MountStats, NfsClient, Uevent, Volume
-from nfstuned.parse.proc.mounts import find_volume, parse_clients
+from nfstuned.parse.proc.mounts import find_volume
 from nfstuned.parse.proc.mountstats import parse_mountstats
-from tests.lab.kit.mounts import BDI, Mounted, Mounts, set_read_ahead_kb
+from tests.lab.kit.mounts import BDI, Mounted, Mounts, nfs_clients, set_read_ahead_kb
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
 from tests.lab.kit.shell import CommandError, becomes, run
 
@@ -277,14 +276,14 @@ def test_each_version_has_a_client_and_connections_of_its_own(mount: Mounts) -> 
     three = mount("a", "vers=3,nolock")
     four = mount("a", "vers=4.1,nconnect=4")
     two = mount("a", "vers=4.2")
-    assert len(_servers()) == 3
+    assert len(nfs_clients()) == 3
     assert [len(one.stats.transports) for one in (three, four, two)] == [1, 4, 1]
 
 
 def test_a_client_keeps_the_name_of_its_first_mount(mount: Mounts) -> None:
     mount("a")
     mount("b", host=AZURE_2)
-    assert [server.hostname for server in _servers()] == [AZURE]
+    assert [server.hostname for server in nfs_clients()] == [AZURE]
 
 
 def test_below_a_root_that_another_name_mounted_the_source_is_that_name(mount: Mounts) -> None:
@@ -320,7 +319,7 @@ def test_two_addresses_of_a_server_are_one_client_with_the_first_name_and_addres
     # 5.10 also shows the first mount's name as the source; newer kernels show the one that was asked for.
     assert shown.source in {f"{AZURE}:/srv/b", f"{GENERIC}:/srv/b"}
     assert shown.options.get("addr") == ADDRESS
-    assert [server.hostname for server in _servers()] == [AZURE]
+    assert [server.hostname for server in nfs_clients()] == [AZURE]
 
 
 def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
@@ -330,7 +329,7 @@ def test_a_mount_by_ipv6_may_join_one_by_ipv4(mount: Mounts) -> None:
     (shown,) = [m for s in observe_host(Root()).superblocks for m in s.mounts if m.point == str(second.point)]
     trunked = shown.options.get("addr") == first.options["addr"]
     assert trunked or shown.options.get("addr") == V6, shown
-    assert any(server.address == V6 for server in _servers()) is not trunked
+    assert any(server.address == V6 for server in nfs_clients()) is not trunked
 
 
 MAPPED = f"proto=tcp6,addr=::ffff:{ADDRESS}"
@@ -376,7 +375,7 @@ def test_ipv6_and_another_host_name_give_connections_of_their_own(mount: Mounts,
         # The server knows the client by its name, and the kernel joins the group that it is of.
         assert counts["the address"] == 4
     assert len(first.stats.transports) == 4
-    assert len(_servers()) == 1
+    assert len(nfs_clients()) == 1
 
 
 def test_no_option_keeps_a_mount_out_of_a_group(mount: Mounts) -> None:
@@ -394,12 +393,6 @@ def test_the_parsers_understand_all_that_this_kernel_writes(mount: Mounts) -> No
     assert {m.point for s in snapshot.superblocks for m in s.mounts} >= {str(m.point) for m in mounts}
     assert all(s.volume is not None and s.bdi is not None for s in snapshot.superblocks)
     assert {request.point for request in snapshot.requests} >= {str(m.point) for m in mounts}
-
-
-def _servers() -> list[NfsClient]:
-    rows = parse_clients(Path("/proc/fs/nfsfs/servers").read_text())
-    assert not [row for row in rows if isinstance(row, ParseError)]
-    return [row for row in rows if isinstance(row, NfsClient)]
 
 
 def _written(mounted: Mounted) -> int:

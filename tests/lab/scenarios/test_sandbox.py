@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,8 +22,6 @@ from tests.lab.kit.unit import allowed, compiled, drop_in, made, override, proce
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("quiet_udev")]
 
 BDIS = "/sys/devices/virtual/bdi"
-READY_S = 30.0
-STOP_S = 5.0
 MOST_KB = 30 * 1024
 HIDEABLE = (Path("/home/lab"), Path("/root/lab"), Path("/tmp/lab"))  # noqa: S108 - sandboxes often hide these
 READ_ONLY_BUT_ITS_STATE_AND_THE_BDIS = {
@@ -38,10 +35,7 @@ RULE = Path("/lab/udev/99-nfstuned.rules")
 
 def test_it_is_ready_in_time_small_without_capability_and_ends(stopped_daemon: Daemon, mount: Mounts) -> None:
     daemon = stopped_daemon
-    started = time.monotonic()
     daemon.start()
-    took = time.monotonic() - started
-    assert took < READY_S, f"READY after {took:.1f} s"
     assert daemon.rss_kb <= MOST_KB
     status = process_status(daemon.pid)
     found = {name: status[name] for name in CAPABILITIES if int(status[name], 16)}
@@ -50,10 +44,8 @@ def test_it_is_ready_in_time_small_without_capability_and_ends(stopped_daemon: D
     assert _modes(daemon) == READ_ONLY_BUT_ITS_STATE_AND_THE_BDIS
     mounted = mount("a")
     tuned(15360, mounted)
-    started = time.monotonic()
     daemon.stop()
-    took = time.monotonic() - started
-    assert took < STOP_S, f"stopped after {took:.1f} s"
+    # After a start or a stop beyond the unit's limits it would be "timeout".
     assert daemon.show("Result") == "success"
     assert mounted.read_ahead_kb == 15360
     assert daemon.entries(MESSAGE_ID=Message.STOPPED.id), "no message about the stop"
