@@ -34,6 +34,8 @@ timeout = 600
 verbosity_assertions = 2
 markers =
 """
+ENDS = "the oldest and the newest kernel run it in CI, the others before a release"
+"""A second marker of a file."""
 LIMITS = guest.Limits(total_s=5400, first_s=240, quiet_s=660, retries=2, processors=1)
 _KERNELS = tuple(series.name for series in recipe.SERIES)
 
@@ -64,7 +66,7 @@ def assemble(folder: Path, order: Order) -> Path:
     (folder / "package").mkdir()
     shutil.copy(package.deb(), folder / "package")
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
-    markers = "".join(f"    {name}: {meaning}\n" for name, meaning in MARKERS.items())
+    markers = "".join(f"    {name}: {meaning}\n" for name, meaning in (*MARKERS.items(), ("ends", ENDS)))
     (folder / "pytest.ini").write_text(_PYTEST + markers)
     (folder / "mode").write_text(f"{order.mode}\n")
     arguments = order.module or order.pytest
@@ -76,6 +78,8 @@ def assemble(folder: Path, order: Order) -> Path:
 class Boot:
     kernel: str
     marker: str
+    brief: bool = False
+    """Whether it leaves out the files marked `ends`."""
 
     def __str__(self) -> str:
         return f"{self.kernel}-{self.marker}"
@@ -117,13 +121,16 @@ class Run:
 def boots(tier: str) -> tuple[Boot, ...]:
     """Return a tier's boots; those that must be alone come first, then the longest.
 
-    `ci`: each kernel, and the system with the newest one; `all`: also a release's measures on the newest.
+    `ci`: each kernel, and the system with the newest one; `all`: also a release's measures on the newest, and
+    each kernel with every scenario.
     """
     if tier == "none":
         return ()
     newest = _KERNELS[-1]
     measures = [Boot(newest, "release")] if tier == "all" else []
-    return (*measures, Boot(newest, "system"), *(Boot(kernel, "kernel") for kernel in _KERNELS))
+    between = _KERNELS[1:-1] if tier == "ci" else ()
+    kernels = (Boot(kernel, "kernel", brief=kernel in between) for kernel in _KERNELS)
+    return (*measures, Boot(newest, "system"), *kernels)
 
 
 def folder() -> Path:
@@ -156,13 +163,18 @@ def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -
     """Boot the scenarios of a marker on a disk that `install` made."""
     system = guest.System(image.release(boot.kernel), disk)
     limits = replace(LIMITS, processors=2, total_s=7200) if boot.alone else LIMITS
-    return run(system, (*_files(boot.marker), "--marker", boot.marker), target, say, limits)
+    return run(system, (*_files(boot), "--marker", boot.marker), target, say, limits)
 
 
-def _files(marker: str) -> tuple[str, ...]:
-    """Return the scenario files that have a marker: a guest takes half a second to import one."""
-    found = sorted(SCENARIOS.glob("test_*.py"))
-    return tuple(str(file.relative_to(PROJECT)) for file in found if f"mark.{marker}" in file.read_text())
+def _files(boot: Boot) -> tuple[str, ...]:
+    """Return the scenario files of a boot: a guest takes half a second to import one."""
+    texts = {file: file.read_text() for file in sorted(SCENARIOS.glob("test_*.py"))}
+    found = {file: text for file, text in texts.items() if f"mark.{boot.marker}" in text}
+    return tuple(
+        str(file.relative_to(PROJECT))
+        for file, text in found.items()
+        if not (boot.brief and "mark.ends" in text)
+    )
 
 
 def run(

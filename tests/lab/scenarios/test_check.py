@@ -19,7 +19,7 @@ from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, Server
 from tests.lab.kit.shell import attempt, program, restored, run, tuned, wait_for
 from tests.lab.kit.strangers import strangers
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.ends]
 
 TLS_PORT = 20049
 CONFIGURATION = Path(f"/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{ADDRESS}.conf")

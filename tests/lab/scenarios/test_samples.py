@@ -28,7 +28,11 @@ from tests.lab.kit.server import Server
 from tests.lab.kit.shell import Say, attempt, becomes, run, tuned
 from tests.lab.kit.unit import let_tick, override
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev", "stopped_daemon")]
+pytestmark = [
+    pytest.mark.kernel,
+    pytest.mark.ends,
+    pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
+]
 
 SIZE = 4 << 20
 JOBS = tuple(

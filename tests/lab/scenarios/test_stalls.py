@@ -20,7 +20,12 @@ from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.server import ADDRESS, GENERIC, GRACE_S, Server
 from tests.lab.kit.shell import Say, program, run
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900), pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [
+    pytest.mark.kernel,
+    pytest.mark.ends,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("quiet_udev"),
+]
 
 INTERVAL_S = 20
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
