@@ -25,7 +25,6 @@ PAGE = ROOT / "docs/images.md"
 PROFILES = ROOT / "nfstuned/data/profiles"
 FILES = sorted(path for path in IMAGES.rglob("*") if path.is_file())
 YAML = [path for path in FILES if path.suffix in {".yaml", ".yml"}]
-DAEMON_SET = IMAGES / "aks/daemonset.yaml"
 USER_DATA = sorted((IMAGES / "cloud-init").iterdir())
 PLAYBOOK = IMAGES / "ansible/nfstuned.yml"
 TRIALS = sorted((ROOT / "dev/trials").iterdir())
@@ -92,9 +91,6 @@ def policies() -> Iterator[tuple[str, str]]:
         for file in document["write_files"]:
             assert file["path"].startswith("/etc/nfstuned/")
             yield path.name, file["content"]
-    for one in documents(DAEMON_SET):
-        if one["kind"] == "ConfigMap":
-            yield from one["data"].items()
 
 
 def test_every_policy_that_a_recipe_writes_is_valid() -> None:
@@ -126,7 +122,6 @@ def test_the_playbook_says_when_it_changed_something_and_makes_its_folder() -> N
         ("ansible-playbook", "-i", "localhost,", "--syntax-check", PLAYBOOK),
         *(("cloud-init", "schema", "--config-file", path) for path in USER_DATA),
         ("packer", "fmt", "-check", "-diff", IMAGES / "packer"),
-        ("kubernetes-validate", "--strict", DAEMON_SET),
     ],
     ids=lambda command: f"{command[0]} {Path(command[-1]).name}",
 )
@@ -192,18 +187,10 @@ def test_without_an_engine_or_a_name_nothing_is_built(checkout: Path) -> None:
     assert built(checkout).returncode == 2
 
 
-def test_the_container_runs_the_service_and_the_pod_sees_the_node() -> None:
+def test_the_container_runs_the_service() -> None:
     text = (IMAGES / "aks/Dockerfile").read_text()
     assert 'ENTRYPOINT ["/usr/bin/nfstuned", "daemon"]' in text
     assert all("." in line.split("/")[0] for line in re.findall(r"^FROM (.*)$", text, re.MULTILINE)), (
         "a short name means the same registry to Docker alone"
     )
     parse(["daemon"])
-    (one,) = [each["spec"] for each in documents(DAEMON_SET) if each["kind"] == "DaemonSet"]
-    pod = one["template"]["spec"]
-    assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
-    (container,) = pod["containers"]
-    assert {"name": "udev", "mountPath": "/run/udev", "readOnly": True} in container["volumeMounts"]
-    mounted = {mount["name"] for mount in container["volumeMounts"]}
-    assert mounted == {volume["name"] for volume in pod["volumes"]}
-    assert one["selector"]["matchLabels"].items() <= one["template"]["metadata"]["labels"].items()
