@@ -1,8 +1,8 @@
 #!/bin/sh
-# The container image of the AKS recipe, by buildah, and the service in it as the chart starts it.
+# The container image of the AKS recipe, by buildah, and the service in it as the DaemonSet starts it.
 set -eu
 apt-get update -qq
-apt-get install -qq -y --no-install-recommends buildah mmdebstrap debian-archive-keyring netavark crun >/dev/null
+apt-get install -qq -y --no-install-recommends buildah mmdebstrap debian-archive-keyring netavark crun python3 >/dev/null
 export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
 buildah --version
 # Not the limits that buildah asks for by itself: not every root may raise its own.
@@ -32,7 +32,12 @@ image=$(buildah mount "$(buildah from --pull-never registry.example.com/nfstuned
 du -sh "$image" | cut -f 1
 
 # The pod: the root is read-only, /sys is not, and the node's processes and network are its own.
-cp images/nfstuned.toml /run/policy.toml
+python3 - <<'PYTHON' >/run/policy.toml
+import re
+text = open("images/aks/daemonset.yaml").read()
+block = re.search(r"nfstuned.toml: \|\n((?:    .*\n|\n)+)", text).group(1)
+print(re.sub(r"^    ", "", block, flags=re.M))
+PYTHON
 cat >/run/exec <<'EXEC'
 exec nsenter --target "$1" --mount --net --root --wd sh -c "$2"
 EXEC
@@ -73,7 +78,7 @@ mkdir -p /run/node-udev
 touch /run/node-udev/control
 echo "Without the node's /run/udev:"
 pod ""
-echo "As the chart has it:"
+echo "As in the manifest:"
 pod /run/node-udev >/run/heard
 cat /run/heard
 grep -q '00000002' /run/heard
