@@ -76,6 +76,29 @@ def test_the_readme_lists_every_metric(golden: Golden) -> None:
     golden(path, text[: text.index("| Metric |")] + table + text[text.index("\n## Alerts") :])
 
 
+@needs_promtool
+def test_the_query_of_the_readme_adds_the_claim_to_each_pod(tmp_path: Path) -> None:
+    (query,) = re.findall(r"```promql\n(.*?)```", (FOLDER / "README.md").read_text(), re.DOTALL)
+    place = 'instance="a",device="0:43",mount_point="/m"'
+    pods = [f'persistentvolume="pvc-1",namespace="media",pod="web-{n}"' for n in range(2)]
+    series = {
+        f'nfstuned_mount_read_bytes_total{{{place},io="buffered"}}': "0+60x60",
+        f'nfstuned_mount_read_bytes_total{{{place},io="direct"}}': "0+120x60",
+        **{f"nfstuned_mount_volume_info{{{place},{pod}}}": "1x60" for pod in pods},
+        'kube_persistentvolume_claim_ref{persistentvolume="pvc-1",name="data",instance="k"}': "1x60",
+    }
+    samples = [{"labels": f'{{{place},{pod},name="data"}}', "value": 3} for pod in pods]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [{"expr": query, "eval_time": "30m", "exp_samples": samples}],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [test]}))
+    status, said = promtool("test", "rules", str(path))
+    assert status == 0, said
+
+
 def test_the_lab_asks_every_query_of_the_dashboard() -> None:
     queries = '"expr": ', '"query": "label_values('
     asked = sum(DASHBOARD.read_text().count(text) for text in queries)
