@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from nfstuned.cli.terminal import (
     RuleName,
     coloured,
     format_option,
+    host_name,
     live_outside,
     note,
     print_document,
@@ -149,7 +149,7 @@ def _judge(
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
         diagnosis=run_rules(facts, rules),
         fail_on=Severity(order.fail_on),
-        host=os.uname().nodename or "localhost",
+        host=host_name(),
         time_s=began_s,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import click
 
-from nfstuned.cli.terminal import format_option, note, print_document, unreadable_lines, usable_policy
+from nfstuned.cli.terminal import dated, format_option, note, print_document, unreadable_lines, usable_policy
 from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_seen, read_stalls
@@ -159,7 +159,7 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     rows = _named(root, rows)
     if form == "json":
-        print_document(status_document(rows, writers, policy.mode if policy else None))
+        print_document(dated(status_document(rows, writers, policy.mode if policy else None)))
     else:
         lines = hints(rows, hidden(snapshot), nconnect_changes(root, snapshot, policy, rows))
         observes = (OBSERVES,) if policy is not None and policy.observes else ()

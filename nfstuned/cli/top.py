@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from nfstuned.cli.terminal import format_option, note, print_document, terminal_width
+from nfstuned.cli.terminal import dated, format_option, note, print_document, terminal_width
 from nfstuned.core.samples.copies import (
     SavedCopy,
     copies_to_json,
@@ -125,7 +125,7 @@ def show_saved(order: TopOrder) -> int:
         note(str(error))
         return UNREADABLE
     if order.form == "json":
-        print_document(copies_to_json(frames, problems))
+        print_document(dated(copies_to_json(frames, problems)))
     else:
         width = terminal_width() if sys.stdout.isatty() else None
         blocks = ("\n".join(plain_lines(shown, TopState(sort=order.sort), width)) for shown in frames)
