@@ -16,6 +16,7 @@ from nfstuned.cli.terminal import (
     OutsideWithProgress,
     RuleName,
     coloured,
+    fail_on_option,
     format_option,
     host_name,
     live_outside,
@@ -441,13 +442,7 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also report the newest kernel's defaults of an image (NFS703)."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice([severity.value for severity in Severity]),
-    default="warning",
-    show_default=True,
-    help="The least severity that makes the exit status 1.",
-)
+@fail_on_option
 @format_option("junit", "sarif", "github", "prometheus")
 @click.pass_obj
 def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - CheckOrder has the types

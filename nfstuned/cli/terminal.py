@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
+from nfstuned.model.facts import Severity
 from nfstuned.model.policy import ConfigError
 from nfstuned.view.words import Document, printable, to_json, utc
 
@@ -292,6 +293,13 @@ def format_option(*more: str) -> Callable[[F], F]:
     )
 
 
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    default="warning",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
 since_option = click.option(
     "--since",
     metavar="TIME",

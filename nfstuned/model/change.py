@@ -13,8 +13,8 @@ from nfstuned.model.mounts import Result, UnitState
 
 _COMMANDS = (
     "apply", "bake", "bench", "check", "completion", "config", "daemon", "explain", "exporter",
-    "install-files", "nconnect", "nconnect-fstab", "nconnect-persist", "nconnect-remount", "report", "rules",
-    "samples", "status", "top", "udev", "undo", "wait", "why",
+    "install-files", "merge", "nconnect", "nconnect-fstab", "nconnect-persist", "nconnect-remount", "report",
+    "rules", "samples", "status", "top", "udev", "undo", "wait", "why",
 )  # fmt: skip
 _MANUAL = ("nfstuned.1", *(f"nfstuned-{name}.1" for name in _COMMANDS), "nfstuned.toml.5", "nfstuned.8")
 FILES = MappingProxyType(
