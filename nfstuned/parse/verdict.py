@@ -59,6 +59,8 @@ class Verdict(NamedTuple):
 
 def parse_verdict(text: str, file: str, line: int = 0) -> Verdict:
     """Return the verdict in a document of `nfstuned check --format json`. Raises ParseError."""
+    if not text.strip():
+        raise ParseError(file, line, "empty: its host gave no document")
     try:
         return _verdict(_document(text))
     except RecursionError:

@@ -133,7 +133,8 @@ def test_the_status_is_as_of_a_check(
 
 
 NO_DOCUMENT = {
-    "": "not JSON (Expecting value",
+    "": "empty: its host gave no document",
+    "{": "not JSON (Expecting property name",
     "[" * 100_000: "too deeply nested",
     "[]": "schema is missing",
     '{"schema": "nfstuned.check/2"}': "schema is 'nfstuned.check/2', expected nfstuned.check/1",
