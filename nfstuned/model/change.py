@@ -28,6 +28,7 @@ FILES = MappingProxyType(
         "systemd/nfstuned-exporter.service": "lib/systemd/system/nfstuned-exporter.service",
         "docs/prometheus/nfstuned.rules.yml": "share/nfstuned/nfstuned.rules.yml",
         "docs/prometheus/nfstuned.dashboard.json": "share/nfstuned/nfstuned.dashboard.json",
+        "docs/prometheus/nfstuned.fleet.dashboard.json": "share/nfstuned/nfstuned.fleet.dashboard.json",
         "systemd/90-nfstuned.preset": "lib/systemd/system-preset/90-nfstuned.preset",
         "systemd/nfstuned.catalog": "lib/systemd/catalog/nfstuned.catalog",
         **{f"docs/man/{page}": f"share/man/man{page[-1]}/{page}" for page in _MANUAL},
