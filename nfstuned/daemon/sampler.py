@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -65,7 +66,8 @@ class SampleSink:
         if self._failure is not None and self._failure[0] != file:
             self._failure, self._lost = None, 0
         target = SampleFile(file, policy.sample_file_bytes, policy.sample_files_kept)
-        done = append(self._root, target, [to_line(sample) for sample in samples])
+        host = os.uname().nodename
+        done = append(self._root, target, [to_line(sample, host) for sample in samples])
         if done.reason:
             self._lost += len(samples) - done.lines
             if self._failure != (file, done.reason):

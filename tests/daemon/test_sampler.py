@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -171,6 +172,7 @@ def test_an_entry_of_the_journal_is_a_line_of_the_file(looks: Looks, tmp_path: P
     assert isinstance(sample, Sample)
     assert sample == parse_entry(entry, "journal")
     assert sample.read_bytes_per_s == 8_000_000
+    assert json.loads(line)["host"] == os.uname().nodename
 
 
 def test_a_mount_with_damaged_counters_has_no_sample_and_one_report(looks: Looks) -> None:

@@ -163,9 +163,10 @@ def sample_to_json(sample: Sample) -> dict[str, object]:
     }
 
 
-def to_line(sample: Sample) -> bytes:
-    """Return the sample as one line of JSON, with its line break; ASCII, stray bytes as lone surrogates."""
-    return json.dumps(sample_to_json(sample), separators=(",", ":")).encode("ascii") + b"\n"
+def to_line(sample: Sample, host: str = "") -> bytes:
+    """Return the sample of a host as one line of JSON, with its line break; ASCII, stray bytes escaped."""
+    shown = sample_to_json(sample) | ({"host": host} if host else {})
+    return json.dumps(shown, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def to_fields(sample: Sample) -> dict[str, object]:
