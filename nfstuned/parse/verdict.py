@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -55,6 +55,15 @@ class Verdict(NamedTuple):
     """The number of unanswered questions and lines that were not understood."""
     broken: bool
     """The check could not judge all of it: its exit status was 2."""
+
+
+class _Names(NamedTuple):
+    """The names of a host and of its mounts."""
+
+    words: Mapping[str, str]
+    """By name, the word that stands for it in a pattern."""
+    plain: Sequence[str]
+    """The names that a look at marked words alone would miss."""
 
 
 def parse_verdict(text: str, file: str, line: int = 0) -> Verdict:
@@ -114,7 +123,7 @@ def _time(document: Mapping[str, object]) -> float:
         raise ValueError(f"time is {quoted(text)}, expected UTC such as 2026-11-20T13:00:00Z") from None
 
 
-def _finding(row: Mapping[str, object], names: Mapping[str, str]) -> HostFinding:
+def _finding(row: Mapping[str, object], names: _Names) -> HostFinding:
     rule, name, severity = (_text(row, key) for key in ("rule", "name", "severity"))
     if not (_RULE.fullmatch(rule) and _NAME.fullmatch(name)):
         raise ValueError(f"a finding's rule is {quoted(f'{rule} {name}')}, expected an id and a name")
@@ -131,7 +140,7 @@ def _finding(row: Mapping[str, object], names: Mapping[str, str]) -> HostFinding
     )
 
 
-def _names(document: Mapping[str, object], host: str) -> Mapping[str, str]:
+def _names(document: Mapping[str, object], host: str) -> _Names:
     """Return the words that stand in a pattern for names of the host and its mounts."""
     names = {host: "HOST"}
     for row in _rows(document, "mounts"):
@@ -139,17 +148,17 @@ def _names(document: Mapping[str, object], host: str) -> Mapping[str, str]:
         server = source.strip("/").partition("/")[0].rstrip(":")
         names |= {server: "SERVER", source: "SOURCE", _text(row, "mount_point"): "MOUNT"}
     names.pop("", None)
-    return names
+    return _Names(names, [name for name in names if not _MARKED.fullmatch(name)])
 
 
-def _pattern(text: str, names: Mapping[str, str]) -> str:
+def _pattern(text: str, names: _Names) -> str:
     """Return a text without the names and numbers in which the same finding of another host differs."""
 
     def general(match: re.Match[str]) -> str:
         word = match[0].rstrip(":.")
         end = match[0][len(word) :]
-        if word in names:
-            return names[word] + end
+        if word in names.words:
+            return names.words[word] + end
         if not word[-1:].isdigit():
             return match[0]
         if _ADDRESS.fullmatch(word):
@@ -157,7 +166,7 @@ def _pattern(text: str, names: Mapping[str, str]) -> str:
         file, colon, number = word.rpartition(":")
         return f"{file}{colon}N{end}" if _NUMBER.fullmatch(number) else match[0]
 
-    plain = any(name in text and not _MARKED.fullmatch(name) for name in names)
+    plain = any(name in text for name in names.plain)
     return (_WORD if plain else _MARKED).sub(general, text)
 
 
