@@ -115,7 +115,7 @@ class Fleet:
         if verdict.time_s > self.now_s + _EARLY_S:
             self.refuse(ParseError(place, 0, "its time is in the future: set the clock of its host"), host)
         elif self.oldest_s is not None and verdict.time_s < self.oldest_s:
-            self.refuse(ParseError(place, 0, "older than --older-than: run the check again"), host)
+            self.refuse(ParseError(place, 0, "older than --older-than allows: run the check again"), host)
         elif host in self._hosts and self._hosts[host].host.time_s >= verdict.time_s:
             self._replace(place, host, self._hosts[host].file)
         else:

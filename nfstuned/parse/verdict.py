@@ -27,6 +27,8 @@ _IN_WORD = r"""[^\s,;()"'=]"""
 _WORD = re.compile(rf"{_IN_WORD}+")
 _MARKED = re.compile(rf"(?<!{_IN_WORD})(?={_IN_WORD}*(?:[0-9/]|\.\w)){_IN_WORD}+")
 """A word with a number, a path or a domain: most words have none, and need no look by themselves."""
+_FEW = 20
+"""With more plain names a look at each word is quicker than a look for each name."""
 _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _ADDRESS = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 
@@ -166,7 +168,7 @@ def _pattern(text: str, names: _Names) -> str:
         file, colon, number = word.rpartition(":")
         return f"{file}{colon}N{end}" if _NUMBER.fullmatch(number) else match[0]
 
-    plain = any(name in text for name in names.plain)
+    plain = len(names.plain) > _FEW or any(name in text for name in names.plain)
     return (_WORD if plain else _MARKED).sub(general, text)
 
 

@@ -214,7 +214,7 @@ def test_a_stale_document_says_nothing_about_its_host(
     assert merge("--older-than", "3").status == 0
     done = merge("--older-than", "1")
     assert done.status == 2
-    assert done.err.endswith("a.json: a: older than --older-than: run the check again\n")
+    assert done.err.endswith("a.json: a: older than --older-than allows: run the check again\n")
 
 
 def test_a_file_that_cannot_be_read_is_named(merge: Callable[..., Run], write: Write, folder: Path) -> None:
