@@ -36,8 +36,8 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
     """Try the packages that were made of a release. Raises BuildError with what is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         again, newer = Path(folder) / "again", Path(folder) / "newer"
-        with _elsewhere(Path(folder) / "home"):
-            _demand_same(made, build(what, again, MACHINES))
+        with elsewhere(Path(folder) / "home"):
+            demand_same(made, build(what, again, MACHINES))
         size = made[1].stat().st_size
         if size > LARGEST_DEB:
             raise BuildError(f"{made[1].name} has {size} bytes, more than {LARGEST_DEB}")
@@ -48,7 +48,7 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
 
 
 @contextmanager
-def _elsewhere(home: Path) -> Iterator[None]:
+def elsewhere(home: Path) -> Iterator[None]:
     """Be another builder: at another place of the world, and with files for nobody else.
 
     The home is one that is not there yet: rpmbuild makes it.
@@ -63,7 +63,8 @@ def _elsewhere(home: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _demand_same(made: Sequence[Path], again: Sequence[Path]) -> None:
+def demand_same(made: Sequence[Path], again: Sequence[Path]) -> None:
+    """Raise BuildError for a file that a second build made otherwise."""
     for one, other in zip(made, again, strict=True):
         if not filecmp.cmp(one, other, shallow=False):
             raise BuildError(f"{one.name} is not the same when it is built again")

@@ -19,12 +19,13 @@ import struct
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dev.package import base, sbom
 from dev.package.about import Release, release
+from dev.package.check import demand_same, elsewhere
 from dev.package.run import PROJECT, BuildError, run
 from dev.package.tree import DOC, HOME
 
@@ -36,7 +37,7 @@ _LOADERS = {"amd64": ("x86_64-linux-gnu", 0x0303), "arm64": ("aarch64-linux-gnu"
 """The folder of an architecture's libraries, and the flags of its libraries in /etc/ld.so.cache (glibc's dl-cache.h)."""
 _LEFT_OUT = re.compile(
     r"(boot|home|media|mnt|opt|root|srv)$"
-    r"|etc/(default|dpkg|issue|motd|profile|skel|update-motd)"
+    r"|etc/(default|dpkg|issue|motd|profile|python3|skel|update-motd)"
     # Programs: the interpreter, nfstuned and ldconfig remain.
     r"|usr/(s?bin|games)/(?!nfstuned$|python3|ldconfig$)"
     r"|usr/share/(?!common-licenses|doc$|doc/[^/]+(/copyright)?$)"
@@ -44,7 +45,7 @@ _LEFT_OUT = re.compile(
     r"|usr/lib/[^/]+/(audit|engines-3|gconv|lib(BrokenLocale|c_malloc|memusage|mvec|nsl|nss|pcprof|thread_db))"
     r"|usr/lib/(systemd|binfmt\.d|udev|nfstuned/(compile|python\.sh)$)"
     # Of Python: its tests and tools, and modules with a library that the image does not have.
-    r"|usr/lib/python3\.13/(curses|dbm|ensurepip|idlelib|pydoc_data|sqlite3|test|tkinter|turtle|venv|_pyrepl)"
+    r"|usr/lib/python3\.13/(curses|dbm|ensurepip|idlelib|pydoc_data|sitecustomize|sqlite3|test|tkinter|turtle|venv|_pyrepl)"
     r"|usr/lib/python3\.13/lib-dynload/(_ctypes_test|_curses|_dbm|_sqlite3|_test|_uuid|_xx|readline|xx)"
     rf"|.*\.cpython-3(?!{_PYTHON[1:]}-)\d+-[^/]*\.so$"
 )
@@ -75,17 +76,18 @@ def main() -> int:
             base.renew()
             return 0
         what = release(wish.revision)
-        made = build(what, PROJECT / "dist")
+        made = build(what, PROJECT / "dist", labels := _labels(what))
+        if wish.check:
+            _check(made, what, labels)
     except BuildError as error:
         print(f"dev/image: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def build(what: Release, into: Path) -> list[Path]:
+def build(what: Release, into: Path, labels: Mapping[str, str]) -> list[Path]:
     """Build the archive and a bill of materials for each architecture; return them. Raises BuildError."""
     packages = base.parse(base.LOCK.read_text())
-    labels = _labels(what)
     blobs: dict[str, bytes] = {}
     manifests, bills = [], {}
     with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +117,17 @@ def build(what: Release, into: Path) -> list[Path]:
     for name, data in files.items():
         (into / name).write_bytes(data)
     return [into / name for name in files]
+
+
+def _check(made: Sequence[Path], what: Release, labels: Mapping[str, str]) -> None:
+    """Build an image a second time, at another place, and run it by podman. Raises BuildError."""
+    with tempfile.TemporaryDirectory() as folder:
+        with elsewhere(Path(folder) / "home"):
+            demand_same(made, build(what, Path(folder), labels))
+    as_root = () if os.geteuid() == 0 else ("sudo",)
+    alone = ("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc")
+    script = PROJECT / "dev/package/prove/image.sh"
+    print(run(*as_root, *alone, "sh", script, made[0], what.version), end="")
 
 
 def _own(what: Release, architecture: str) -> Path:
