@@ -87,8 +87,8 @@ def fetch(packages: Iterable[Package], folder: Path = CACHE) -> list[Path]:
             run(_HELPER, "-oAPT::Sandbox::User=root", "download-file", *words)
         except BuildError as error:
             raise BuildError(
-                f"{error}\n{mirror} lacks a package of {LOCK.name}: `sh dev/image --lock` takes today's packages, "
-                "or NFSTUNED_LAB_MIRROR names a mirror of that day"
+                f"{error}\n{mirror} may have dropped a package of {LOCK.name}: pin today's by "
+                "`sh dev/image --lock`, or name a mirror of that day in NFSTUNED_LAB_MIRROR"
             ) from None
     for path, package in wanted.items():
         if digest(path) != package.sha256:
@@ -104,7 +104,11 @@ def renew() -> None:
         for part in ("lists/partial", "cache/archives/partial"):
             (folder / part).mkdir(parents=True)
         source = f"deb [arch={','.join(ARCHITECTURES)} signed-by={apt.keyring()}]"
-        archives = ((mirror, _SUITE), (mirror, f"{_SUITE}-updates"), (_security(mirror), f"{_SUITE}-security"))
+        archives = (
+            (mirror, _SUITE),
+            (mirror, f"{_SUITE}-updates"),
+            (_security(mirror), f"{_SUITE}-security"),
+        )
         lines = [f"{source} {archive} {suite} main\n" for archive, suite in archives]
         (folder / "sources.list").write_text("".join(lines))
         # Nothing of the machine's own: neither its sources, nor its state, nor its architecture.

@@ -1,7 +1,7 @@
-"""Build the container image:  python -m dev.package.image [--revision N] [--check | --lock], called by dev/image.
+"""Build the container image:  python -m dev.package.image [OPTIONS], called by dev/image, which names them.
 
-It is an archive of OCI's image layout with one index for all architectures. No program of the other architecture
-runs: Debian's packages are unpacked, and their scripts are left out.
+It is an archive of OCI's image layout, with one index for all architectures. Debian's packages are unpacked,
+without their scripts. Only the interpreter for amd64 runs: it compiles the Python files of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dev.package import base, sbom
 from dev.package.about import Release, release
@@ -34,8 +33,8 @@ LARGEST = 30_000_000
 """Of the image of one architecture, compressed."""
 _PYTHON = "313"
 _LOADERS = {"amd64": ("x86_64-linux-gnu", 0x0303), "arm64": ("aarch64-linux-gnu", 0x0A03)}
-"""The folder of an architecture's libraries, and the flags of its libraries in /etc/ld.so.cache (glibc's dl-cache.h)."""
-_LEFT_OUT = re.compile(
+"""The folder of an architecture's libraries, and their flags in /etc/ld.so.cache (glibc's ldconfig.h)."""
+LEFT_OUT = re.compile(
     r"(boot|home|media|mnt|opt|root|srv)$"
     r"|etc/(default|dpkg|issue|motd|profile|python3|skel|update-motd)"
     # Programs: the interpreter, nfstuned and ldconfig remain.
@@ -49,15 +48,16 @@ _LEFT_OUT = re.compile(
     r"|usr/lib/python3\.13/lib-dynload/(_ctypes_test|_curses|_dbm|_sqlite3|_test|_uuid|_xx|readline|xx)"
     rf"|.*\.cpython-3(?!{_PYTHON[1:]}-)\d+-[^/]*\.so$"
 )
-_CONFIG = {
+CONFIG = {
     "Entrypoint": ["nfstuned"],
     "Cmd": ["daemon"],
     "Env": ["PATH=/usr/sbin:/usr/bin", "LANG=C.UTF-8"],
 }
+_Json = dict[str, object]
 _MEDIA = "application/vnd.oci.image."
 _NAME = "org.opencontainers.image."
 _HEADER = struct.Struct("<20sIIB19x")
-"""Of the linker's cache: its name and version, the number of entries, the size of the strings, the byte order."""
+"""Of the linker's cache: name and version, the number of entries, the size of the strings, the byte order."""
 _ENTRY = struct.Struct("<iIIIQ")
 """Flags, the places of name and path, and two fields for libraries of special processors."""
 
@@ -69,7 +69,9 @@ def main() -> int:
     )
     parser.add_argument("--revision", type=int, default=1, help="of the packages (default: 1)")
     parser.add_argument("--check", action="store_true", help="build twice, compare, and run it by podman")
-    parser.add_argument("--lock", action="store_true", help="pin Debian's newest packages instead of building")
+    parser.add_argument(
+        "--lock", action="store_true", help="pin Debian's newest packages instead of building"
+    )
     wish = parser.parse_args()
     try:
         if wish.lock:
@@ -94,13 +96,12 @@ def build(what: Release, into: Path, labels: Mapping[str, str]) -> list[Path]:
         for architecture in base.ARCHITECTURES:
             root = Path(folder) / architecture
             chosen = [package for package in packages if package.architecture == architecture]
-            for deb in (*base.fetch(chosen), _own(what, architecture)):
+            for deb in (*base.fetch(chosen), own(what, architecture, PROJECT / "dist")):
                 run("dpkg-deb", "-x", deb, root)
             bill = sbom.with_base((root / DOC / "nfstuned.cdx.json").read_bytes(), chosen)
             _prepare(root, architecture, bill)
             _compile(root, Path(folder) / base.ARCHITECTURES[0])
-            layer = _layer(root, what.time)
-            manifests.append(_manifest(blobs, architecture, layer, labels))
+            manifests.append(_manifest(blobs, architecture, layer(root, what.time), labels))
             bills[architecture] = bill
     index = {
         "schemaVersion": 2,
@@ -110,7 +111,7 @@ def build(what: Release, into: Path, labels: Mapping[str, str]) -> list[Path]:
     }
     whole = _blob(blobs, "index.v1+json", _json(index))
     print(f"digest: {whole['digest']}", flush=True)
-    named = whole | {"annotations": {f"{_NAME}ref.name": f"nfstuned:{what.version}"}}
+    named = whole | {"annotations": {f"{_NAME}ref.name": f"localhost/nfstuned:{what.version}"}}
     stem = f"nfstuned-{what.version}-image"
     files = {f"{stem}.tar": _archive(blobs, named, what.time)}
     files |= {f"{stem}-{architecture}.cdx.json": bill for architecture, bill in bills.items()}
@@ -121,25 +122,24 @@ def build(what: Release, into: Path, labels: Mapping[str, str]) -> list[Path]:
 
 def _check(made: Sequence[Path], what: Release, labels: Mapping[str, str]) -> None:
     """Build an image a second time, at another place, and run it by podman. Raises BuildError."""
-    with tempfile.TemporaryDirectory() as folder:
-        with elsewhere(Path(folder) / "home"):
-            demand_same(made, build(what, Path(folder), labels))
+    with tempfile.TemporaryDirectory() as folder, elsewhere(Path(folder) / "home"):
+        demand_same(made, build(what, Path(folder), labels))
     as_root = () if os.geteuid() == 0 else ("sudo",)
     alone = ("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc")
     script = PROJECT / "dev/package/prove/image.sh"
     print(run(*as_root, *alone, "sh", script, made[0], what.version), end="")
 
 
-def _own(what: Release, architecture: str) -> Path:
+def own(what: Release, architecture: str, folder: Path) -> Path:
     """Return nfstuned's own package. Raises BuildError where it is missing, or of another commit."""
-    path = PROJECT / f"dist/nfstuned_{what.full}_{architecture}.deb"
+    path = folder / f"nfstuned_{what.full}_{architecture}.deb"
     if not path.exists():
-        raise BuildError(f"{path.relative_to(PROJECT)} is missing: run `sh dev/build` first")
-    # The header of the first member of an ar archive: its name in 16 bytes, and its time.
+        raise BuildError(f"{path} is missing: run `sh dev/build` first")
+    # The first header of an ar archive: eight bytes of the format, then a name of 16 and a time of 12.
     with path.open("rb") as file:
-        time = file.read(36)[24:].decode().strip()
+        time = file.read(36)[24:].decode(errors="replace").strip()
     if time != str(what.time):
-        raise BuildError(f"{path.relative_to(PROJECT)} is of another commit: run `sh dev/build` first")
+        raise BuildError(f"{path} is not of this commit, but of the time {time}: run `sh dev/build` first")
     return path
 
 
@@ -158,11 +158,11 @@ def _labels(what: Release) -> dict[str, str]:
 
 
 def _prepare(root: Path, architecture: str, bill: bytes) -> None:
-    """Take from a root whatever the image does without, and add the command, the linker's cache and the bill."""
+    """Take unused files from a root, and add the command, the linker's cache and the bill."""
     for folder, folders, files in os.walk(root, topdown=False):
         for name in (*files, *folders):
             path = Path(folder) / name
-            if _LEFT_OUT.match(str(path.relative_to(root))):
+            if LEFT_OUT.match(str(path.relative_to(root))):
                 _remove(path)
     script = root / HOME / "__main__.py"
     script.write_bytes(b"#!/usr/bin/python3 -sE\n" + script.read_bytes())
@@ -171,8 +171,9 @@ def _prepare(root: Path, architecture: str, bill: bytes) -> None:
     command.unlink()
     command.symlink_to("../lib/nfstuned/__main__.py")
     triplet, flags = _LOADERS[architecture]
-    libraries = [path.name for path in (root / "usr/lib" / triplet).glob("lib*.so.*") if re.search(r"\.so\.\d+$", path.name)]
-    (root / "etc/ld.so.cache").write_bytes(linker_cache({name: f"/usr/lib/{triplet}/{name}" for name in libraries}, flags))
+    names = [path.name for path in (root / "usr/lib" / triplet).glob("lib*.so.*")]
+    libraries = {name: f"/usr/lib/{triplet}/{name}" for name in names if re.search(r"\.so\.\d+$", name)}
+    (root / "etc/ld.so.cache").write_bytes(linker_cache(libraries, flags))
     # The default of glibc asks DNS first.
     (root / "etc/nsswitch.conf").write_text("hosts: files dns\n")
     (root / BILL).parent.mkdir(parents=True)
@@ -186,7 +187,7 @@ def linker_cache(libraries: Mapping[str, str], flags: int) -> bytes:
     """
     entries, strings = b"", b""
     start = _HEADER.size + _ENTRY.size * len(libraries)
-    for name in sorted(libraries, key=_rank, reverse=True):
+    for name in sorted(libraries, key=rank, reverse=True):
         places = []
         for text in (name, libraries[name]):
             places.append(start + len(strings))
@@ -197,7 +198,7 @@ def linker_cache(libraries: Mapping[str, str], flags: int) -> bytes:
     return header + entries + strings
 
 
-def _rank(name: str) -> list[tuple[int, int]]:
+def rank(name: str) -> list[tuple[int, int]]:
     """Return the linker's order of names: a number is one character, after all others."""
     parts = re.findall(r"\d+|\D", name)
     return [(1, int(part)) if part.isdigit() else (0, ord(part)) for part in parts]
@@ -211,21 +212,20 @@ def _remove(path: Path) -> None:
 
 
 def _compile(root: Path, native: Path) -> None:
-    """Compile all Python files by the interpreter of the native root: a root that is read-only cannot do it later."""
+    """Compile Python files by the interpreter of the native root: a read-only root takes none later."""
     libraries = native / "usr/lib" / _LOADERS[base.ARCHITECTURES[0]][0]
     (loader,) = libraries.glob("ld-linux-*")
     # The packages leave out the same modules.
     script = PROJECT / "dev/package/files/compile"
     unused = run("sh", "-c", 'eval "$(grep ^unused= "$0")" && printf %s "$unused"', script)
-    run(
-        *(loader, "--library-path", libraries, native / "usr/bin/python3.13", "-sSB", "-m", "compileall"),
-        *("-q", "-s", root, "-p", "/", "-x", unused, "--invalidation-mode", "unchecked-hash", root / "usr/lib"),
-        # A set of names has the order of their hashes.
-        env={"PYTHONHOME": str(native / "usr"), "PYTHONHASHSEED": "0"},
-    )
+    python = (loader, "--library-path", libraries, native / "usr/bin/python3.13", "-sSB")
+    options = ("-q", "-s", root, "-p", "/", "-x", unused, "--invalidation-mode", "unchecked-hash")
+    # The order of a set of names depends on their hashes.
+    fixed = {"PYTHONHOME": str(native / "usr"), "PYTHONHASHSEED": "0"}
+    run(*python, "-m", "compileall", *options, root / "usr/lib", env=fixed)
 
 
-def _layer(root: Path, time: int) -> bytes:
+def layer(root: Path, time: int) -> bytes:
     """Return a root as tar, the same bytes each time: sorted, of root, with one time and plain modes."""
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -242,17 +242,18 @@ def _layer(root: Path, time: int) -> bytes:
     return packed.getvalue()
 
 
-def _manifest(blobs: dict[str, bytes], architecture: str, layer: bytes, labels: Mapping[str, str]) -> Any:
-    """Add the image of one architecture to the blobs; return its descriptor. Raises BuildError for a large one."""
+def _manifest(blobs: dict[str, bytes], architecture: str, layer: bytes, labels: Mapping[str, str]) -> _Json:
+    """Add an image to the blobs; return its descriptor. Raises BuildError for a large image."""
     packed = gzip.compress(layer, 9, mtime=0)
     print(f"{architecture}: {len(packed)} bytes, {len(layer)} unpacked", flush=True)
     if len(packed) > LARGEST:
         raise BuildError(f"the image for {architecture} has {len(packed)} bytes, more than {LARGEST}")
     created = labels[f"{_NAME}created"]
     platform = {"architecture": architecture, "os": "linux"}
-    config = platform | {
+    config: _Json = {
+        **platform,
         "created": created,
-        "config": _CONFIG | {"Labels": labels},
+        "config": CONFIG | {"Labels": labels},
         "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
         "history": [{"created": created, "created_by": "sh dev/image"}],
     }
@@ -266,13 +267,13 @@ def _manifest(blobs: dict[str, bytes], architecture: str, layer: bytes, labels: 
     return _blob(blobs, "manifest.v1+json", _json(manifest)) | {"platform": platform}
 
 
-def _blob(blobs: dict[str, bytes], kind: str, data: bytes) -> dict[str, Any]:
+def _blob(blobs: dict[str, bytes], kind: str, data: bytes) -> _Json:
     digest = _digest(data)
     blobs[digest] = data
     return {"mediaType": f"{_MEDIA}{kind}", "digest": digest, "size": len(data)}
 
 
-def _archive(blobs: Mapping[str, bytes], index: Mapping[str, Any], time: int) -> bytes:
+def _archive(blobs: Mapping[str, bytes], index: _Json, time: int) -> bytes:
     """Return OCI's image layout as tar."""
     files = {f"blobs/{digest.replace(':', '/')}": data for digest, data in blobs.items()}
     files["index.json"] = _json({"schemaVersion": 2, "manifests": [index]})
@@ -290,7 +291,7 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def _json(value: Any) -> bytes:
+def _json(value: _Json) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 

@@ -54,7 +54,11 @@ def with_base(own: bytes, packages: Sequence[Package]) -> bytes:
             type=ComponentType.LIBRARY,
             name=package.name,
             version=package.version,
-            purl=(url := PackageURL("deb", "debian", package.name, package.version, {"arch": package.architecture})),
+            purl=(
+                url := PackageURL(
+                    "deb", "debian", package.name, package.version, {"arch": package.architecture}
+                )
+            ),
             bom_ref=str(url),
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=package.sha256)],
         )
