@@ -24,7 +24,7 @@ _TOOLS = ("createrepo-c", "dnf", "lintian", "python3", "rpm", "rpmlint", "shellc
 _DEBIAN = "sh /root/deb.sh /root/{} /root/{}"
 _LINT_AND_DNF = """
 cd /root
-shellcheck -x -P SCRIPTDIR nfstuned python.sh compile postinst prerm postrm rtupdate deb.sh rpm.sh
+shellcheck -x -P SCRIPTDIR nfstuned compile postinst prerm postrm rtupdate *.sh
 lintian --allow-root --fail-on error,warning,info --display-info {0} {2} 2>&1
 rpmlint --config rpmlint.toml {1} {3} >lint 2>&1 || {{ cat lint; exit 1; }}
 tail -n 1 lint
@@ -43,8 +43,8 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
             raise BuildError(f"{made[1].name} has {size} bytes, more than {LARGEST_DEB}")
         _, deb, rpm = build(replace(what, revision=what.revision + 1), newer, ["amd64"])
         for suite in roots.SUITES:
-            _say(suite, _in_root(suite, _DEBIAN, (made[1], deb)))
-        _say("lintian, rpmlint, shellcheck, dnf", _in_root(_NEWEST, _LINT_AND_DNF, (*made[1:], rpm), _TOOLS))
+            say(suite, in_root(suite, _DEBIAN, (made[1], deb)))
+        say("lintian, rpmlint, shellcheck, dnf", in_root(_NEWEST, _LINT_AND_DNF, (*made[1:], rpm), _TOOLS))
 
 
 @contextmanager
@@ -67,10 +67,10 @@ def _demand_same(made: Sequence[Path], again: Sequence[Path]) -> None:
     for one, other in zip(made, again, strict=True):
         if not filecmp.cmp(one, other, shallow=False):
             raise BuildError(f"{one.name} is not the same when it is built again")
-    _say("reproducible", "a second build made the same bytes")
+    say("reproducible", "a second build made the same bytes")
 
 
-def _in_root(suite: str, script: str, packages: Sequence[Path], tools: Sequence[str] = ()) -> str:
+def in_root(suite: str, script: str, packages: Sequence[Path], tools: Sequence[str] = ()) -> str:
     """Run a script in a fresh minimal installation with the packages in /root; return what it printed."""
     own = ("files/*", "deb/*", "rpm/rpmlint.toml", "prove/*.sh")
     carried = [*packages, *(path for pattern in own for path in sorted(_SCRIPTS.glob(pattern)))]
@@ -92,6 +92,7 @@ def _in_root(suite: str, script: str, packages: Sequence[Path], tools: Sequence[
     )
 
 
-def _say(what: str, result: str) -> None:
+def say(what: str, result: str) -> None:
+    """Print each line of a result below the name of a proof."""
     for line in result.strip().splitlines():
         print(f"{what}: {line}", flush=True)
