@@ -16,7 +16,7 @@ PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
 TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata fio"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
-CHECK_PACKAGES="mmdebstrap debian-archive-keyring"
+CHECK_PACKAGES="mmdebstrap debian-archive-keyring qemu-user-static"
 REPOSITORY_PACKAGES="python3 reprepro createrepo-c rpm gnupg ca-certificates"
 SITE_PACKAGES="python3 python3-venv mandoc ca-certificates"
 

@@ -113,7 +113,7 @@ class TestApt:
 
 class TestRpm:
     def test_it_accepts_packages_and_index_with_the_key_alone(self, made: Path, tmp_path: Path) -> None:
-        check = ["rpmkeys", f"--dbpath={tmp_path}", "--checksig", *made.glob("rpm/*.rpm")]
+        check = ["rpmkeys", f"--dbpath={tmp_path}", "--checksig", *map(str, made.glob("rpm/*.rpm"))]
         without = subprocess.run(check, check=False, capture_output=True, text=True).stdout
         assert without.count("SIGNATURES NOT OK") == len(MACHINES)
         run("rpmkeys", f"--dbpath={tmp_path}", "--import", made / PUBLIC)

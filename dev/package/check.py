@@ -44,6 +44,7 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
         _, deb, rpm = build(replace(what, revision=what.revision + 1), newer, ["amd64"])
         for suite in roots.SUITES:
             say(suite, in_root(suite, _DEBIAN, (made[1], deb)))
+            say(f"{suite}, arm64 emulated", _emulated(suite, made[3]))
         say("lintian, rpmlint, shellcheck, dnf", in_root(_NEWEST, _LINT_AND_DNF, (*made[1:], rpm), _TOOLS))
 
 
@@ -75,17 +76,27 @@ def in_root(suite: str, script: str, packages: Sequence[Path], tools: Sequence[s
     own = ("files/*", "deb/*", "rpm/rpmlint.toml", "prove/*.sh")
     carried = [*packages, *(path for pattern in own for path in sorted(_SCRIPTS.glob(pattern)))]
     names = [path.name for path in packages]
+    return _mmdebstrap(
+        suite,
+        "--variant=minbase",
+        *([f"--include={','.join(tools)}"] if tools else []),
+        f'--customize-hook=cp {" ".join(map(str, carried))} "$1/root"',
+        f'--customize-hook=chroot "$1" sh -euc {shlex.quote(script.format(*names))}',
+    )
+
+
+def _emulated(suite: str, deb: Path) -> str:
+    """Run the files of the package for arm64 by the suite's Python for arm64; return what was printed."""
+    options = ("--variant=extract", "--architectures=arm64", "--include=base-files,python3,libudev1")
+    return _mmdebstrap(suite, *options, f'--extract-hook=sh {_SCRIPTS}/prove/arm64.sh {deb} "$1"')
+
+
+def _mmdebstrap(suite: str, *options: str) -> str:
     as_root = () if os.geteuid() == 0 else ("sudo",)
     return run(
         *("sh", "-c", 'exec "$@" 2>&1', "sh"),  # mmdebstrap hands what hooks print to its standard error
         *as_root,
-        "mmdebstrap",
-        "--quiet",
-        "--variant=minbase",
-        "--format=null",
-        *([f"--include={','.join(tools)}"] if tools else []),
-        f'--customize-hook=cp {" ".join(map(str, carried))} "$1/root"',
-        f'--customize-hook=chroot "$1" sh -euc {shlex.quote(script.format(*names))}',
+        *("mmdebstrap", "--quiet", "--format=null", *options),
         suite,
         "-",
         f"deb [signed-by={apt.keyring()}] {apt.mirror()} {suite} main",

@@ -136,10 +136,18 @@ def _strangers_package(repository: Path) -> None:
 
 
 CHANGES = {
-    "another-key": Change(_signed_by_a_stranger, "NO_PUBKEY|Missing key", "x", "x"),
-    "changed-index": Change(_index, "Hash Sum mismatch", "x", "x"),
-    "unsigned-index": Change(_no_signature, "is not signed", "x", "x"),
-    "changed-package": Change(_package, "Hash Sum mismatch", "x", "x"),
-    "unsigned-package": Change(_unsigned_package, "", "x", "x"),
-    "package-of-another-key": Change(_strangers_package, "", "x", "x"),
+    "another-key": Change(
+        _signed_by_a_stranger, "NO_PUBKEY|Missing key", "Bad GPG signature", "signed with an unknown key"
+    ),
+    "changed-index": Change(
+        _index, "Hash Sum mismatch", "checksum doesn't match", "Digest verification failed"
+    ),
+    "unsigned-index": Change(_no_signature, "is not signed", "GPG signature is not available", "is unsigned"),
+    "changed-package": Change(
+        _package, "Hash Sum mismatch", "checksum doesn't match", "Signature does not verify"
+    ),
+    "unsigned-package": Change(_unsigned_package, "", "is not signed", "File is unsigned"),
+    "package-of-another-key": Change(
+        _strangers_package, "", "not correct for this package", "public key is not available"
+    ),
 }

@@ -38,5 +38,5 @@ for each; do
 	name=${each%%=*} message=${each#*=}
 	! takes "$name" || fail "the repository $name is accepted"
 	grep -Eq "$message" /tmp/said || fail "$name is refused, but not for '$message': $(cat /tmp/said)"
-	echo "refused: $name: $(grep -Eom1 ".*($message).*" /tmp/said | sed "s|$address||")"
+	echo "refused: $name: $(grep -Em1 "$message" /tmp/said | cut -c 1-160)"
 done

@@ -42,7 +42,7 @@ refused() {
 	! "for_$tool" >/tmp/said 2>&1 || fail "$tool accepts the repository $name: $(cat /tmp/said)"
 	! rpm -q nfstuned >/dev/null || fail "$tool has installed from the repository $name"
 	grep -Eq "$message" /tmp/said || fail "$tool refuses $name, but not for '$message': $(cat /tmp/said)"
-	echo "refused by $tool: $name: $(grep -Eom1 "($message).*" /tmp/said)"
+	echo "refused by $tool: $name: $(grep -Em1 "$message" /tmp/said | cut -c 1-160)"
 }
 
 like_rhel
