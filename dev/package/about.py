@@ -36,6 +36,16 @@ class Release:
         """The architecture as wheels and rpm name it."""
         return MACHINES[self.architecture]
 
+    @property
+    def deb(self) -> str:
+        """The name of the package for Debian and Ubuntu."""
+        return f"nfstuned_{self.full}_{self.architecture}.deb"
+
+    @property
+    def rpm(self) -> str:
+        """The name of the package for RHEL and SLES."""
+        return f"nfstuned-{self.full}.{self.machine}.rpm"
+
 
 def release(revision: int) -> Release:
     """Return the release that this tree is. Raises BuildError where nothing says when it was made."""

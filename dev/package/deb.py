@@ -32,7 +32,7 @@ def build(
     common: Tree, libraries: Iterable[Library], release: Release, into: Path, packing: Sequence[str] = SMALL
 ) -> Path:
     """Write the package into a folder and return its path; the same bytes each time. Raises BuildError."""
-    target = into / f"nfstuned_{release.full}_{release.architecture}.deb"
+    target = into / release.deb
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "root"
         root.mkdir()

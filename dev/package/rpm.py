@@ -42,7 +42,7 @@ def build(common: Tree, libraries: tuple[Library, ...], release: Release, into: 
         time = {"SOURCE_DATE_EPOCH": str(release.time)}
         run("rpmbuild", "-bb", "--quiet", f"--target={release.machine}-linux", *defined, _SPEC, env=time)
         (made,) = (work / "rpms").rglob("*.rpm")
-        return Path(shutil.copy(made, into / f"nfstuned-{release.full}.{release.machine}.rpm"))
+        return Path(shutil.copy(made, into / release.rpm))
 
 
 def files(common: Tree, libraries: Iterable[Library]) -> dict[str, File]:
