@@ -3,6 +3,8 @@
 # amd64 runs by podman and runc, arm64 by QEMU's user mode: proot gives it the root, and its programs each other.
 set -eu
 archive=$1 version=$2
+# Debian 13 has the second name.
+emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64)
 mount -t tmpfs tmpfs /run
 export TMPDIR=/run CONTAINERS_CONF=/run/containers.conf
 cat >"$CONTAINERS_CONF" <<'CONF'
@@ -51,7 +53,7 @@ inside() {
 	shift
 	case $architecture in
 	amd64) start --rm --interactive --read-only --volume /run/host:/host:ro --entrypoint "$program" "$image" "$@" ;;
-	arm64) proot -q qemu-aarch64-static -r "$root" -b /dev -b /sys -w / "/usr/bin/$program" "$@" ;;
+	arm64) proot -q "$emulator" -r "$root" -b /dev -b /sys -w / "/usr/bin/$program" "$@" ;;
 	esac
 }
 # Run it, and demand a text of its output.
@@ -87,6 +89,7 @@ for architecture in arm64 amd64; do
 	expect "compiled modules load" python3 - </run/modules.py
 done
 if start --rm --entrypoint /bin/sh "$image" -c true 2>/run/refused; then fail "the image has a shell"; fi
+grep -q "no such file" /run/refused || fail "$(cat /run/refused)"
 
 # As the DaemonSet, but for its mode: no mount of this machine changes.
 mkdir /run/etc /run/node /run/udev /run/journal
