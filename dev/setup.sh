@@ -5,6 +5,7 @@
 #   setup_lab      the packages that build the lab's image and boot it; the .deb that guests install needs no more
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
+#   setup_repository  what dev/repository indexes and signs with; some tests, too
 #   setup_site     what dev/site builds with
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,7 +16,8 @@ PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
 TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata fio"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
-CHECK_PACKAGES="mmdebstrap debian-archive-keyring"
+CHECK_PACKAGES="mmdebstrap debian-archive-keyring qemu-user-static"
+REPOSITORY_PACKAGES="python3 reprepro createrepo-c rpm gnupg ca-certificates"
 SITE_PACKAGES="python3 python3-venv mandoc ca-certificates"
 
 step() { echo "setup: $*" >&2; }
@@ -64,7 +66,7 @@ setup_python() {
 
 setup_tests() {
 	# shellcheck disable=SC2086
-	packages $TEST_PACKAGES
+	packages $TEST_PACKAGES $REPOSITORY_PACKAGES
 }
 
 # Beside the system: where Debian's package is installed, a server starts.
@@ -92,6 +94,11 @@ setup_build() {
 	# shellcheck disable=SC2086
 	packages $BUILD_PACKAGES
 	locked build/venv dev/package/build.lock
+}
+
+setup_repository() {
+	# shellcheck disable=SC2086
+	packages $REPOSITORY_PACKAGES
 }
 
 setup_site() {

@@ -15,9 +15,9 @@ import click
 import pytest
 import yaml
 
+from dev.package import image
 from nfstuned.cli.app import app, children
 from nfstuned.parse.policy import parse_config
-from tests.tree import put
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"
@@ -65,20 +65,19 @@ def test_every_recipe_has_a_trial_and_is_on_the_page_which_names_no_other() -> N
     named = set(re.findall(r"\]\((images/[^)]+)\)", PAGE.read_text()))
     assert named == {str(path.relative_to(ROOT / "docs")) for path in FILES}
     recipes = {path.name for path in IMAGES.iterdir() if path.is_dir()}
-    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"} | {"container"}
+    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"}
 
 
 def test_the_commands_of_recipes_exist() -> None:
     found = {str(path.relative_to(ROOT)): list(commands(path)) for path in (*FILES, PAGE)}
     for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot", "ansible/nfstuned.yml"):
         assert ["bake"] in [words[:1] for words in found[f"docs/images/{recipe}"]]
-    assert found["docs/images/aks/Dockerfile"] == []
     for words in (words for each in found.values() for words in each):
         parse(words)
 
 
 def test_the_scripts_of_an_image_may_be_run() -> None:
-    scripts = [path for path in FILES if path.read_text().startswith("#!") and path.parent.name != "aks"]
+    scripts = [path for path in FILES if path.read_text().startswith("#!")]
     assert scripts
     assert [script for script in scripts if not os.access(script, os.X_OK)] == []
 
@@ -153,56 +152,14 @@ def test_the_files_that_packer_copies_are_next_to_it() -> None:
     assert text.count("{") == text.count("}")
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A checkout with the packages of two versions, the newer one made by its dev/build; and an engine."""
-    shutil.copytree(IMAGES / "aks", tmp_path / "docs/images/aks")
-    for version in ("0.1.0", "0.10.0"):
-        deb = put(tmp_path / f"dist/nfstuned_{version}-1_amd64.deb", version)
-    made = f"echo '{tmp_path}/dist/nfstuned.whl: 2 bytes'\necho '{deb}: 6 bytes'\n"
-    put(tmp_path / "dev/build", made)
-    put(
-        tmp_path / "engine",
-        '#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n',
-        0o755,
-    )
-    return tmp_path
-
-
-def built(checkout: Path, *words: str, engine: str = "engine") -> subprocess.CompletedProcess[str]:
-    command = ["sh", str(checkout / "docs/images/aks/build.sh"), *words]
-    environment = {**os.environ, "ENGINE": str(checkout / engine), "TMPDIR": str(checkout)}
-    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-
-
-def test_the_image_is_built_of_the_package_that_was_made_just_now(checkout: Path) -> None:
-    done = built(checkout, "registry.example.com/nfstuned:0.10.0")
-    assert (done.returncode, done.stderr) == (0, "")
-    said = done.stdout.splitlines()[2:]
-    assert said[0].startswith("build --platform linux/amd64 --tag registry.example.com/nfstuned:0.10.0 ")
-    assert said[1:-1] == ["Dockerfile", "nfstuned.deb"]
-    assert said[-1] == f"0.10.0Next: {checkout}/engine push registry.example.com/nfstuned:0.10.0"
-    assert not list(checkout.glob("tmp.*"))
-
-
-def test_without_an_engine_or_a_name_nothing_is_built(checkout: Path) -> None:
-    done = built(checkout, "nfstuned:0.10.0", engine="none")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"{checkout}/none is not installed: ENGINE says what builds the image\n"
-    assert built(checkout).returncode == 2
-
-
-def test_the_container_runs_the_service_and_the_pod_sees_the_node() -> None:
-    text = (IMAGES / "aks/Dockerfile").read_text()
-    assert 'ENTRYPOINT ["/usr/bin/nfstuned", "daemon"]' in text
-    assert all("." in line.split("/")[0] for line in re.findall(r"^FROM (.*)$", text, re.MULTILINE)), (
-        "a short name means the same registry to Docker alone"
-    )
-    parse(["daemon"])
+def test_the_pod_starts_the_service_and_sees_the_node() -> None:
+    assert image.CONFIG["Entrypoint"] == ["nfstuned"]
+    parse(image.CONFIG["Cmd"])
     (one,) = [each["spec"] for each in documents(DAEMON_SET) if each["kind"] == "DaemonSet"]
     pod = one["template"]["spec"]
     assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
     (container,) = pod["containers"]
+    assert not {"command", "args"} & container.keys()
     assert {"name": "udev", "mountPath": "/run/udev", "readOnly": True} in container["volumeMounts"]
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     assert mounted == {volume["name"] for volume in pod["volumes"]}

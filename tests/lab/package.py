@@ -99,7 +99,7 @@ def precompile(root: Path) -> None:
 
 def fetched() -> tuple[Path, ...]:
     """Return the wheels of the libraries. Raises BuildError where one is neither here nor to be had."""
-    return lock.fetch(lock.VENDOR, lock.CACHE)
+    return lock.fetch(lock.VENDOR, lock.CACHE, "x86_64")
 
 
 def shape() -> str:
