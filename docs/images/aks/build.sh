@@ -16,7 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$here/../../.." && pwd)
 
 # Its output names the new package: dist/ may have packages of other versions too.
-made=$(sh "$project/dev/build")
+made=$(sh "$project/dev/build" --architecture amd64)
 echo "$made"
 deb=$(echo "$made" | sed -n 's/^\(.*_amd64\.deb\): [0-9]* bytes$/\1/p')
 folder=$(mktemp -d)
