@@ -35,7 +35,7 @@ SPEC = (
 
 @pytest.fixture(scope="module")
 def keys() -> Iterator[str]:
-    """Be somebody with the keys `own` and `stranger`; yield the first."""
+    """Use a gpg with the keys `own` and `stranger`; yield the first."""
     with keyring():
         yield "own"
 
@@ -52,7 +52,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         target = f"--target={release.machine}-linux"
         run("rpmbuild", "-bb", "--quiet", target, f"--define=_topdir {folder}", spec)
         (folder / "RPMS" / release.machine / release.rpm).rename(folder / release.rpm)
-    return [*folder.glob("*.deb"), *folder.glob("*.rpm")]
+    made = [*folder.glob("*.deb"), *folder.glob("*.rpm")]
+    for path in made:
+        path.chmod(0o600)
+    return made
 
 
 @pytest.fixture(scope="module")

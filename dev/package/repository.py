@@ -145,7 +145,7 @@ def _for_apt(packages: Sequence[Path], into: Path, work: Path, key: str) -> None
 
 def _for_rpm(packages: Sequence[Path], into: Path, key: str) -> None:
     into.mkdir()
-    signed = [shutil.copy(path, into) for path in packages]
+    signed = [shutil.copyfile(path, into / path.name) for path in packages]
     # Debian 12's rpm looks for gpg2, which the package gnupg does not have.
     run("rpmsign", f"--define=__gpg {shutil.which('gpg')}", f"--define=_gpg_name {key}", "--addsign", *signed)
     index_rpm(into, key)
