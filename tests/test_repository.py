@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -34,7 +35,7 @@ SPEC = (
 
 @pytest.fixture(scope="module")
 def keys() -> Iterator[str]:
-    """Be somebody with the keys `own` and `stranger`; yield the first."""
+    """Use a gpg with the keys `own` and `stranger`; yield the first."""
     with keyring():
         yield "own"
 
@@ -51,7 +52,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         target = f"--target={release.machine}-linux"
         run("rpmbuild", "-bb", "--quiet", target, f"--define=_topdir {folder}", spec)
         (folder / "RPMS" / release.machine / release.rpm).rename(folder / release.rpm)
-    return [*folder.glob("*.deb"), *folder.glob("*.rpm")]
+    made = [*folder.glob("*.deb"), *folder.glob("*.rpm")]
+    for path in made:
+        path.chmod(0o600)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +130,14 @@ class TestRpm:
 @pytest.mark.usefixtures("keys")
 class TestTheFolder:
     def test_it_is_replaced_whole_and_readable_by_all(self, tiny: list[Path], tmp_path: Path) -> None:
-        folder = tmp_path / "repository"
-        for _ in range(2):
-            make(tiny, folder, "own")
-            assert {path.name for path in folder.iterdir()} == {"apt", "rpm", PUBLIC}
-            assert list(tmp_path.iterdir()) == [folder]
+        folder, mask = tmp_path / "repository", os.umask(0o077)
+        try:
+            for _ in range(2):
+                make(tiny, folder, "own")
+                assert {path.name for path in folder.iterdir()} == {"apt", "rpm", PUBLIC}
+                assert list(tmp_path.iterdir()) == [folder]
+        finally:
+            assert os.umask(mask) == 0o077
         assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.rglob("*"))
 
     def test_a_failure_in_the_middle_leaves_it_as_it_was(self, tiny: list[Path], tmp_path: Path) -> None:

@@ -7,14 +7,15 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from dev.package.about import MACHINES, Release, version
 from dev.package.run import PROJECT, BuildError, run
 
 PUBLIC = "nfstuned.asc"
-"""The public key, which apt 2.4 and later, rpm, dnf and zypper read in this form."""
+"""The public key, which apt, rpm, dnf and zypper read in this form."""
 SUITE = "stable"
 _CONTENT = {"apt", "rpm", PUBLIC}
 _DISTRIBUTION = """\
@@ -46,10 +47,14 @@ def main() -> int:
 
             check(packages())
         else:
-            make(packages(), wish.folder.resolve(), wish.key)
+            folder = wish.folder.resolve()
+            # Before a build of some minutes.
+            demand_place(folder)
+            signing_key(wish.key)
+            make(packages(), folder, wish.key)
             print(f"{wish.folder}: to try it, serve it on this machine alone:")
             print(f"  python3 -m http.server --bind 127.0.0.1 --directory {wish.folder} 8000")
-    except BuildError as error:
+    except (BuildError, OSError) as error:
         print(f"dev/repository: {error}", file=sys.stderr)
         return 1
     return 0
@@ -76,13 +81,9 @@ def make(packages: Sequence[Path], folder: Path, key: str) -> None:
 
     Raises BuildError, and leaves a folder as it was then.
     """
+    demand_place(folder)
     fingerprint = signing_key(key)
-    if folder.exists() and {path.name for path in folder.iterdir()} not in (set(), _CONTENT):
-        raise BuildError(f"{folder} has other files than a repository: name a folder that does not exist")
-    if not folder.parent.is_dir():
-        raise BuildError(f"{folder.parent} does not exist: make it first")
-    os.umask(0o022)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+    with _readable(), tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         work, new = Path(temporary) / "work", Path(temporary) / "new"
         new.mkdir()
         _for_apt([path for path in packages if path.suffix == ".deb"], new / "apt", work, fingerprint)
@@ -91,6 +92,14 @@ def make(packages: Sequence[Path], folder: Path, key: str) -> None:
         if folder.exists():
             folder.rename(Path(temporary) / "old")
         new.rename(folder)
+
+
+def demand_place(folder: Path) -> None:
+    """Raise BuildError for a folder that a repository may not replace, or cannot be in."""
+    if not folder.parent.is_dir():
+        raise BuildError(f"{folder.parent} does not exist: make it first")
+    if folder.exists() and {path.name for path in folder.iterdir()} not in (set(), _CONTENT):
+        raise BuildError(f"{folder} has other files than a repository: name a folder that does not exist")
 
 
 def signing_key(key: str) -> str:
@@ -111,10 +120,20 @@ def signing_key(key: str) -> str:
 
 def index_rpm(folder: Path, key: str) -> None:
     """Write the index of a folder with packages of rpm, and sign it. Raises BuildError."""
-    # Indexes compressed by zstd, the default of newer versions, are beyond older systems.
+    # The default compression depends on the version.
     run("createrepo_c", "--quiet", "--no-database", "--general-compress-type=gz", folder)
     sign = ("gpg", "--batch", "--yes", "--armor", "--local-user", key, "--detach-sign")
     run(*sign, folder / "repodata/repomd.xml")
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Make files that a web server may read, whatever the caller's umask is."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _for_apt(packages: Sequence[Path], into: Path, work: Path, key: str) -> None:
@@ -126,7 +145,7 @@ def _for_apt(packages: Sequence[Path], into: Path, work: Path, key: str) -> None
 
 def _for_rpm(packages: Sequence[Path], into: Path, key: str) -> None:
     into.mkdir()
-    signed = [shutil.copy(path, into) for path in packages]
+    signed = [shutil.copyfile(path, into / path.name) for path in packages]
     # Debian 12's rpm looks for gpg2, which the package gnupg does not have.
     run("rpmsign", f"--define=__gpg {shutil.which('gpg')}", f"--define=_gpg_name {key}", "--addsign", *signed)
     index_rpm(into, key)

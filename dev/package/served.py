@@ -25,11 +25,11 @@ _TOOLS = ("createrepo-c", "curl", "dnf", "python3", "rpm", "zypper")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a repository, and the messages, as regular expressions, of those who refuse it."""
+    """A change of a repository, and the messages, as regular expressions, of the tools that refuse it."""
 
     make: Callable[[Path], None]
     apt: str = ""
-    """"" where the change is in the part for rpm alone, and so on."""
+    """Empty where the change concerns packages of rpm alone."""
     dnf: str = ""
     zypper: str = ""
 
@@ -52,7 +52,7 @@ def check(packages: Sequence[Path]) -> None:
 
 @contextmanager
 def keyring() -> Iterator[None]:
-    """Be somebody whose gpg has the secret keys `own` and `stranger`, and no others."""
+    """Use a gpg with the secret keys `own` and `stranger` alone."""
     before = os.environ.get("GNUPGHOME")
     with tempfile.TemporaryDirectory(prefix="gpg") as home:
         os.environ["GNUPGHOME"] = home
@@ -92,7 +92,7 @@ def _try(suite: str, script: str, tools: Sequence[str]) -> None:
 
 
 def _signed_by_a_stranger(repository: Path) -> None:
-    """Change the whole: packages and indexes have the signatures of another key."""
+    """Give packages and indexes the signatures of another key, and keep the public key."""
     packages = [*repository.rglob("*.deb"), *repository.rglob("*.rpm")]
     other = repository.with_name(f"{repository.name}.other")
     make(packages, other, "stranger")
