@@ -6,6 +6,7 @@
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
 #   setup_site     what dev/site builds with
+#   setup_collection  what dev/collection tries Ansible's collection with: a gigabyte
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,6 +18,7 @@ LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static k
 BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
 CHECK_PACKAGES="mmdebstrap debian-archive-keyring"
 SITE_PACKAGES="python3 python3-venv mandoc ca-certificates"
+COLLECTION_PACKAGES="python3 python3-venv podman runc mmdebstrap debian-archive-keyring ca-certificates"
 
 step() { echo "setup: $*" >&2; }
 
@@ -98,6 +100,12 @@ setup_site() {
 	# shellcheck disable=SC2086
 	packages $SITE_PACKAGES
 	locked build/site dev/pages/site.lock
+}
+
+setup_collection() {
+	# shellcheck disable=SC2086
+	packages $COLLECTION_PACKAGES
+	locked build/ansible dev/ansible.lock
 }
 
 # Make a virtual environment with exactly what a lock pins.

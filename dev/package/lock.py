@@ -24,15 +24,20 @@ PLATFORM = "manylinux2014_x86_64"
 VENDOR = PROJECT / "dev/package/vendor.lock"
 TOOLS = PROJECT / "dev/package/build.lock"
 SITE = PROJECT / "dev/pages/site.lock"
+ANSIBLE = PROJECT / "dev/ansible.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
 _TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
 _SITE = ("mkdocs<2", "mkdocs-material")
+_ANSIBLE = ("ansible", "ansible-lint", "molecule", "molecule-plugins[podman]")
+_DEBIAN = ("3.11", "3.13")
+"""Debian 12's and 13's. Ansible's releases for Python 3.10 are no longer maintained."""
 _WHEELS = ("--only-binary=:all:", f"--platform={PLATFORM}", "--implementation=cp")
 _HEAD = {
     VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
     TOOLS: "# What builds the wheel, and the bill of materials.\n",
     SITE: "# What builds the documentation's site, with the hash of every wheel.\n",
+    ANSIBLE: "# What tests the collection of Ansible, with the hash of every wheel.\n",
 }
 _REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
 
@@ -91,6 +96,7 @@ def renew() -> None:
         VENDOR: _for_all(requirements()),
         TOOLS: _resolve(("--only-binary=:all:", *_TOOLS)),
         SITE: _for_all(_SITE),
+        ANSIBLE: _for_all(_ANSIBLE, _DEBIAN),
     }
     for lock, pins in resolved.items():
         lock.write_text(render_lock(_HEAD[lock] + _REMARK, pins))
@@ -103,14 +109,14 @@ def requirements() -> list[str]:
     return re.findall(r'^ *"([^"]+)"', block, re.MULTILINE)
 
 
-def _for_all(wanted: Iterable[str]) -> tuple[Pin, ...]:
+def _for_all(wanted: Iterable[str], pythons: tuple[str, ...] = PYTHONS) -> tuple[Pin, ...]:
     """Return the libraries of the oldest Python, with their files for every one."""
     names = [line.partition(";") for line in wanted]
-    oldest = _resolve((*_for(PYTHONS[0]), *(name for name, _, _ in names)))
+    oldest = _resolve((*_for(pythons[0]), *(name for name, _, _ in names)))
     # A condition is always that Python is old.
     old = {re.split("[<>=]", name, maxsplit=1)[0] for name, _, condition in names if condition}
     exact = [f"{pin.name}=={pin.version}" for pin in oldest if pin.name not in old]
-    return _merged([oldest, *(_resolve(("--no-deps", *_for(python), *exact)) for python in PYTHONS[1:])])
+    return _merged([oldest, *(_resolve(("--no-deps", *_for(python), *exact)) for python in pythons[1:])])
 
 
 def _for(python: str) -> tuple[str, ...]:
