@@ -25,7 +25,7 @@ SHELL = [
     *sorted((PROJECT / "dev/trials").iterdir()),
     *(path for path in sorted((PROJECT / "docs/images").rglob("*.*")) if path.read_bytes()[:2] == b"#!"),
     *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
-    *(PROJECT / "dev" / name for name in ("build", "recipes", "site", "package/deb/rtupdate")),
+    *(PROJECT / "dev" / name for name in ("build", "collection", "recipes", "site", "package/deb/rtupdate")),
 ]
 
 
