@@ -8,6 +8,7 @@
 #   setup_check    what dev/build --check tries the packages with
 #   setup_repository  what dev/repository indexes and signs with; some tests, too
 #   setup_site     what dev/site builds with
+#   setup_collection  what dev/collection tries Ansible's collection with: a gigabyte
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,6 +21,7 @@ BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
 CHECK_PACKAGES="mmdebstrap debian-archive-keyring qemu-user-static"
 REPOSITORY_PACKAGES="python3 reprepro createrepo-c rpm gnupg ca-certificates"
 SITE_PACKAGES="python3 python3-venv mandoc ca-certificates"
+COLLECTION_PACKAGES="python3 python3-venv podman runc mmdebstrap debian-archive-keyring ca-certificates"
 
 step() { echo "setup: $*" >&2; }
 
@@ -121,6 +123,12 @@ setup_site() {
 	# shellcheck disable=SC2086
 	packages $SITE_PACKAGES
 	locked build/site dev/pages/site.lock
+}
+
+setup_collection() {
+	# shellcheck disable=SC2086
+	packages $COLLECTION_PACKAGES
+	locked build/ansible dev/ansible.lock
 }
 
 # Make a virtual environment with exactly what a lock pins.

@@ -27,7 +27,16 @@ SHELL = [
     *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
     *(
         PROJECT / "dev" / name
-        for name in ("build", "cluster", "image", "recipes", "repository", "site", "package/deb/rtupdate")
+        for name in (
+            "build",
+            "cluster",
+            "collection",
+            "image",
+            "recipes",
+            "repository",
+            "site",
+            "package/deb/rtupdate",
+        )
     ),
 ]
 

@@ -25,7 +25,6 @@ PROFILES = ROOT / "nfstuned/data/profiles"
 FILES = sorted(path for path in IMAGES.rglob("*") if path.is_file())
 YAML = [path for path in FILES if path.suffix in {".yaml", ".yml"}]
 USER_DATA = sorted((IMAGES / "cloud-init").iterdir())
-PLAYBOOK = IMAGES / "ansible/nfstuned.yml"
 TRIALS = sorted((ROOT / "dev/trials").iterdir())
 _LISTS = re.compile(r"\[(nfstuned(?:, [^\[\],]+)*)\]")
 """A command as YAML and JSON write it: a list of words."""
@@ -68,7 +67,7 @@ def test_every_recipe_has_a_trial_and_is_on_the_page_which_names_no_other() -> N
 
 def test_the_commands_of_recipes_exist() -> None:
     found = {str(path.relative_to(ROOT)): list(commands(path)) for path in (*FILES, PAGE)}
-    for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot", "ansible/nfstuned.yml"):
+    for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot"):
         assert ["bake"] in [words[:1] for words in found[f"docs/images/{recipe}"]]
     for words in (words for each in found.values() for words in each):
         parse(words)
@@ -94,30 +93,15 @@ def policies() -> Iterator[tuple[str, str]]:
 def test_every_policy_that_a_recipe_writes_is_valid() -> None:
     builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
     found = list(policies())
-    assert len(found) == len(YAML)
+    assert len(found) == len(YAML) + 1
     for label, text in found:
         policy = parse_config(builtin, [(label, text)])
         assert [one.profile for one in policy.assignments] == ["azure-netapp-files"], label
 
 
-def test_the_playbook_says_when_it_changed_something_and_makes_its_folder() -> None:
-    (play,) = documents(PLAYBOOK)[0]
-    tasks = play["tasks"]
-    ran = [task for task in tasks if "ansible.builtin.command" in task]
-    assert len(ran) == len(list(commands(PLAYBOOK)))
-    assert all("changed_when" in task for task in ran)
-    images = [task for task in ran if task.get("when") == "nfstuned_image | bool"]
-    assert [task["ansible.builtin.command"]["argv"][1] for task in images] == ["bake", "check"]
-    # Ansible's copy makes no folder, and no package brings /etc/nfstuned.
-    (folder,) = [place for place, task in enumerate(tasks) if "ansible.builtin.file" in task]
-    assert tasks[folder]["ansible.builtin.file"]["path"] == "/etc/nfstuned"
-    assert "/etc/nfstuned/" in tasks[folder + 1]["ansible.builtin.copy"]["dest"]
-
-
 @pytest.mark.parametrize(
     "command",
     [
-        ("ansible-playbook", "-i", "localhost,", "--syntax-check", PLAYBOOK),
         *(("cloud-init", "schema", "--config-file", path) for path in USER_DATA),
         ("packer", "fmt", "-check", "-diff", IMAGES / "packer"),
     ],

