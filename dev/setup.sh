@@ -6,7 +6,9 @@
 #   setup_lab      the packages that build the lab's image and boot it; the .deb that guests install needs no more
 #   setup_build    what dev/build builds with
 #   setup_check    what dev/build --check tries the packages with
+#   setup_repository  what dev/repository indexes and signs with; some tests, too
 #   setup_site     what dev/site builds with
+#   setup_collection  what dev/collection tries Ansible's collection with: a gigabyte
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,8 +18,10 @@ PYTHON_PACKAGES="python3 python3-venv python3-systemd libudev1 ca-certificates"
 TEST_PACKAGES="systemd udev mandoc zsh fish strace tzdata fio"
 LAB_PACKAGES="qemu-system-x86 mmdebstrap debian-archive-keyring busybox-static kmod cpio e2fsprogs zstd"
 BUILD_PACKAGES="python3 python3-venv dpkg rpm git ca-certificates"
-CHECK_PACKAGES="mmdebstrap debian-archive-keyring"
+CHECK_PACKAGES="mmdebstrap debian-archive-keyring qemu-user-static"
+REPOSITORY_PACKAGES="python3 reprepro createrepo-c rpm gnupg ca-certificates"
 SITE_PACKAGES="python3 python3-venv mandoc ca-certificates"
+COLLECTION_PACKAGES="python3 python3-venv podman runc mmdebstrap debian-archive-keyring ca-certificates"
 
 step() { echo "setup: $*" >&2; }
 
@@ -65,7 +69,7 @@ setup_python() {
 
 setup_tests() {
 	# shellcheck disable=SC2086
-	packages $TEST_PACKAGES
+	packages $TEST_PACKAGES $REPOSITORY_PACKAGES
 }
 
 # Beside the system: where Debian's package is installed, a server starts.
@@ -110,10 +114,21 @@ setup_build() {
 	locked build/venv dev/package/build.lock
 }
 
+setup_repository() {
+	# shellcheck disable=SC2086
+	packages $REPOSITORY_PACKAGES
+}
+
 setup_site() {
 	# shellcheck disable=SC2086
 	packages $SITE_PACKAGES
 	locked build/site dev/pages/site.lock
+}
+
+setup_collection() {
+	# shellcheck disable=SC2086
+	packages $COLLECTION_PACKAGES
+	locked build/ansible dev/ansible.lock
 }
 
 # Make a virtual environment with exactly what a lock pins.

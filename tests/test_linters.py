@@ -25,7 +25,19 @@ SHELL = [
     *sorted((PROJECT / "dev/trials").iterdir()),
     *(path for path in sorted((PROJECT / "docs/images").rglob("*.*")) if path.read_bytes()[:2] == b"#!"),
     *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
-    *(PROJECT / "dev" / name for name in ("build", "cluster", "recipes", "site", "package/deb/rtupdate")),
+    *(
+        PROJECT / "dev" / name
+        for name in (
+            "build",
+            "cluster",
+            "collection",
+            "image",
+            "recipes",
+            "repository",
+            "site",
+            "package/deb/rtupdate",
+        )
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,10 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from dev.package import deb, lock, rpm, sbom
-from dev.package.about import Release
+from dev.package.about import MACHINES, Release
 from dev.package.run import BuildError
 from dev.package.tree import HOME, File, tree
-from dev.package.wheels import libraries, unpack
+from dev.package.wheels import demand_machine, libraries, unpack
 from nfstuned.model.change import FILES, IDENTITY, RULE
 from tests.tree import link, put
 
@@ -31,6 +32,7 @@ OWN = ROOT / "dev/package"
 SPEC = OWN / "rpm/nfstuned.spec"
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
 RELEASE = Release("0.1.0", 1, 1_700_000_000)
+ARM = Release("0.1.0", 1, 1_700_000_000, "arm64")
 METADATA = """Metadata-Version: 2.4
 Name: {name}
 Version: 1.0
@@ -97,13 +99,24 @@ class TestTheLock:
         needed = {re.split("[<>=;]", line, maxsplit=1)[0] for line in lock.requirements()}
         pins = lock.parse_lock(lock.VENDOR.read_text())
         assert needed <= {pin.name for pin in pins}
-        assert {len(pin.hashes) for pin in pins} == {1, len(lock.PYTHONS)}
+        assert {len(pin.hashes) for pin in pins} == {1, len(MACHINES), len(MACHINES) * len(lock.PYTHONS)}
         assert {"build", "hatchling"} <= {pin.name for pin in lock.parse_lock(lock.TOOLS.read_text())}
 
-    def test_wheels_that_are_there_need_no_network(self, tmp_path: Path, wheels: list[Path]) -> None:
-        pins = [lock.Pin(path.stem, "1.0", (lock.digest(path),)) for path in wheels]
-        file = put(tmp_path / "lock", lock.render_lock("", tuple(pins)))
-        assert set(lock.fetch(file, tmp_path)) == set(wheels)
+    @pytest.mark.parametrize("machine", MACHINES.values())
+    def test_wheels_that_are_there_need_no_network(self, machine: str, tmp_path: Path) -> None:
+        names = ("core-1.0-cp310-manylinux2014_x86_64", "core-1.0-cp310-manylinux2014_aarch64")
+        *compiled, plain = [wheel(tmp_path, name, {}) for name in (*names, "plain-1.0-py3-none-any")]
+        pins = [
+            lock.Pin("core", "1.0", tuple(sorted(map(lock.digest, compiled)))),
+            lock.Pin("plain", "1.0", (lock.digest(plain),)),
+        ]
+        file = put(tmp_path / "lock", lock.render_lock("", pins))
+        (own,) = [path for path in compiled if path.stem.endswith(machine)]
+        assert set(lock.fetch(file, tmp_path, machine)) == {own, plain}
+        assert [pin.hashes for pin in lock.pins_of(file, (own, plain))] == [
+            (lock.digest(own),),
+            (lock.digest(plain),),
+        ]
 
 
 class TestTheLibraries:
@@ -131,6 +144,14 @@ class TestTheLibraries:
         strange = wheel(tmp_path, "core-1.0-cp312", {member: "other"})
         with pytest.raises(BuildError, match=reason):
             unpack([*wheels, strange])
+
+    @pytest.mark.parametrize(("number", "refused"), [(183, False), (62, True), (40, True)])
+    def test_a_compiled_file_for_another_machine_is_refused(self, number: int, *, refused: bool) -> None:
+        header = b"\x7fELF" + bytes(14) + number.to_bytes(2, "little")
+        files = {"core/program": header, "core/__init__.py": b"import os\n"}
+        reason = f"core/program is compiled for a machine with the number {number}, not for aarch64"
+        with pytest.raises(BuildError, match=reason) if refused else nullcontext():
+            demand_machine(files, "aarch64")
 
     def test_each_has_its_authors_its_terms_and_their_text(self, wheels: list[Path]) -> None:
         core, plain = libraries(wheels)
@@ -385,8 +406,8 @@ RPMBUILD = pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="rpmbuild
 @pytest.mark.parametrize(
     ("build", "name"),
     [
-        (deb.build, "nfstuned_0.1.0-1_amd64.deb"),
-        pytest.param(rpm.build, "nfstuned-0.1.0-1.x86_64.rpm", marks=RPMBUILD),
+        (deb.build, "nfstuned_0.1.0-1_arm64.deb"),
+        pytest.param(rpm.build, "nfstuned-0.1.0-1.aarch64.rpm", marks=RPMBUILD),
     ],
     ids=["deb", "rpm"],
 )
@@ -398,7 +419,7 @@ def test_a_package_is_the_same_whenever_and_by_whomever_it_is_built(
         (tmp_path / zone).mkdir(parents=True)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TZ", zone)
-            made.append(build(files, libraries(wheels), RELEASE, tmp_path / zone))
+            made.append(build(files, libraries(wheels), ARM, tmp_path / zone))
         files = dict(reversed(files.items()))
     assert {path.name for path in made} == {name}
     assert made[0].read_bytes() == made[1].read_bytes()

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from nfstuned.cli.service import HELP as EXPORTER_HELP
 from nfstuned.model.metrics import MetricFamily
 from nfstuned.view.metrics import GROUP, SERVICE, SUPERBLOCK, TUNING, findings_families
 from tests.core.test_metrics import captured
 from tests.lab.kit import alerts
-from tests.lab.kit.alerts import DASHBOARD, RULES
+from tests.lab.kit.alerts import DASHBOARD, FLEET, RULES
 from tests.promtool import needs_promtool, promtool
 
 FOLDER = Path(__file__).parents[1] / "docs/prometheus"
 CASES = Path(__file__).parent / "data/alerts.yml"
+SUMS = CASES.with_name("fleet-rules.yml")
 BOARD = json.loads(DASHBOARD.read_text())
 PANELS = BOARD["panels"]
 TARGETS: list[dict[str, str]] = [target for panel in PANELS for target in panel.get("targets", ())]
@@ -27,14 +31,23 @@ Golden = Callable[[Path, str], None]
 
 
 def queried(text: str) -> set[str]:
-    return set(re.findall(r"\bnfstuned_[a-z_]+\b", text))
+    """Return the metrics in a text; a recorded sum is `level:nfstuned_name:operation`."""
+    return set(re.findall(r"(?<![:\w])nfstuned_[a-z_]+\b", text))
+
+
+def recorded(text: str) -> set[str]:
+    return set(re.findall(r"\b[a-z]+:nfstuned_[a-z_]+:[a-z0-9_]+", text))
 
 
 @needs_promtool
 @pytest.mark.parametrize(
     "arguments",
-    [("check", "rules", "--lint=all", "--lint-fatal", str(RULES)), ("test", "rules", str(CASES))],
-    ids=["are right", "fire when they should and only then"],
+    [
+        ("check", "rules", "--lint=all", "--lint-fatal", str(RULES)),
+        ("test", "rules", str(CASES)),
+        ("test", "rules", str(SUMS)),
+    ],
+    ids=["are right", "fire when they should and only then", "have sums and addresses"],
 )
 def test_promtool_finds_that_the_alerts(arguments: tuple[str, ...]) -> None:
     status, said = promtool(*arguments)
@@ -48,11 +61,26 @@ def test_every_alert_has_a_case() -> None:
     assert set(re.findall(r'alertname="(\w+)"', CASES.read_text())) == alerts.names()
 
 
-@pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [RULES, DASHBOARD, FLEET], ids=lambda path: path.name)
 def test_every_query_is_about_metrics_that_exist(path: Path) -> None:
-    asked = queried(path.read_text()) - {"nfstuned_rules"}
+    text = path.read_text()
+    asked = queried(text) - {"nfstuned_rules", "nfstuned_docs"}
     assert asked
     assert asked <= described().keys()
+    sums = set(re.findall(r"- record: (\S+)", RULES.read_text()))
+    assert recorded(text) <= sums
+    assert path != FLEET or sums - recorded(text) == {"instance:nfstuned_worst_finding:max"}
+
+
+def test_every_alert_leads_to_a_page_that_exists() -> None:
+    addresses = re.findall(
+        r"runbook_url: '{{ with \$externalLabels.nfstuned_docs }}{{ \. }}/(.*){{ end }}'", RULES.read_text()
+    )
+    assert len(addresses) == len(alerts.names())
+    pages = {address for address in addresses if "$labels" not in address}
+    rules = {f"rules/{path.stem}/" for path in (FOLDER.parent / "rules").glob("*.md")}
+    assert pages - rules == {"prometheus/#alerts"}
+    assert "\n## Alerts\n" in (FOLDER / "README.md").read_text()
 
 
 def described() -> dict[str, tuple[str, tuple[str, ...], str]]:
@@ -76,9 +104,32 @@ def test_the_readme_lists_every_metric(golden: Golden) -> None:
     golden(path, text[: text.index("| Metric |")] + table + text[text.index("\n## Alerts") :])
 
 
+@needs_promtool
+def test_the_query_of_the_readme_adds_the_claim_to_each_pod(tmp_path: Path) -> None:
+    (query,) = re.findall(r"```promql\n(.*?)```", (FOLDER / "README.md").read_text(), re.DOTALL)
+    place = 'instance="a",device="0:43",mount_point="/m"'
+    pods = [f'persistentvolume="pvc-1",namespace="media",pod="web-{n}"' for n in range(2)]
+    series = {
+        f'nfstuned_mount_read_bytes_total{{{place},io="buffered"}}': "0+60x60",
+        f'nfstuned_mount_read_bytes_total{{{place},io="direct"}}': "0+120x60",
+        **{f"nfstuned_mount_volume_info{{{place},{pod}}}": "1x60" for pod in pods},
+        'kube_persistentvolume_claim_ref{persistentvolume="pvc-1",name="data",instance="k"}': "1x60",
+    }
+    samples = [{"labels": f'{{{place},{pod},name="data"}}', "value": 3} for pod in pods]
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [{"expr": query, "eval_time": "30m", "exp_samples": samples}],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [test]}))
+    status, said = promtool("test", "rules", str(path))
+    assert status == 0, said
+
+
 def test_the_lab_asks_every_query_of_the_dashboard() -> None:
     queries = '"expr": ', '"query": "label_values('
-    asked = sum(DASHBOARD.read_text().count(text) for text in queries)
+    asked = sum(path.read_text().count(text) for text in queries for path in (DASHBOARD, FLEET))
     assert len(alerts.dashboard_queries()) == asked > len(alerts.dashboard_lists()) == 2
     assert not [query for query in alerts.dashboard_queries() if "$" in query]
 
@@ -93,13 +144,15 @@ def test_every_query_of_the_dashboard_is_promql(tmp_path: Path) -> None:
     assert status == 0, said
 
 
-def test_the_dashboard_has_the_fields_that_grafana_requires() -> None:
-    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= BOARD.keys()
-    assert BOARD["id"] is None
-    ids = [panel["id"] for panel in PANELS]
+@pytest.mark.parametrize("path", [DASHBOARD, FLEET], ids=lambda path: path.name)
+def test_the_dashboard_has_the_fields_that_grafana_requires(path: Path) -> None:
+    board = json.loads(path.read_text())
+    assert {"title", "uid", "schemaVersion", "panels", "templating", "time"} <= board.keys()
+    assert board["id"] is None
+    ids = [panel["id"] for panel in board["panels"]]
     assert len(set(ids)) == len(ids)
     taken: set[tuple[int, int]] = set()
-    for panel in PANELS:
+    for panel in board["panels"]:
         place = panel["gridPos"]
         assert place["x"] + place["w"] <= 24
         columns, rows = (range(place[at], place[at] + place[size]) for at, size in ("xw", "yh"))
@@ -111,6 +164,28 @@ def test_the_dashboard_has_the_fields_that_grafana_requires() -> None:
             assert panel["description"]
             refs = [target["refId"] for target in panel["targets"]]
             assert len(set(refs)) == len(refs)
+
+
+def lost(before: object, after: object, place: str = "") -> Iterator[str]:
+    """Yield the places of values that are missing or other ones after a way through Grafana's types."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key, value in before.items():
+            yield from lost(value, after.get(key, lost), f"{place}/{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from lost(one, other, f"{place}/{number}")
+    elif before != after:
+        yield place
+
+
+@pytest.mark.parametrize("path", [DASHBOARD, FLEET], ids=lambda path: path.name)
+def test_grafanas_own_types_know_every_value_of_a_dashboard(path: Path) -> None:
+    register_default_plugins()
+    board = json.loads(path.read_text())
+    assert list(lost(board, json.loads(JSONEncoder().encode(Dashboard.from_json(board))))) == ["/id"]
+    board["panels"][0]["fieldConfig"]["defaults"]["thresholds"]["stepz"] = []
+    damaged = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
+    assert "/panels/0/fieldConfig/defaults/thresholds/stepz" in lost(board, damaged)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target["expr"][:60])

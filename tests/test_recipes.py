@@ -17,7 +17,6 @@ import yaml
 
 from nfstuned.cli.app import app, children
 from nfstuned.parse.policy import parse_config
-from tests.tree import put
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"
@@ -26,7 +25,6 @@ PROFILES = ROOT / "nfstuned/data/profiles"
 FILES = sorted(path for path in IMAGES.rglob("*") if path.is_file())
 YAML = [path for path in FILES if path.suffix in {".yaml", ".yml"}]
 USER_DATA = sorted((IMAGES / "cloud-init").iterdir())
-PLAYBOOK = IMAGES / "ansible/nfstuned.yml"
 TRIALS = sorted((ROOT / "dev/trials").iterdir())
 _LISTS = re.compile(r"\[(nfstuned(?:, [^\[\],]+)*)\]")
 """A command as YAML and JSON write it: a list of words."""
@@ -64,20 +62,19 @@ def test_every_recipe_has_a_trial_and_is_on_the_page_which_names_no_other() -> N
     named = set(re.findall(r"\]\((images/[^)]+)\)", PAGE.read_text()))
     assert named == {str(path.relative_to(ROOT / "docs")) for path in FILES}
     recipes = {path.name for path in IMAGES.iterdir() if path.is_dir()}
-    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"} | {"container"}
+    assert {path.stem for path in TRIALS} - {"inside"} == recipes - {"aks"}
 
 
 def test_the_commands_of_recipes_exist() -> None:
     found = {str(path.relative_to(ROOT)): list(commands(path)) for path in (*FILES, PAGE)}
-    for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot", "ansible/nfstuned.yml"):
+    for recipe in ("packer/bake.sh", "mkosi/mkosi.postinst.chroot"):
         assert ["bake"] in [words[:1] for words in found[f"docs/images/{recipe}"]]
-    assert found["docs/images/aks/Dockerfile"] == []
     for words in (words for each in found.values() for words in each):
         parse(words)
 
 
 def test_the_scripts_of_an_image_may_be_run() -> None:
-    scripts = [path for path in FILES if path.read_text().startswith("#!") and path.parent.name != "aks"]
+    scripts = [path for path in FILES if path.read_text().startswith("#!")]
     assert scripts
     assert [script for script in scripts if not os.access(script, os.X_OK)] == []
 
@@ -96,30 +93,15 @@ def policies() -> Iterator[tuple[str, str]]:
 def test_every_policy_that_a_recipe_writes_is_valid() -> None:
     builtin = [(path.name, path.read_text()) for path in sorted(PROFILES.glob("*.toml"))]
     found = list(policies())
-    assert len(found) == len(YAML)
+    assert len(found) == len(YAML) + 1
     for label, text in found:
         policy = parse_config(builtin, [(label, text)])
         assert [one.profile for one in policy.assignments] == ["azure-netapp-files"], label
 
 
-def test_the_playbook_says_when_it_changed_something_and_makes_its_folder() -> None:
-    (play,) = documents(PLAYBOOK)[0]
-    tasks = play["tasks"]
-    ran = [task for task in tasks if "ansible.builtin.command" in task]
-    assert len(ran) == len(list(commands(PLAYBOOK)))
-    assert all("changed_when" in task for task in ran)
-    images = [task for task in ran if task.get("when") == "nfstuned_image | bool"]
-    assert [task["ansible.builtin.command"]["argv"][1] for task in images] == ["bake", "check"]
-    # Ansible's copy makes no folder, and no package brings /etc/nfstuned.
-    (folder,) = [place for place, task in enumerate(tasks) if "ansible.builtin.file" in task]
-    assert tasks[folder]["ansible.builtin.file"]["path"] == "/etc/nfstuned"
-    assert "/etc/nfstuned/" in tasks[folder + 1]["ansible.builtin.copy"]["dest"]
-
-
 @pytest.mark.parametrize(
     "command",
     [
-        ("ansible-playbook", "-i", "localhost,", "--syntax-check", PLAYBOOK),
         *(("cloud-init", "schema", "--config-file", path) for path in USER_DATA),
         ("packer", "fmt", "-check", "-diff", IMAGES / "packer"),
     ],
@@ -148,49 +130,3 @@ def test_the_files_that_packer_copies_are_next_to_it() -> None:
     assert text.count("{") == text.count("}")
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A checkout with the packages of two versions, the newer one made by its dev/build; and an engine."""
-    shutil.copytree(IMAGES / "aks", tmp_path / "docs/images/aks")
-    for version in ("0.1.0", "0.10.0"):
-        deb = put(tmp_path / f"dist/nfstuned_{version}-1_amd64.deb", version)
-    made = f"echo '{tmp_path}/dist/nfstuned.whl: 2 bytes'\necho '{deb}: 6 bytes'\n"
-    put(tmp_path / "dev/build", made)
-    put(
-        tmp_path / "engine",
-        '#!/bin/sh\nfor last; do :; done\necho "$@"\nls "$last"\ncat "$last/nfstuned.deb"\n',
-        0o755,
-    )
-    return tmp_path
-
-
-def built(checkout: Path, *words: str, engine: str = "engine") -> subprocess.CompletedProcess[str]:
-    command = ["sh", str(checkout / "docs/images/aks/build.sh"), *words]
-    environment = {**os.environ, "ENGINE": str(checkout / engine), "TMPDIR": str(checkout)}
-    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-
-
-def test_the_image_is_built_of_the_package_that_was_made_just_now(checkout: Path) -> None:
-    done = built(checkout, "registry.example.com/nfstuned:0.10.0")
-    assert (done.returncode, done.stderr) == (0, "")
-    said = done.stdout.splitlines()[2:]
-    assert said[0].startswith("build --platform linux/amd64 --tag registry.example.com/nfstuned:0.10.0 ")
-    assert said[1:-1] == ["Dockerfile", "nfstuned.deb"]
-    assert said[-1] == f"0.10.0Next: {checkout}/engine push registry.example.com/nfstuned:0.10.0"
-    assert not list(checkout.glob("tmp.*"))
-
-
-def test_without_an_engine_or_a_name_nothing_is_built(checkout: Path) -> None:
-    done = built(checkout, "nfstuned:0.10.0", engine="none")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"{checkout}/none is not installed: ENGINE says what builds the image\n"
-    assert built(checkout).returncode == 2
-
-
-def test_the_container_runs_the_service() -> None:
-    text = (IMAGES / "aks/Dockerfile").read_text()
-    assert 'ENTRYPOINT ["/usr/bin/nfstuned", "daemon"]' in text
-    assert all("." in line.split("/")[0] for line in re.findall(r"^FROM (.*)$", text, re.MULTILINE)), (
-        "a short name means the same registry to Docker alone"
-    )
-    parse(["daemon"])

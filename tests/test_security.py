@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -30,6 +31,7 @@ from nfstuned.parse.fields import parse_number, quoted
 from nfstuned.parse.proc.mountstats import parse_mountstats
 from nfstuned.parse.toml import parse_toml
 from nfstuned.parse.udev_rules import parse_udev_rules
+from nfstuned.parse.verdict import parse_verdict
 from nfstuned.parse.yaml import parse_documents
 from nfstuned.view.metrics import findings_lines
 from tests.host.servers import silent_port
@@ -158,6 +160,15 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 LOOPS = parse_documents(f"- {{mount: {{src: '{{{{ item }}}}'}}, loop: [{'x, ' * 200}]}}\n" * 251, "f")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n"
+VERDICT = {
+    "schema": "nfstuned.check/1",
+    "host": "a",
+    "root": "/",
+    "exit_code": 0,
+    "mounts": [],
+    "skipped": [],
+    "findings": [{}] * 10_001,
+}
 ACCOUNT = "sa1.blob.core.windows.net 10.161.100.100 52.1.2.3\n"
 PARSED: dict[str, Callable[[], object]] = {
     "a number in a kernel's file": lambda: parse_number("x", str(2**64)),
@@ -177,6 +188,7 @@ PARSED: dict[str, Callable[[], object]] = {
     "a line of a udev rules file": lambda: parse_udev_rules("#" + "x" * 16_383).defects,
     "a file of nfstuned's configuration": lambda: parse_toml("f", "#" * 262_145),
     "a key with dots in it": lambda: parse_toml("f", ".".join("a" * 17) + " = 1\n"),
+    "its findings": lambda: parse_verdict(json.dumps(VERDICT), "f"),
     "the findings that `nfstuned-check.timer` leaves": lambda: findings_lines("x" * 65_537),
 }
 """By input: a parse that reaches its bound."""
@@ -186,6 +198,7 @@ LARGE: dict[str, tuple[int, Callable[[str], object]]] = {
     "a saved copy of mountstats, `top --file FILE` or `-`": (LARGEST_MADE, read_saved),
     "a text file of the host or of an image": (LARGEST, lambda path: Root("/").read(path[1:])),
     "a proposed file, `FILE` or `-`": (LARGEST, read_proposal),
+    "a document of a host, `merge FILE` or a line of `-`": (LARGEST, read_proposal),
     "a line of a file of samples": (LONGEST, lambda path: list(from_files(path, None))),
 }
 """By input: its bound in bytes, and the reader of a file that is larger."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from dev.package.run import PROJECT, BuildError, run
 
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""Debian's names of the architectures that packages exist for, with those of wheels and of rpm."""
 MAINTAINER = "nfstuned maintainers <maintainers@nfstuned.invalid>"
 """The project has no address for mail; `.invalid` says so (RFC 2606)."""
 
@@ -21,11 +23,28 @@ class Release:
     """Counts the packages of one version: another one for newer libraries."""
     time: int
     """That of the commit, in seconds since 1970: every file has it, whenever it is built."""
+    architecture: str = "amd64"
+    """A key of MACHINES."""
 
     @property
     def full(self) -> str:
         """The version of the package."""
         return f"{self.version}-{self.revision}"
+
+    @property
+    def machine(self) -> str:
+        """The architecture as wheels and rpm name it."""
+        return MACHINES[self.architecture]
+
+    @property
+    def deb(self) -> str:
+        """The name of the package for Debian and Ubuntu."""
+        return f"nfstuned_{self.full}_{self.architecture}.deb"
+
+    @property
+    def rpm(self) -> str:
+        """The name of the package for RHEL and SLES."""
+        return f"nfstuned-{self.full}.{self.machine}.rpm"
 
 
 def release(revision: int) -> Release:

@@ -32,7 +32,7 @@ def build(
     common: Tree, libraries: Iterable[Library], release: Release, into: Path, packing: Sequence[str] = SMALL
 ) -> Path:
     """Write the package into a folder and return its path; the same bytes each time. Raises BuildError."""
-    target = into / f"nfstuned_{release.full}_amd64.deb"
+    target = into / release.deb
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "root"
         root.mkdir()
@@ -95,7 +95,9 @@ def _sums(tree: Tree) -> str:
 def _control(tree: Tree, release: Release) -> str:
     size = sum(-(-len(file.data) // 1024) for file in tree.values())
     text = Template(_own("control").decode())
-    return text.substitute(version=release.full, maintainer=MAINTAINER, size=size)
+    return text.substitute(
+        version=release.full, architecture=release.architecture, maintainer=MAINTAINER, size=size
+    )
 
 
 def _changelog(release: Release) -> str:

@@ -40,9 +40,9 @@ def build(common: Tree, libraries: tuple[Library, ...], release: Release, into: 
         }
         defined = [word for name, value in macros.items() for word in ("--define", f"{name} {value}")]
         time = {"SOURCE_DATE_EPOCH": str(release.time)}
-        run("rpmbuild", "-bb", "--quiet", "--target=x86_64-linux", *defined, _SPEC, env=time)
+        run("rpmbuild", "-bb", "--quiet", f"--target={release.machine}-linux", *defined, _SPEC, env=time)
         (made,) = (work / "rpms").rglob("*.rpm")
-        return Path(shutil.copy(made, into / f"nfstuned-{release.full}.x86_64.rpm"))
+        return Path(shutil.copy(made, into / release.rpm))
 
 
 def files(common: Tree, libraries: Iterable[Library]) -> dict[str, File]:

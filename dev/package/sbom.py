@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from dev.package.about import Release
+from dev.package.base import Package
 from dev.package.lock import Pin
 from dev.package.wheels import Library
 
@@ -41,6 +43,31 @@ def bill(release: Release, pins: Iterable[Pin], libraries: Sequence[Library]) ->
     bom.metadata.timestamp = dt.datetime.fromtimestamp(release.time, dt.timezone.utc)
     bom.register_dependency(whole, parts)
     bom.serial_number = uuid.uuid5(_SPACE, "\n".join([release.full, *sorted(sum(hashes.values(), ()))]))
+    return f"{JsonV1Dot6(bom).output_as_string(indent=2)}\n".encode()
+
+
+def with_base(own: bytes, packages: Sequence[Package]) -> bytes:
+    """Return the bill of an image: the bill of the nfstuned in it, and Debian's packages below."""
+    bom = Bom.from_json(json.loads(own))  # type: ignore[attr-defined]  # a decorator of the library adds it
+    parts = [
+        Component(
+            type=ComponentType.LIBRARY,
+            name=package.name,
+            version=package.version,
+            purl=(
+                url := PackageURL(
+                    "deb", "debian", package.name, package.version, {"arch": package.architecture}
+                )
+            ),
+            bom_ref=str(url),
+            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=package.sha256)],
+        )
+        for package in packages
+    ]
+    bom.components.update(parts)
+    bom.register_dependency(bom.metadata.component, parts)
+    names = [str(bom.serial_number), *(package.sha256 for package in packages)]
+    bom.serial_number = uuid.uuid5(_SPACE, "\n".join(names))
     return f"{JsonV1Dot6(bom).output_as_string(indent=2)}\n".encode()
 
 

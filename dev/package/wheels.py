@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import Parser
@@ -19,6 +19,8 @@ from dev.package.run import BuildError
 _KEPT_OF_METADATA = "METADATA"
 """What scanners for vulnerable libraries look for. The rest is for installers of Python packages."""
 _LICENCE = re.compile(r"(licenses/)?(LICEN[CS]E|COPYING|AUTHORS|NOTICE)[^/]*$", re.IGNORECASE)
+_ELF = {"x86_64": (62).to_bytes(2, "little"), "aarch64": (183).to_bytes(2, "little")}
+"""The field e_machine of an ELF file's header, elf(5), for a machine."""
 _SINGLE_PYTHON = re.compile(r"\.cpython-3\d+-[^/]*\.so$|\.abi3\.so$")
 
 
@@ -51,6 +53,15 @@ def unpack(wheels: Iterable[Path]) -> dict[str, bytes]:
             if files.setdefault(path, data) != data:
                 raise BuildError(f"{wheel.name}: another wheel has another {path}")
     return files
+
+
+def demand_machine(files: Mapping[str, bytes], machine: str) -> None:
+    """Raise BuildError for a file, whatever its name, that is compiled for another machine."""
+    for path, data in files.items():
+        if data.startswith(b"\x7fELF") and data[18:20] != _ELF[machine]:
+            raise BuildError(
+                f"{path} is compiled for a machine with the number {data[18]}, not for {machine}"
+            )
 
 
 def libraries(wheels: Iterable[Path]) -> tuple[Library, ...]:

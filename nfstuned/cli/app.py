@@ -45,6 +45,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "samples": ("samples", "samples_command"),
         "top": ("top", "top_command"),
         "report": ("report", "report_command"),
+        "merge": ("merge", "merge_command"),
         "bench": ("bench", "bench_command"),
     }
 )

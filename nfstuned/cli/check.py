@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,9 @@ from nfstuned.cli.terminal import (
     OutsideWithProgress,
     RuleName,
     coloured,
+    fail_on_option,
     format_option,
+    host_name,
     live_outside,
     note,
     print_document,
@@ -149,7 +150,7 @@ def _judge(
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
         diagnosis=run_rules(facts, rules),
         fail_on=Severity(order.fail_on),
-        host=os.uname().nodename or "localhost",
+        host=host_name(),
         time_s=began_s,
     )
 
@@ -441,13 +442,7 @@ def check_names(policy: Policy, providers: Sequence[Assignment]) -> None:
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also report the newest kernel's defaults of an image (NFS703)."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice([severity.value for severity in Severity]),
-    default="warning",
-    show_default=True,
-    help="The least severity that makes the exit status 1.",
-)
+@fail_on_option
 @format_option("junit", "sarif", "github", "prometheus")
 @click.pass_obj
 def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - CheckOrder has the types

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nfstuned.cli.terminal import Commands, format_option, note, print_document, usable_policy
+from nfstuned.cli.terminal import Commands, dated, format_option, note, print_document, usable_policy
 from nfstuned.host.root import STDIN, Root, read_proposal
 from nfstuned.model.policy import ConfigError, Policy
 from nfstuned.view.policy import policy_document, policy_text
@@ -42,7 +42,7 @@ def config_show(root: Root, form: str) -> int:
     if policy is None:
         return INVALID
     if form == "json":
-        print_document(policy_document(policy))
+        print_document(dated(policy_document(policy)))
     else:
         sys.stdout.write(policy_text(policy))
     return VALID

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from nfstuned.cli import samples
 from nfstuned.cli.check import judge_host
 from nfstuned.cli.terminal import (
     file_option,
+    host_name,
     mount_option,
     note,
     require_absolute_path,
@@ -70,7 +70,7 @@ def write_report(root: Root, order: ReportOrder, outside: Outside | None = None)
     first, last = series.span or (now, now)
     start = first if since_s is None else min(first, since_s)
     end = last if order.file is not None and series.span is not None else max(last, now)
-    title = f"NFS mounts of {os.uname().nodename or 'localhost'}"
+    title = f"NFS mounts of {host_name()}"
     if order.file is not None and order.samples_only:
         title = f"NFS mounts in {'standard input' if order.file == STDIN else order.file}"
     account = replace(_account(root, order, start, outside), damaged=selection.problems)

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 import click
 
 from nfstuned.cli.terminal import (
+    dated,
     file_option,
     format_option,
     mount_option,
@@ -109,7 +110,8 @@ def _print_json(samples: Iterable[Sample]) -> int:
     """Print `nfstuned.samples/1`, a sample a line, as they come: a day of many mounts need not fit memory."""
     shown = 0
     counts: dict[tuple[str, str], MeanTimesCount] = {}
-    sys.stdout.write('{"schema": "nfstuned.samples/1", "samples": [')
+    head = json.dumps(dated({"schema": "nfstuned.samples/1"})).removesuffix("}")
+    sys.stdout.write(f'{head}, "samples": [')
     for sample in samples:
         sys.stdout.write(("\n" if shown == 0 else ",\n") + json.dumps(sample_to_json(sample)))
         counts.setdefault(series_key(sample), MeanTimesCount()).add(kinds(sample))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
 
 import click
 
-from nfstuned.cli.terminal import format_option, note, print_document, unreadable_lines, usable_policy
+from nfstuned.cli.terminal import dated, format_option, note, print_document, unreadable_lines, usable_policy
 from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_seen, read_stalls
@@ -23,6 +24,7 @@ from nfstuned.view.status import (
     hints,
     legend,
     nconnect_mark,
+    path_lines,
     rule_lines,
     seen_lines,
     stalled_cell,
@@ -62,6 +64,26 @@ def _print(rows: tuple[StatusRow, ...], lines: tuple[str, ...]) -> None:
     sys.stdout.writelines(line + "\n" for line in lines)
 
 
+def _named(root: Root, rows: tuple[StatusRow, ...]) -> tuple[StatusRow, ...]:
+    """Return rows with the names that a kubelet's files have for their volumes."""
+    if not any("/kubernetes.io" in row.mount_point or "/pods/" in row.mount_point for row in rows):
+        return rows
+    # Only a node of Kubernetes needs these.
+    from nfstuned.core.mounts.volumes import pod_volumes, volume_name, volume_paths  # noqa: PLC0415
+    from nfstuned.host.volumes import read_kubelet_names  # noqa: PLC0415
+
+    names = read_kubelet_names(root, [row.mount_point for row in rows])
+    named = []
+    for row in rows:
+        points = (row.mount_point,)
+        if label := volume_name(points, names, row.source):
+            volumes, paths = pod_volumes(points, names, row.source), volume_paths(points, names)
+            named.append(replace(row, label=label, path=paths[0], volume=next(iter(volumes), None)))
+        else:
+            named.append(row)
+    return tuple(named)
+
+
 def nconnect_changes(
     root: Root, snapshot: Snapshot, policy: Policy | None, rows: tuple[StatusRow, ...]
 ) -> tuple[NconnectStep, ...]:
@@ -78,7 +100,7 @@ def nconnect_changes(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Explain the table's words, and add lines on the reads that the service saw.",
+    help="Explain the table's words, and add lines on mounts of pods and on the reads that the service saw.",
 )
 @format_option()
 @click.pass_obj
@@ -100,6 +122,9 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
 
     Below the table a line for each kind of difference has the number of its mounts, and the command that
     changes something, or the reason why none does. `nfstuned why` shows where a mount's numbers come from.
+
+    A mount that a kubelet made has the name of its volume and pod instead of its path of 200 characters;
+    with -v a line has the mount point.
 
     STALLED is there if requests wait for a server, and for how long. No mount is touched: a dead server
     cannot hang this.
@@ -132,12 +157,13 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
+    rows = _named(root, rows)
     if form == "json":
-        print_document(status_document(rows, writers, policy.mode if policy else None))
+        print_document(dated(status_document(rows, writers, policy.mode if policy else None)))
     else:
         lines = hints(rows, hidden(snapshot), nconnect_changes(root, snapshot, policy, rows))
         observes = (OBSERVES,) if policy is not None and policy.observes else ()
-        reads = seen_lines(rows) if verbose else ()
+        reads = (*path_lines(rows), *seen_lines(rows)) if verbose else ()
         words = legend(rows) if verbose else ()
         _print(rows, (*observes, *reads, *lines, *(rule_lines(writers) if rows else ()), *words))
     return SHOWN if policy is not None else INVALID

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from click.shell_completion import CompletionItem
 
 from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
+from nfstuned.model.facts import Severity
 from nfstuned.model.policy import ConfigError
-from nfstuned.view.words import Document, printable, to_json
+from nfstuned.view.words import Document, printable, to_json, utc
 
 if TYPE_CHECKING:
     from nfstuned.host.network.outside import Outside, Questions
@@ -41,6 +43,17 @@ def coloured() -> bool:
 def note(line: str) -> None:
     """Print a line for people."""
     print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where the command talks
+
+
+def host_name() -> str:
+    """Return the name of this host, as each document has it."""
+    return os.uname().nodename or "localhost"
+
+
+def dated(document: Document) -> Document:
+    """Return a document of this host with the time and the host, behind its schema where it lacks them."""
+    head = {"schema": document["schema"], "time": utc(time.time()), "host": host_name()}
+    return {**head, **document}
 
 
 def print_document(document: Document) -> None:
@@ -205,7 +218,7 @@ class Terminal:
         )
 
         if self.form == "json":
-            print_document((self.document or apply_document)(changes))
+            print_document(dated((self.document or apply_document)(changes)))
         elif changes and self.wraps:
             colours = {"done": "green", "failed": "red"} if coloured() else {}
             for change in changes:
@@ -280,6 +293,13 @@ def format_option(*more: str) -> Callable[[F], F]:
     )
 
 
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    default="warning",
+    show_default=True,
+    help="The least severity that makes the exit status 1.",
+)
 since_option = click.option(
     "--since",
     metavar="TIME",

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from nfstuned.cli.terminal import format_option, note, print_document, terminal_width
+from nfstuned.cli.terminal import dated, format_option, note, print_document, terminal_width
 from nfstuned.core.samples.copies import (
     SavedCopy,
     copies_to_json,
@@ -28,7 +28,7 @@ from nfstuned.core.samples.top import SORTS, Frame, List, TopState, arrange, fra
 from nfstuned.host.observe import observe_major_faults, observe_stanzas, observe_superblocks, read_stalls
 from nfstuned.host.root import STDIN, Root, read_saved
 from nfstuned.host.tty import ENDS, Tty
-from nfstuned.host.volumes import read_kubelet_names
+from nfstuned.host.volumes import KubeletFiles
 from nfstuned.model.kernel import Stanza
 from nfstuned.model.samples import Look
 from nfstuned.parse.proc.mountstats import is_mountstats
@@ -78,6 +78,7 @@ class Watch:
         self._before: Look | None = None
         self._stanzas: tuple[Stanza, ...] = ()
         self._reads = SeenReads()
+        self._kubelet = KubeletFiles(root)
         self._shown: Frame | None = None
 
     def look(self) -> Frame:
@@ -92,8 +93,7 @@ class Watch:
         moment = self._clock.now(), self._clock.monotonic()
         now = make_look(snapshot, stanzas, *moment, observe_major_faults(self._root))
         shown = frame(self._before, now, snapshot, read_stalls(self._root), self._reads)
-        points = (point for superblock in now.superblocks for point in superblock.mount_points)
-        names = read_kubelet_names(self._root, points)
+        names = self._kubelet.names((each.key, each.mount_points) for each in now.superblocks)
         self._shown = replace(shown, entries=tuple(replace(entry, names=names) for entry in shown.entries))
         self._before = now
         return self._shown
@@ -125,7 +125,7 @@ def show_saved(order: TopOrder) -> int:
         note(str(error))
         return UNREADABLE
     if order.form == "json":
-        print_document(copies_to_json(frames, problems))
+        print_document(dated(copies_to_json(frames, problems)))
     else:
         width = terminal_width() if sys.stdout.isatty() else None
         blocks = ("\n".join(plain_lines(shown, TopState(sort=order.sort), width)) for shown in frames)

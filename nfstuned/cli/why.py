@@ -10,6 +10,7 @@ import click
 from nfstuned.cli.nconnect import normalised_point
 from nfstuned.cli.status import INVALID, SHOWN, nconnect_changes
 from nfstuned.cli.terminal import (
+    dated,
     format_option,
     note,
     print_document,
@@ -83,7 +84,7 @@ def why_command(root: Root, path: str, form: str) -> int:
     steps = nconnect_changes(root, snapshot, policy, (row,))
     step = next((step for step in steps if mount.point in step.points), None)
     if form == "json":
-        print_document(why_document(why, step))
+        print_document(dated(why_document(why, step)))
     else:
         width = terminal_width() if sys.stdout.isatty() else None
         sys.stdout.writelines(f"{line}\n" for line in why_lines(why, step, width))

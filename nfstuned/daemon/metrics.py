@@ -102,6 +102,7 @@ class Metrics:
             left=frozenset(device for device, contest in contests.items() if contest.left),
             stalled=self._sampler.stalled_s,
             effects=self._sampler.reads.effects,
+            volumes=self._sampler.volumes,
         )
         devices = {place.device for place in self._totals.present}
         superblocks = tuple(one for one in snapshot.superblocks if one.device in devices)

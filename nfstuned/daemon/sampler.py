@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nfstuned.core.mounts.volumes import pod_volumes
 from nfstuned.core.samples.rates import make_look, rates
-from nfstuned.core.samples.sample import one_line, to_fields, to_line
+from nfstuned.core.samples.sample import named, one_line, to_fields, to_line
 from nfstuned.core.samples.seen import SeenReads
 from nfstuned.core.samples.stalls import (
     FOLLOW_S,
@@ -29,8 +31,9 @@ from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sinks import append, write_seen, write_stalls
+from nfstuned.host.volumes import KubeletFiles
 from nfstuned.model.kernel import Stanza
-from nfstuned.model.mounts import SEEN_READS, Snapshot
+from nfstuned.model.mounts import SEEN_READS, KubeletNames, PodVolume, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look, Sample, SampleFile, SuperblockKey
 from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, Requests, Stall, Stalled
@@ -63,7 +66,8 @@ class SampleSink:
         if self._failure is not None and self._failure[0] != file:
             self._failure, self._lost = None, 0
         target = SampleFile(file, policy.sample_file_bytes, policy.sample_files_kept)
-        done = append(self._root, target, [to_line(sample) for sample in samples])
+        host = os.uname().nodename
+        done = append(self._root, target, [to_line(sample, host) for sample in samples])
         if done.reason:
             self._lost += len(samples) - done.lines
             if self._failure != (file, done.reason):
@@ -181,6 +185,9 @@ class Sampler:
         self._sampled_s = -math.inf
         self._stanzas: tuple[Stanza, ...] = ()
         self.reads = SeenReads()
+        self._kubelet = KubeletFiles(root)
+        self.volumes: dict[str, tuple[PodVolume, ...]] = {}
+        """By device: the volumes of pods, at the last sample."""
         self._unwritten = False
         """Whether it was reported that the file of seen reads cannot be written."""
         self._damaged = frozenset[str]()
@@ -208,7 +215,9 @@ class Sampler:
                 return ()
             self.stalls.add_look(now, self.due_at(policy.sample_interval_s))
             samples = rates(self.last, now, damaged.append) if self.last is not None else ()
+            self._name_volumes(now)
             samples = self.reads.add(now, samples)
+            samples = tuple(named(sample, self.volumes.get(sample.device, ())) for sample in samples)
         self.last = now
         self.cost_s = time.thread_time() - started
         self.all_cost_s += self.cost_s
@@ -223,6 +232,14 @@ class Sampler:
         if active:
             self._write_seen()
         return active
+
+    def _name_volumes(self, look: Look) -> None:
+        pods = self._kubelet.pods(point for each in look.superblocks for point in each.mount_points)
+        names = KubeletNames(pods, {})
+        found = (
+            (each.device, pod_volumes(each.mount_points, names, each.source)) for each in look.superblocks
+        )
+        self.volumes = {device: volumes for device, volumes in found if volumes}
 
     def _write_seen(self) -> None:
         try:

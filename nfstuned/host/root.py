@@ -200,6 +200,11 @@ class Root:
         with self._noted(folder):
             return sorted(self._list(folder))
 
+    def each_name(self, folder: str) -> Iterator[str]:
+        """Yield the names in a folder as they come: never are all of them in memory. Raises OSError."""
+        with self._opened(folder) as fd, os.scandir(fd) as entries:
+            yield from (entry.name for entry in entries)
+
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none where it is absent or unread (`faults`)."""
         try:

@@ -30,7 +30,7 @@ def read_files(paths: Sequence[str]) -> Iterator[JudgedFile | ParseError]:
     seen = 0
     for path in paths:
         if path != STDIN and os.path.isdir(path):
-            for file in _files(path):
+            for file in files_below(path):
                 seen += 1
                 if seen > MOST_FILES:
                     yield ParseError(
@@ -42,7 +42,7 @@ def read_files(paths: Sequence[str]) -> Iterator[JudgedFile | ParseError]:
             yield from _read(path, named=True)
 
 
-def _files(folder: str) -> Iterator[str]:
+def files_below(folder: str) -> Iterator[str]:
     """Yield the files below a folder, and each folder that cannot be listed: to read it fails."""
     failed: list[OSError] = []
     for place, folders, files in os.walk(folder, onerror=failed.append):

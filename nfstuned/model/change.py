@@ -13,8 +13,8 @@ from nfstuned.model.mounts import Result, UnitState
 
 _COMMANDS = (
     "apply", "bake", "bench", "check", "completion", "config", "daemon", "explain", "exporter",
-    "install-files", "nconnect", "nconnect-fstab", "nconnect-persist", "nconnect-remount", "report", "rules",
-    "samples", "status", "top", "udev", "undo", "wait", "why",
+    "install-files", "merge", "nconnect", "nconnect-fstab", "nconnect-persist", "nconnect-remount", "report",
+    "rules", "samples", "status", "top", "udev", "undo", "wait", "why",
 )  # fmt: skip
 _MANUAL = ("nfstuned.1", *(f"nfstuned-{name}.1" for name in _COMMANDS), "nfstuned.toml.5", "nfstuned.8")
 FILES = MappingProxyType(
@@ -28,6 +28,7 @@ FILES = MappingProxyType(
         "systemd/nfstuned-exporter.service": "lib/systemd/system/nfstuned-exporter.service",
         "docs/prometheus/nfstuned.rules.yml": "share/nfstuned/nfstuned.rules.yml",
         "docs/prometheus/nfstuned.dashboard.json": "share/nfstuned/nfstuned.dashboard.json",
+        "docs/prometheus/nfstuned.fleet.dashboard.json": "share/nfstuned/nfstuned.fleet.dashboard.json",
         "systemd/90-nfstuned.preset": "lib/systemd/system-preset/90-nfstuned.preset",
         "systemd/nfstuned.catalog": "lib/systemd/catalog/nfstuned.catalog",
         **{f"docs/man/{page}": f"share/man/man{page[-1]}/{page}" for page in _MANUAL},

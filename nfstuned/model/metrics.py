@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nfstuned.model.effect import Effect
 from nfstuned.model.kernel import Transport
+from nfstuned.model.mounts import PodVolume
 from nfstuned.model.samples import Counted
 
 
@@ -130,3 +131,5 @@ class Service:
     """By device: for how many seconds the users of a superblock have waited for its server."""
     effects: Mapping[str, Effect] = field(default_factory=lambda: MappingProxyType({}))
     """By device: the effect of the last change of its read-ahead, where it can be compared."""
+    volumes: Mapping[str, tuple[PodVolume, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    """By device: the volumes that a kubelet mounted for pods."""

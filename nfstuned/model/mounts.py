@@ -634,6 +634,17 @@ class Outcome:
     reason: str
 
 
+class PodVolume(NamedTuple):
+    """A volume that a kubelet mounted for a pod; a name is None where no file of the host has it."""
+
+    namespace: str | None = None
+    """The pod's, which is the claim's as well."""
+    persistentvolumeclaim: str | None = None
+    persistentvolume: str | None = None
+    """Of a volume in the pod's own manifest the name there: the kubelet's path is the same."""
+    pod: str | None = None
+
+
 class KubeletNames(NamedTuple):
     """The names that a host's files have for a kubelet's volumes."""
 

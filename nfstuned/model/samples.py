@@ -71,6 +71,7 @@ class Csv(Enum):
     LAST = (
         "behind all others, where a new field moves no column; of operations once, as a sum over all of them"
     )
+    END = "behind these: a new field of a sample has its column here"
 
 
 class Field(NamedTuple):
@@ -202,6 +203,14 @@ class Sample:
     bdp_bytes: Annotated[float | None, Field("bytes: server read; READ: rtt", "B", csv=Csv.LAST)] = None
     """The bytes in flight that fill the link: the most that the server sent in a second over an interval,
     times the least mean round trip of READ; None before the first READ that was watched."""
+    namespace: Annotated[str | None, Field("name of the pod's logs", csv=Csv.END)] = None
+    """The pod's and its claim's; of several pods these names are the first one's."""
+    persistentvolumeclaim: Annotated[str | None, Field("mountinfo: source", csv=Csv.END)] = None
+    persistentvolume: Annotated[str | None, Field("mountinfo: mount point", csv=Csv.END)] = None
+    """The name in the kubelet's path; None where no kubelet mounted it for a pod."""
+    pod: Annotated[str | None, Field("name of the pod's logs", csv=Csv.END)] = None
+    pods: Annotated[int | None, Field("mountinfo: mount point", "1", csv=Csv.END)] = None
+    """How many pods have it mounted."""
     ops: Mapping[str, OpRate]
     """The operations that ended in the interval. Those of the transport group as a whole (SEQUENCE, RENEW and
     the like), which the kernel shows in every mount of a server, are in its first sample only."""

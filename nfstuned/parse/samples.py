@@ -195,7 +195,7 @@ def _start(line: bytes) -> str:
 
 
 _READERS: Mapping[object, Callable[[str, object], Any]] = MappingProxyType({
-    str: _string, tuple[str, ...]: _points,
+    str: _string, str | None: _optional(_string), tuple[str, ...]: _points,
     float: _rate, float | None: _optional(_rate),
     int: _integer, int | None: _optional(_integer),
 })  # fmt: skip

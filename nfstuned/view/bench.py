@@ -145,6 +145,7 @@ def bench_document(bench: Bench, comparison: BenchComparison | None = None) -> D
         "version": __version__,
         **asdict(bench),
         "time": bench.time.isoformat(),
+        "host": bench.mount.host,
         "results": [
             {"job": job, "setting": setting}
             | {key: each and asdict(each) for key, each in zip(FIGURES, (rate, *others), strict=True)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -16,7 +17,7 @@ _LINE = re.compile(r"(?P<file>.+):(?P<line>[0-9]+)", re.DOTALL)
 
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0-rtm.5.json"
-_LEVELS = {
+LEVELS = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
     Severity.ADVICE: "note",
@@ -29,35 +30,57 @@ _EMPTY: Mapping[str, str] = {}
 def sarif_document(report: Report, pages: Mapping[str, str] = _EMPTY) -> Document:
     """Return the report as one document; `pages` are the rules' pages in Markdown, by id."""
     rules = [rule for rule in CATALOGUE if rule in report.rules or rule is CATALOGUE[0]]
-    index = {rule.id: position for position, rule in enumerate(rules)}
     # Only the user knows where a relative root is.
     base: Document = {"description": {"text": printable(report.root)}}
     if report.root.startswith("/"):
         base = {"uri": _uri(report.root.rstrip("/") + "/")}
-    run = {
+    run = SarifRun(report.exit_code, report.host, report.time_s, report.doubts)
+    results = [_result(report, finding) for finding in report.diagnosis.findings]
+    return sarif(run, [(rule, pages.get(rule.id, "")) for rule in rules], results, {_ROOT: base})
+
+
+class SarifRun(NamedTuple):
+    """The command that has results."""
+
+    exit_code: int
+    host: str
+    began_s: float
+    notes: Iterable[str]
+
+
+def sarif(
+    run: SarifRun, rules: Sequence[tuple[Rule, str]], results: Iterable[Document], bases: Document
+) -> Document:
+    """Return results as SARIF; each rule comes with its page."""
+    index = {rule.id: position for position, (rule, _) in enumerate(rules)}
+    shown = {
         "tool": {
             "driver": {
                 "name": "nfstuned",
                 "version": __version__,
-                "rules": [_rule(rule, pages.get(rule.id, "")) for rule in rules],
+                "rules": [_rule(rule, page) for rule, page in rules],
             }
         },
-        "originalUriBaseIds": {_ROOT: base},
+        "originalUriBaseIds": bases,
         "invocations": [
             {
-                "executionSuccessful": report.exit_code != BROKEN,
-                "exitCode": report.exit_code,
-                "machine": printable(report.host),
-                "startTimeUtc": utc(report.time_s),
+                "executionSuccessful": run.exit_code != BROKEN,
+                "exitCode": run.exit_code,
+                "machine": printable(run.host),
+                "startTimeUtc": utc(run.began_s),
                 "toolExecutionNotifications": [
-                    {"level": "note", "message": {"text": printable(doubt)}} for doubt in report.doubts
+                    {"level": "note", "message": {"text": printable(text)}} for text in run.notes
                 ],
             }
         ],
-        "results": [_result(report, finding, index[finding.rule]) for finding in report.diagnosis.findings],
+        # A newer version's rule has no place in the list.
+        "results": [
+            result | ({"ruleIndex": index[rule]} if (rule := str(result["ruleId"])) in index else {})
+            for result in results
+        ],
         "columnKind": "unicodeCodePoints",
     }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [shown]}
 
 
 def _rule(rule: Rule, page: str) -> Document:
@@ -67,19 +90,18 @@ def _rule(rule: Rule, page: str) -> Document:
         "id": rule.id,
         "name": rule.name,
         "shortDescription": {"text": rule.name.replace("-", " ")},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "defaultConfiguration": {"level": LEVELS[rule.severity]},
         "properties": {"severity": rule.severity.value, "source": rule.source},
         **link,
         **text,
     }
 
 
-def _result(report: Report, finding: Finding, index: int) -> Document:
+def _result(report: Report, finding: Finding) -> Document:
     remedy = f" Remedy: {finding.remedy}" if finding.remedy else ""
     return {
         "ruleId": finding.rule,
-        "ruleIndex": index,
-        "level": _LEVELS[finding.severity],
+        "level": LEVELS[finding.severity],
         "message": {"text": printable(f"{finding.subject}: {finding.message}.{remedy}")},
         "locations": [_location(report, finding.subject)],
         "properties": {

@@ -32,6 +32,7 @@ _TIME, *_PLAIN = _keys(Sample, Csv.TABLE)
 _OF_KIND, _TOGETHER = _keys(OpRate, Csv.KIND), _keys(OpRate, Csv.TABLE)
 _TRANSPORT = _keys(TransportRate, Csv.TABLE)
 _LAST, _LAST_TOGETHER = _keys(Sample, Csv.LAST), _keys(OpRate, Csv.LAST)
+_END = _keys(Sample, Csv.END)
 CSV_HEADER = (
     _TIME,
     "utc",
@@ -41,6 +42,7 @@ CSV_HEADER = (
     *_TRANSPORT,
     *_LAST,
     *_LAST_TOGETHER,
+    *_END,
 )
 """The keys of `nfstuned.sample/1`; `utc` is `time` for people, and operations are taken together by kind."""
 
@@ -62,6 +64,7 @@ def csv_row(sample: Sample) -> list[object]:
         *(getattr(sample.transport, key) for key in _TRANSPORT),
         *(getattr(sample, key) for key in _LAST),
         *(getattr(every, key) if sample.ops else 0 for key in _LAST_TOGETHER),
+        *(getattr(sample, key) for key in _END),
     ]
     return [_harmless(value) if isinstance(value, str) else value for value in row]
 

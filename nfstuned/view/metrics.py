@@ -22,6 +22,7 @@ from nfstuned.model.metrics import (
     SuperblockTotals,
     Totals,
 )
+from nfstuned.model.mounts import PodVolume
 from nfstuned.parse.fields import mask_secrets, quoted
 
 _BUFFERED_READ, _BUFFERED_WRITTEN, _DIRECT_READ, _DIRECT_WRITTEN, _SERVER_READ, _SERVER_WRITTEN = range(6)
@@ -256,6 +257,8 @@ GROUP = (
 
 MOUNT = ("device", "mount_point")
 _MISSING = "NFS412"
+_MOST_PODS = 50
+"""Of a mount, with a series of its volume."""
 
 
 def families(totals: Totals, rows: Sequence[StatusRow], service: Service) -> Iterator[MetricFamily]:
@@ -333,6 +336,10 @@ def _mounts(
     text = "Each mount with all of its labels, for joins; group is the transport group."
     labels = (*MOUNT, "source", "group", "provider", "profile")
     yield MetricFamily("nfstuned_mount_info", text, labels, tuple(points))
+    text = "Each volume that a kubelet mounted for a pod, for joins; without a name that no file has."
+    named = [(place, name) for place in shown for name in service.volumes.get(place.device, ())[:_MOST_PODS]]
+    pods = tuple(Point((*place, *(each or "" for each in name)), 1.0) for place, name in named)
+    yield MetricFamily("nfstuned_mount_volume_info", text, (*MOUNT, *PodVolume._fields), pods)
     text = "1 if the read-ahead is left to another program that keeps changing it."
     marks = tuple(Point(tuple(place), float(place.device in service.left)) for place in shown)
     yield MetricFamily("nfstuned_mount_read_ahead_left", text, MOUNT, marks)

@@ -73,12 +73,21 @@ class Page:
 
     def name(self, points: Sequence[str]) -> _Name:
         """Return the name of a superblock at these mount points."""
-        volume = volume_name(points, self.names)
-        return _Name(volume, volume_paths(points, self.names)) if volume else _Name(label_of(points))
+        return _name(points, self.names)
+
+    def series_name(self, mount: MountSeries) -> _Name:
+        """Return the name of a superblock; its samples know pods that are gone."""
+        names = self.names._replace(pods={**mount.pods, **self.names.pods})
+        return _name(mount.points, names, mount.source)
 
     def moment(self, moment: float) -> str:
         """Return a time in the page's zone."""
         return datetime.fromtimestamp(moment, self.zone).strftime(TIME_FORM)
+
+
+def _name(points: Sequence[str], names: KubeletNames, source: str = "") -> _Name:
+    volume = volume_name(points, names, source)
+    return _Name(volume, volume_paths(points, names)) if volume else _Name(label_of(points))
 
 
 class Worst(NamedTuple):
@@ -221,14 +230,14 @@ def _row(mount: MountSeries, page: Page, frame: PlotFrame, number: int | None) -
     )
     lines = (*read, *write)
     named = tuple(zip(_HEADINGS, figures, strict=True))
-    return _Row(mount, page.name(mount.points), number, lines, frame.spark(lines), named)
+    return _Row(mount, page.series_name(mount), number, lines, frame.spark(lines), named)
 
 
 def _section(mount: MountSeries, page: Page) -> _Section:
     texts = [*map(str, mount.read_ahead), *map(effect_text, mount.effects)]
     return _Section(
         mount,
-        page.name(mount.points),
+        page.series_name(mount),
         f"{count(mount.samples, 'sample')}, in use for {duration(mount.used_s)}, over {mount.group}",
         tuple(f"{text[0].upper()}{text[1:]}." for text in texts),
         tuple(mount_charts(mount, page.account.events)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nfstuned.core.mounts.status import StatusRow, StatusRules
 from nfstuned.model.change import ChangeKind, NconnectStep
-from nfstuned.model.mounts import Hold
+from nfstuned.model.mounts import Hold, PodVolume
 from nfstuned.parse.fields import count
 from nfstuned.view.words import DASH, Document, cell, duration, printable
 
@@ -80,7 +80,12 @@ _OFF = {
 
 def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules], mode: str | None) -> Document:
     """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json); `mode` is the policy's."""
-    mounts = [{key: getattr(row, key) for key in STATUS_KEYS} | _seen_document(row.seen) for row in rows]
+    mounts = [
+        {key: getattr(row, key) for key in STATUS_KEYS}
+        | _seen_document(row.seen)
+        | (row.volume or PodVolume())._asdict()
+        for row in rows
+    ]
     writers = [{"file": rule.file, "masked_by": rule.masked_by} for rule in rules]
     return {"schema": "nfstuned.status/1", "mode": mode, "mounts": mounts, "udev_rules": writers}
 
@@ -91,6 +96,13 @@ def _seen_document(seen: Seen | None) -> Document:
         before, after, unlike = seen.effect
         change = {"before": before._asdict(), "after": after._asdict(), "unlike": unlike or None}
     return {"bdp_bytes": seen and seen.bdp_bytes, "read_ahead_change": change}
+
+
+def path_lines(rows: Sequence[StatusRow]) -> Iterator[str]:
+    """Yield a line for each mount that the table names by its volume: the whole mount point."""
+    for row in rows:
+        if row.label:
+            yield f"{printable(row.label)}: {printable(row.path)}"
 
 
 def seen_lines(rows: Sequence[StatusRow]) -> Iterator[str]:
@@ -174,7 +186,7 @@ def status_cells(row: StatusRow) -> tuple[str, ...]:
     """Return a row under STATUS_HEADER; the nconnect of a vendor who names several numbers "depends"."""
     depends = row.nconnect_target is None and row.nconnect_depends
     return (
-        printable(row.mount_point),
+        printable(row.label or row.mount_point),
         printable(row.source),
         cell(row.profile),
         f"{cell(row.read_ahead_kb)}/{cell(row.read_ahead_target_kb)}",

@@ -62,7 +62,7 @@ json.dump(results, sys.__stdout__)
 Job = tuple[str, tuple[str, ...]]
 
 
-_TIMES = re.compile(r'timestamp="[^"]*"|(?<=_timestamp_seconds )\S+')
+_TIMES = re.compile(r'timestamp="[^"]*"|"(?:time|startTimeUtc)": "[^"]*"|(?<=_timestamp_seconds )\S+')
 
 
 def jobs(folder: Path) -> list[Job]:

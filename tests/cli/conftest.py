@@ -50,6 +50,7 @@ class Run:
         name = document["schema"].replace("/", ".")
         schema = json.loads((REPOSITORY / f"docs/schema/{name}.json").read_text())
         jsonschema.validate(document, schema)
+        assert name == "nfstuned.rules.1" or {"time", "host"} <= document.keys()
         return document
 
     @property

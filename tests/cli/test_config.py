@@ -48,7 +48,8 @@ def test_show_is_toml_that_means_the_same_and_json_has_the_same_tables(site: Hos
     site.configure(shown.out)
     once = site.run("config", "show", "--format", "json").document
     site.configure(site.run("config", "show").out)
-    assert site.run("config", "show", "--format", "json").document == once
+    again = site.run("config", "show", "--format", "json").document
+    assert again | {"time": once["time"]} == once
 
 
 def test_check_takes_a_configuration_from_stdin(host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:

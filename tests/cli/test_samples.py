@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.cli import terminal
 from nfstuned.core.samples.sample import sample_to_json, to_line
 from nfstuned.model.samples import Sample
 from nfstuned.view.history import CSV_HEADER
@@ -25,6 +26,9 @@ NOW = time.time()
 OLD, NEW = (replace(SAMPLE, time=NOW - ago) for ago in (90_000, 600))
 OTHER = replace(NEW, mount_points=(os.fsdecode(b"/srv/\xff,x"),), source="other:/x")
 HOUR_AGO = ("--since", "1h ago")
+
+
+HEAD = '"time": "2026-11-20T13:00:00Z", "host": "HOST"'
 
 
 @pytest.fixture
@@ -123,11 +127,15 @@ def test_in_a_file_of_mere_damage_the_damage_is_the_reason(run: Callable[..., Ru
     ("form", "empty"),
     [
         ("text", ""),
-        ("json", '{"schema": "nfstuned.samples/1", "samples": [], "mean_rtt": []}\n'),
+        ("json", f'{{"schema": "nfstuned.samples/1", {HEAD}, "samples": [], "mean_rtt": []}}\n'),
         ("csv", ",".join(CSV_HEADER) + "\n"),
     ],
 )
-def test_where_there_is_nothing_it_says_what_there_is(run: Callable[..., Run], form: str, empty: str) -> None:
+def test_where_there_is_nothing_it_says_what_there_is(
+    run: Callable[..., Run], form: str, empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "host_name", lambda: "HOST")
+    monkeypatch.setattr(terminal, "utc", lambda _: "2026-11-20T13:00:00Z")
     done = run("--mount", "/absent", *HOUR_AGO, "--format", form)
     assert (done.status, done.out) == (0, empty)
     first, second = done.err.splitlines()

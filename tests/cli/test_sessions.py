@@ -32,6 +32,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.cli import terminal
 from tests.check.hosts import load
 from tests.cli.baked import make, with_netapp
 from tests.cli.conftest import COMMAND, Golden, Host, Run, furnish
@@ -121,6 +122,8 @@ def test_a_session_is_as_its_file_shows(
     here = build(re.findall(r"^host: (.*)$", head, re.MULTILINE)[-1], tmp_path / "tree", capsys)
     monkeypatch.chdir(here.tree)
     monkeypatch.setattr(sys, "argv", [str(here.tree / COMMAND)])
+    monkeypatch.setattr(terminal, "host_name", lambda: "HOST")
+    monkeypatch.setattr(terminal, "utc", lambda _: "2026-11-20T13:00:00Z")
     start = fingerprints(here.tree)
     text = head
     for command in (one.split("\n")[0] for one in commands):

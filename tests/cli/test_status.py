@@ -29,6 +29,31 @@ def mounts(run: Run) -> dict[str, dict[str, Any]]:
     return {row["mount_point"]: row for row in run.document["mounts"]}
 
 
+UID = "5d1e8f3a-0b2c-4d6e-9f70-8192a3b4c5d6"
+VOLUME = "pvc-46c357b2-333b-4c42-8a7f-2133023d6c48"
+IN_POD = f"/var/lib/kubelet/pods/{UID}/volumes/kubernetes.io~csi/{VOLUME}/mount"
+KEYS = ("namespace", "persistentvolumeclaim", "persistentvolume", "pod")
+
+
+def test_a_kubelet_s_mount_has_its_names_and_with_verbose_its_path(host: MakeHost) -> None:
+    here = host("aks-node-csi-live")
+    rows = mounts(here.run("status", "--format", "json"))
+    assert [rows[IN_POD][key] for key in KEYS] == ["shop", None, VOLUME, "web-0"]
+    (staged,) = (row for point, row in rows.items() if point.endswith("/globalmount"))
+    assert [staged[key] for key in KEYS] == [None] * 4
+    assert f"\n{VOLUME}, pod shop/web-0: {IN_POD}\n" in here.run("status", "-v").out
+    assert IN_POD not in here.run("status").out
+
+
+def test_a_hostile_name_of_a_volume_moves_no_cursor(host: MakeHost) -> None:
+    here = host("aks-node-csi-live")
+    for file in ("mountinfo", "mountstats", "mounts"):
+        path = here.tree / "proc/1" / file
+        path.write_text(path.read_text().replace(VOLUME, "a\x1b[2J"))
+    assert "\x1b" not in here.run("status", "-v").out
+    assert "\x1b" not in here.run("status", "--format", "json").out
+
+
 UNMOUNTS = "sudo nfstuned nconnect remount --all, which unmounts all mounts of the server for a moment"
 HINTS = {
     "azure-scenario-1": f"below the profile's nconnect: sudo nfstuned nconnect fstab, then {UNMOUNTS}",

@@ -22,14 +22,16 @@ from nfstuned.host.observe import observe_stanzas, observe_superblocks
 from nfstuned.host.root import Root
 from nfstuned.model.effect import Effect, Pace
 from nfstuned.model.metrics import MetricFamily, Service, Totals
+from nfstuned.model.mounts import PodVolume
 from nfstuned.model.samples import Csv, Field, OpRate, Sample, TransportRate, fields_of
 from nfstuned.view.history import CSV_HEADER, csv_row
-from nfstuned.view.metrics import GROUP, SUPERBLOCK, TUNING, families, findings_families
+from nfstuned.view.metrics import GROUP, SUPERBLOCK, TUNING, exposition, families, findings_families
 from tests.check import hosts
 from tests.core.counters import moved, op, stats
 from tests.core.test_totals import counts, superblock
 from tests.core.test_totals import look as look_at
 from tests.parse.test_samples import SAMPLE
+from tests.promtool import needs_promtool, promtool
 
 Golden = Callable[[Path, str], None]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -41,6 +43,7 @@ METRICS = {meaning.name for table in (SUPERBLOCK, TUNING, GROUP) for meaning in 
 RATE, MEAN = {"$ref": "#/$defs/rate"}, {"$ref": "#/$defs/mean"}
 OF_TYPE: dict[object, dict[str, Any]] = {
     str: {"type": "string"},
+    str | None: {"type": ["string", "null"]},
     tuple[str, ...]: {"type": "array", "items": {"type": "string"}},
     float: RATE,
     float | None: MEAN,
@@ -179,6 +182,29 @@ def test_a_mount_and_its_transport_group_have_at_most_49_series() -> None:
     groups = Counter(point.labels[0] for f in found if f.labels == ("group",) for point in f.points)
     assert len(series) > 3
     assert max(series.values()) + max(groups.values()) <= 49
+
+
+@needs_promtool
+def test_promtool_accepts_the_labels_of_a_volume() -> None:
+    totals = counts(look_at(-499.0), look_at(1.0, superblock(stats(500))))
+    hostile = PodVolume("media", None, 'a"\n\\\udcff', "web-0")
+    text = exposition(families(totals, (), replace(SERVICE, volumes={"0:43": (hostile,)})))
+    assert 'persistentvolume="a\\"\\n' in text
+    status, said = promtool("check", "metrics", stdin=text.encode())
+    assert status == 0, said
+
+
+def test_each_pod_of_a_volume_has_a_series_and_an_unknown_name_is_empty() -> None:
+    totals = counts(look_at(-499.0), look_at(1.0, superblock(stats(500))))
+    volumes = (PodVolume("media", None, "pvc-1", "web-0"), PodVolume("media", "data", "pvc-1", "web-1"))
+    shown = families(totals, (), replace(SERVICE, volumes={"0:43": volumes, "0:44": volumes}))
+    assert values(tuple(shown), "nfstuned_mount_volume_info") == {
+        ("0:43", "/mnt/data", "media", "", "pvc-1", "web-0"): 1,
+        ("0:43", "/mnt/data", "media", "data", "pvc-1", "web-1"): 1,
+    }
+    many = tuple(PodVolume("media", None, "pvc-1", f"web-{n}") for n in range(99))
+    shown = families(totals, (), replace(SERVICE, volumes={"0:43": many}))
+    assert len(values(tuple(shown), "nfstuned_mount_volume_info")) == 50
 
 
 def test_names_say_what_the_numbers_are() -> None:

@@ -246,6 +246,12 @@ def test_a_volume_has_its_name_and_its_whole_path_in_a_title_and_below() -> None
     assert shown(html).count(path) == 1
 
 
+def test_a_pod_that_is_gone_has_the_name_that_its_samples_have() -> None:
+    path = "/var/lib/kubelet/pods/5d1e8f3a-0b2c-4d6e-9f70-8192a3b4c5d6/volumes/kubernetes.io~csi/pvc-1/mount"
+    sample = replace(used(0), mount_points=(path,), namespace="media", pod="web-0", persistentvolume="pvc-1")
+    assert shown(text(page([sample], Account()))).count("pvc-1, pod media/web-0") == 2
+
+
 def test_of_many_mounts_those_that_moved_most_have_charts() -> None:
     many = [replace(at(0, float(n)), mount_points=(f"/m{n:03}",)) for n in range(MOST_MOUNTS + 3)]
     html = text(page(many, Account()))

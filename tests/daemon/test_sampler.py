@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -93,6 +94,33 @@ def test_only_the_mount_in_use_has_a_sample_with_its_numbers_and_its_cost_as_fie
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
 
+def test_a_sample_of_a_kubelet_s_volume_has_its_names(looks: Looks) -> None:
+    """Its pod's folder of logs comes after the mount, and goes before it."""
+    uid = "5d1e8f3a-0b2c-4d6e-9f70-8192a3b4c5d6"
+    point = f"/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~csi/pvc-1/mount"
+    folder = Path(looks.root.path(f"var/log/pods/media_web-0_{uid}"))
+    for name in ("mountinfo", "mountstats"):
+        file = looks.file.with_name(name)
+        file.write_text(file.read_text().replace(" /mnt/2 ", f" {point} "))
+    looks.snapshot = observe_superblocks(looks.root, deep=False)
+    texts = looks.file.read_text(), _later(hosts.text(CAPTURE, "proc/1/mountstats"))
+    clock = iter((100.0, 110.0, 120.0, 130.0))
+    looks.monkeypatch.setattr("nfstuned.daemon.sampler.time.monotonic", lambda: next(clock))
+    for number in range(4):
+        looks.file.write_text(texts[number % 2].replace(" /mnt/2 ", f" {point} "))
+        if number == 1:
+            folder.mkdir(parents=True)
+        if number == 2:
+            folder.rmdir()
+        looks.sampler.sample(looks.snapshot, POLICY)
+    entry = looks.entries[-1]
+    assert entry["MESSAGE"].startswith("pvc-1, pod media/web-0 and 1 more: read ")
+    fields = ("NAMESPACE", "PERSISTENTVOLUME", "POD", "PODS", "MOUNT_POINT")
+    assert [entry[f"NFSTUNED_{name}"] for name in fields] == ["media", "pvc-1", "web-0", "1", point]
+    assert "NFSTUNED_PERSISTENTVOLUMECLAIM" not in entry
+    assert [volume.pod for volume in looks.sampler.volumes[entry["NFSTUNED_DEVICE"]]] == ["web-0"]
+
+
 def test_the_rates_after_counters_that_could_not_be_read_are_of_all_the_time(looks: Looks) -> None:
     def fail() -> None:
         looks.file.unlink()
@@ -144,6 +172,7 @@ def test_an_entry_of_the_journal_is_a_line_of_the_file(looks: Looks, tmp_path: P
     assert isinstance(sample, Sample)
     assert sample == parse_entry(entry, "journal")
     assert sample.read_bytes_per_s == 8_000_000
+    assert json.loads(line)["host"] == os.uname().nodename
 
 
 def test_a_mount_with_damaged_counters_has_no_sample_and_one_report(looks: Looks) -> None:

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ _SCRIPTS = PROJECT / "dev/package/files"
 _FOLDER = PROJECT / "build/lab"
 _NAME = "nfstuned_*_amd64.deb"
 _UNUSED_S = 86400.0
+_FIRST = "f70e166aa8"
+"""The commit of 0.1.0."""
 _TIME = 1_767_225_600
 """No commit has this tree. Compiled Python is right for a source of the same time and size."""
 
@@ -45,6 +48,23 @@ def deb() -> Path:
             made = [_build(folder)]
             _forget_unused()
         os.utime(folder)  # as a sign that it is used
+    return made[0]
+
+
+def first() -> Path:
+    """Return the .deb of 0.1.0, built by the tree of its commit unless it is there. Raises BuildError."""
+    folder = _FOLDER / _FIRST
+    with _alone():
+        if not (made := sorted(folder.glob(f"build/lab/*/{_NAME}"))):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            archive = _FOLDER / "first.tar"
+            run("git", "archive", f"--output={archive}", _FIRST)
+            run("tar", "-xf", archive, "-C", folder)
+            archive.unlink()
+            build = "import sys; sys.path.insert(0, '.'); from tests.lab import package; package.deb()"
+            run("env", f"--chdir={folder}", sys.executable, "-P", "-c", build)
+            made = sorted(folder.glob(f"build/lab/*/{_NAME}"))
     return made[0]
 
 
@@ -79,7 +99,7 @@ def precompile(root: Path) -> None:
 
 def fetched() -> tuple[Path, ...]:
     """Return the wheels of the libraries. Raises BuildError where one is neither here nor to be had."""
-    return lock.fetch(lock.VENDOR, lock.CACHE)
+    return lock.fetch(lock.VENDOR, lock.CACHE, "x86_64")
 
 
 def shape() -> str:

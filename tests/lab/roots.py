@@ -12,6 +12,8 @@ SUITES = ("bookworm", "trixie")
 PACKAGES = ("systemd-sysv", "udev", "nfs-common", "linux-image-cloud-amd64")
 BOOTED = ("systemd-sysv", "udev", "kmod", "iproute2", "nfs-common", "nfs-kernel-server", "python3-systemd")
 """Of those that are booted, with a kernel of the lab's: the needs of nfstuned's own package, and a server."""
+MANAGED = ("systemd-sysv", "udev", "nfs-common", "python3-systemd", "python3-apt", "apt-utils", "gnupg")
+"""Of those that Ansible manages: a repository is made in them, without a network."""
 LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",

@@ -19,6 +19,8 @@ SCENARIOS = PROJECT / "tests/lab/scenarios"
 # Scenarios and people in the guest's shell read the first; the second are the parts of tests that run there.
 _DATA = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden")
+UPGRADE = "scenarios/test_upgrade.py"
+"""Its boot has the package of 0.1.0 as well, in `first`."""
 MARKERS = {
     "kernel": "only a kernel can show it: runs on every kernel",
     "system": "about systemd, udev, packages or other programs: runs on the newest kernel",
@@ -34,8 +36,8 @@ timeout = 600
 verbosity_assertions = 2
 markers =
 """
-ENDS = "the oldest and the newest kernel run it in CI, the others before a release"
-"""A second marker of a file."""
+NEWEST = "in CI the newest kernel alone runs it, before a release each kernel"
+"""A second marker: of long scenarios, and of facts about kernels, which no change of the program moves."""
 LIMITS = guest.Limits(total_s=5400, first_s=240, quiet_s=660, retries=2, processors=1)
 _KERNELS = tuple(series.name for series in recipe.SERIES)
 
@@ -65,8 +67,11 @@ def assemble(folder: Path, order: Order) -> Path:
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "package").mkdir()
     shutil.copy(package.deb(), folder / "package")
+    if any(UPGRADE in argument for argument in order.pytest):
+        (folder / "first").mkdir()
+        shutil.copy(package.first(), folder / "first")
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")
-    markers = "".join(f"    {name}: {meaning}\n" for name, meaning in (*MARKERS.items(), ("ends", ENDS)))
+    markers = "".join(f"    {name}: {meaning}\n" for name, meaning in (*MARKERS.items(), ("newest", NEWEST)))
     (folder / "pytest.ini").write_text(_PYTEST + markers)
     (folder / "mode").write_text(f"{order.mode}\n")
     arguments = order.module or order.pytest
@@ -79,7 +84,7 @@ class Boot:
     kernel: str
     marker: str
     brief: bool = False
-    """Whether it leaves out the files marked `ends`."""
+    """Whether it leaves out the tests marked `newest`."""
 
     def __str__(self) -> str:
         return f"{self.kernel}-{self.marker}"
@@ -128,8 +133,7 @@ def boots(tier: str) -> tuple[Boot, ...]:
         return ()
     newest = _KERNELS[-1]
     measures = [Boot(newest, "release")] if tier == "all" else []
-    between = _KERNELS[1:-1] if tier == "ci" else ()
-    kernels = (Boot(kernel, "kernel", brief=kernel in between) for kernel in _KERNELS)
+    kernels = (Boot(kernel, "kernel", brief=tier == "ci" and kernel != newest) for kernel in _KERNELS)
     return (*measures, Boot(newest, "system"), *kernels)
 
 
@@ -163,18 +167,15 @@ def run_boot(boot: Boot, disk: Path, target: Path, say: Callable[[str], None]) -
     """Boot the scenarios of a marker on a disk that `install` made."""
     system = guest.System(image.release(boot.kernel), disk)
     limits = replace(LIMITS, processors=2, total_s=7200) if boot.alone else LIMITS
-    return run(system, (*_files(boot), "--marker", boot.marker), target, say, limits)
+    brief = ("--brief",) if boot.brief else ()
+    return run(system, (*_files(boot), "--marker", boot.marker, *brief), target, say, limits)
 
 
 def _files(boot: Boot) -> tuple[str, ...]:
     """Return the scenario files of a boot: a guest takes half a second to import one."""
     texts = {file: file.read_text() for file in sorted(SCENARIOS.glob("test_*.py"))}
-    found = {file: text for file, text in texts.items() if f"mark.{boot.marker}" in text}
-    return tuple(
-        str(file.relative_to(PROJECT))
-        for file, text in found.items()
-        if not (boot.brief and "mark.ends" in text)
-    )
+    found = [file for file, text in texts.items() if f"mark.{boot.marker}" in text]
+    return tuple(str(file.relative_to(PROJECT)) for file in found)
 
 
 def run(

@@ -29,6 +29,7 @@ NAME = st.binary(max_size=20).map(lambda name: os.fsdecode(name.replace(b"\0", b
 """Any bytes that the kernel can give for a name, which are surrogate escapes where they are not UTF-8."""
 OF_TYPE: dict[object, st.SearchStrategy[Any]] = {
     str: NAME,
+    str | None: st.none() | NAME,
     tuple[str, ...]: st.lists(NAME.map(lambda name: "/" + name), max_size=3).map(tuple),
     float: RATE,
     float | None: MEAN,

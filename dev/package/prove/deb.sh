@@ -1,15 +1,10 @@
 #!/bin/sh
 # In a fresh minimal Debian, as root: install, use, upgrade, remove and purge the package:  deb.sh OLD.deb NEW.deb
 set -eu
-export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+. "$(dirname "$0")/common.sh"
 old=$1
 new=$2
 version=$(dpkg-deb -f "$old" Version)
-
-fail() {
-	echo "FAILED: $*" >&2
-	exit 1
-}
 
 # What is installed, but for what apt, dpkg and systemd note of every package.
 listing() {
@@ -17,13 +12,6 @@ listing() {
 		-o -path /var/log -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/lib/systemd/catalog \) -prune \
 		-o -name __pycache__ -path '/usr/lib/python3*' -prune \
 		-o \( -type f -exec sha256sum {} + \) -o \( ! -type f -printf '%y %p %l\n' \) | sort
-}
-
-quietly() {
-	"$@" >/tmp/said 2>&1 || {
-		cat /tmp/said
-		fail "$*"
-	}
 }
 
 # Print how long commands take in the middle of 15 times, in ms, beside Python doing nothing.

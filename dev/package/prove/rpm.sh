@@ -3,43 +3,9 @@
 # RHEL and SLES are not at hand. So dnf resolves against a repository of stand-ins that have what the package
 # requires, and the interpreter is Debian's.
 set -eu
-export LC_ALL=C.UTF-8
+. "$(dirname "$0")/common.sh"
 old=$1
 new=$2
-top=$(mktemp -d)
-
-fail() {
-	echo "FAILED: $*" >&2
-	exit 1
-}
-
-quietly() {
-	"$@" >/tmp/said 2>&1 || {
-		cat /tmp/said
-		fail "$*"
-	}
-}
-
-# Make a package that has one interpreter, or nothing, and provides what is named.
-stand_in() {
-	name=$1 file=$2
-	shift 2
-	{
-		printf 'Name: %s\nVersion: 1\nRelease: 1\nSummary: A stand-in\nLicense: none\nAutoReqProv: no\n' "$name"
-		for provided; do echo "Provides: $provided"; done
-		printf '%%description\nA stand-in\n%%install\n'
-		[ -z "$file" ] || printf 'install -D %s %%{buildroot}%s\n' "$python" "$file"
-		printf '%%files\n%s\n' "$file"
-	} >"$top/$name.spec"
-	quietly rpmbuild -bb --quiet --define "_topdir $top" --define "_rpmdir $top/repository" \
-		--define "__os_install_post %{nil}" --define "debug_package %{nil}" "$top/$name.spec"
-}
-
-# Folders in which the package has files and which RHEL's own packages have: filesystem and systemd.
-folders() {
-	mkdir -p /usr/share/licenses /usr/share/fish/vendor_completions.d /usr/share/zsh/site-functions \
-		/usr/lib/systemd/catalog /usr/lib/systemd/system-preset
-}
 
 listing() {
 	find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /run -o -path /var \
@@ -54,9 +20,6 @@ works() {
 	[ "$(find /usr/lib/nfstuned -name '*.pyc' | wc -l)" -gt 500 ] || fail "nothing is compiled"
 }
 
-# The plugin that gives scripts a network of their own needs a / that is a mount point, which a chroot's is not.
-mkdir -p /etc/rpm
-echo '%__transaction_unshare %{nil}' >/etc/rpm/macros
 python=$(readlink -f /usr/bin/python3)
 # Nothing but the repository here, and what a package brought stays when that goes: it is Debian's own.
 try_dnf() {
@@ -64,9 +27,8 @@ try_dnf() {
 		--setopt=clean_requirements_on_remove=0 "$@"
 }
 
-stand_in base "" /bin/sh findutils "glibc = 2.34" "libudev.so.1()(64bit)" "libgcc_s.so.1()(64bit)"
+like_rhel
 stand_in python3 "" "python3 = 3.9"
-mkdir -p "$top/repository"
 quietly createrepo_c "$top/repository"
 cp "$old" "$top/old.rpm"
 if try_dnf install "$top/old.rpm" >/tmp/said 2>&1; then
@@ -76,7 +38,6 @@ grep -q /usr/bin/python3.12 /tmp/said || fail "dnf does not say what is missing:
 
 stand_in python-new "$python"
 quietly createrepo_c "$top/repository"
-folders
 listing >/tmp/before
 quietly try_dnf install "$top/old.rpm"
 rpm -q python-new >/dev/null || fail "dnf took no interpreter"

@@ -11,7 +11,7 @@ from nfstuned.core.mounts.requests import Intents, asked_options, last_asked
 from nfstuned.core.policy.decision import classify, decide, wanted_connections
 from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.model.kernel import Mount, nfs_version, version_text, whole_pages
-from nfstuned.model.mounts import Hold, Snapshot, Superblock
+from nfstuned.model.mounts import Hold, PodVolume, Snapshot, Superblock
 from nfstuned.model.policy import Policy, Profile
 from nfstuned.model.stalls import Stalled
 from nfstuned.model.udev import UdevFile, is_mask
@@ -62,6 +62,12 @@ class StatusRow:
     """The operations that they wait for, the most frequent first."""
     seen: Seen | None = None
     """The service's knowledge of its reads."""
+    volume: PodVolume | None = None
+    """The volume that a kubelet mounted here for a pod."""
+    label: str = ""
+    """Its volume and pod where a kubelet mounted it, else ""."""
+    path: str = ""
+    """The mount point with the driver and the handle of its volume where it has a label, else ""."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.core.samples.top import Frame, TopEntry, figures_of
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import MountStats, Options, Stanza
+from nfstuned.model.mounts import PodVolume
 from nfstuned.model.samples import Counted, Look, Sample, fields_of
 from nfstuned.parse.fields import mask_secrets, octal_escapes, some
 from nfstuned.parse.proc.mountstats import DAMAGED, kernel_text, parse_mountstats, parse_stanzas
@@ -472,6 +473,7 @@ def _entry_to_json(entry: TopEntry) -> dict[str, object]:
         "source": entry.counted.source,
         "rsize_bytes": entry.counted.rsize_bytes,
         **dict.fromkeys(("time", "device", "read_ahead_kb", "stalled_s", "bdp_bytes")),
+        **dict.fromkeys((*PodVolume._fields, "pods")),
     }
     return {key: known.get(key) for key in (*keys, "kinds", "ops", "transport")} | {
         "note": entry.note or None

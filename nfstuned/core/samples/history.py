@@ -20,7 +20,15 @@ from typing import NamedTuple
 
 from nfstuned.core.samples.effect import effect, is_reading
 from nfstuned.core.samples.evidence import ReadAheadVerdict, Tally
-from nfstuned.core.samples.sample import ALL_KINDS, combine, kinds, label, rtt_ms, stalled_percent
+from nfstuned.core.samples.sample import (
+    ALL_KINDS,
+    combine,
+    kinds,
+    label,
+    names_of,
+    rtt_ms,
+    stalled_percent,
+)
 from nfstuned.model.effect import Effect
 from nfstuned.model.samples import OpRate, ReadAheadStep, Sample
 
@@ -294,6 +302,8 @@ class MountSeries:
     """The effects of the last changes of its read-ahead, in their order."""
     steps: tuple[ReadAheadStep, ...] = ()
     """The last changes of its read-ahead that its samples show, in their order."""
+    pods: Mapping[str, str] = field(default_factory=dict)
+    """By UID: the names of pods that its samples have."""
 
 
 def _values(sample: Sample, of_kind: Mapping[str, OpRate]) -> list[tuple[int, float]]:
@@ -337,11 +347,13 @@ class _Sums:
     known: tuple[float, int] | None = None
     """The last known read-ahead in KiB, and when that was."""
     steps: deque[ReadAheadStep] = field(default_factory=lambda: deque(maxlen=MOST_STEPS))
+    pods: dict[str, str] = field(default_factory=dict)
 
     def add(self, sample: Sample, columns: list[tuple[int, float]]) -> None:
         """Take a sample; `columns` are its seconds in each."""
         self.points, self.group = sample.mount_points or (sample.device,), sample.transport.group
         self.keys.update((*sample.mount_points, sample.device))
+        self.pods.update(names_of(sample).pods)
         self.samples += 1
         self.used_s += sample.interval_s
         self.tally.add(sample)
@@ -400,6 +412,7 @@ class _Sums:
             mean_times=self.mean_times.counted(),
             effects=tuple(self.effects),
             steps=tuple(self.steps),
+            pods=self.pods,
         )
 
 

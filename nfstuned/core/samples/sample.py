@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from operator import mul
 from types import MappingProxyType
 from typing import Any, cast
 
+from nfstuned.core.mounts.volumes import pods_of, volume_name
 from nfstuned.model.kernel import LEASE_OPS
-from nfstuned.model.samples import SCHEMA, Counted, OpRate, Sample, TransportRate, fields_of
+from nfstuned.model.mounts import KubeletNames, PodVolume
+from nfstuned.model.samples import SCHEMA, OpRate, Sample, TransportRate, fields_of
 from nfstuned.parse.fields import Secretless, mask_secrets, octal_escapes
 
 WATCHING_OPS = frozenset({"GETATTR", "ACCESS", "STATFS", "FSSTAT", "FSINFO", "PATHCONF", "SERVER_CAPS"})
@@ -160,9 +163,10 @@ def sample_to_json(sample: Sample) -> dict[str, object]:
     }
 
 
-def to_line(sample: Sample) -> bytes:
-    """Return the sample as one line of JSON, with its line break; ASCII, stray bytes as lone surrogates."""
-    return json.dumps(sample_to_json(sample), separators=(",", ":")).encode("ascii") + b"\n"
+def to_line(sample: Sample, host: str = "") -> bytes:
+    """Return the sample of a host as one line of JSON, with its line break; ASCII, stray bytes escaped."""
+    shown = sample_to_json(sample) | ({"host": host} if host else {})
+    return json.dumps(shown, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def to_fields(sample: Sample) -> dict[str, object]:
@@ -225,13 +229,27 @@ def one_line(sample: Sample) -> str:
     return f"{label(sample)}: {', '.join(parts)}"
 
 
-def label(shown: Sample | Counted) -> str:
-    """Name the superblock by its first mount point, with the octal escapes of the kernel's own files."""
-    return label_of(shown.mount_points or (shown.device,))
+def named(sample: Sample, volumes: Sequence[PodVolume]) -> Sample:
+    """Return a sample with the names of its first volume; unchanged where no pod has a volume there."""
+    if not volumes:
+        return sample
+    return replace(sample, **volumes[0]._asdict(), pods=len(pods_of(sample.mount_points)))
+
+
+def names_of(sample: Sample) -> KubeletNames:
+    """Return the name of a sample's pod by the pod's UID; of several pods the first has it."""
+    uids = pods_of(sample.mount_points)[:1] if sample.pod else ()
+    return KubeletNames(dict.fromkeys(uids, f"{sample.namespace}/{sample.pod}"), {})
+
+
+def label(sample: Sample) -> str:
+    """Name the superblock by its volume and pod, or else by its first mount point."""
+    points = sample.mount_points or (sample.device,)
+    return volume_name(points, names_of(sample), sample.source) or label_of(points)
 
 
 def label_of(points: Sequence[str]) -> str:
-    """Name a superblock by its mount points, as `label` does."""
+    """Name a superblock by its first mount point, with the octal escapes of the kernel's own files."""
     first, *others = points
     name = octal_escapes(mask_secrets(first))
     return f"{name} and {len(others)} more" if others else name

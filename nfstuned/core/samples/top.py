@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from nfstuned.core.mounts.volumes import UNNAMED, volume_name
 from nfstuned.core.samples.rates import rates, sends_between
-from nfstuned.core.samples.sample import combine, is_idle, label, rtt_ms
+from nfstuned.core.samples.sample import combine, is_idle, label_of, rtt_ms
 from nfstuned.core.samples.seen import SeenReads
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import KubeletNames, Snapshot
@@ -89,7 +89,10 @@ class TopEntry:
     @property
     def label(self) -> str:
         """Its volume and pod where a kubelet mounted it, else its first mount point, and how many more."""
-        return volume_name(self.counted.mount_points, self.names) or label(self.counted)
+        points = self.counted.mount_points
+        return volume_name(points, self.names, self.counted.source) or label_of(
+            points or (self.counted.device,)
+        )
 
     @property
     def used(self) -> bool:

@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard of docs/prometheus, and the rules as a guest can wait for them."""
+"""The alert rules and the dashboards of docs/prometheus, and the rules as a guest can wait for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 RULES = Path(__file__).parents[3] / "docs/prometheus/nfstuned.rules.yml"
 DASHBOARD = RULES.with_name("nfstuned.dashboard.json")
+FLEET = RULES.with_name("nfstuned.fleet.dashboard.json")
 
 
 def names() -> set[str]:
@@ -26,9 +27,9 @@ def shortened(rules: str) -> str:
 
 
 def dashboard_queries() -> list[str]:
-    """Return every query of the dashboard as Grafana sends it, of all hosts and mounts; also of its lists."""
-    document = json.loads(DASHBOARD.read_text())
-    found = [target["expr"] for panel in document["panels"] for target in panel.get("targets", ())]
+    """Return every query of the dashboards as Grafana sends it, of all hosts and mounts; also of lists."""
+    panels = [panel for path in (DASHBOARD, FLEET) for panel in json.loads(path.read_text())["panels"]]
+    found = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     found += [f"count by ({label}) ({series})" for series, label in dashboard_lists()]
     for old, new in (("$instance", ".*"), ("$mount_point", ".*"), ("$__rate_interval", "5m")):
         found = [text.replace(old, new) for text in found]

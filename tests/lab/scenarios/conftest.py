@@ -19,11 +19,14 @@ MARKERS = ("kernel", "system", "release")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--marker", choices=MARKERS, help="run only the tests with this marker")
+    parser.addoption("--brief", action="store_true", help="leave out the tests marked newest")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     wanted = config.getoption("--marker")
     chosen = [item for item in items if _marker(item) == wanted or wanted is None]
+    if config.getoption("--brief"):
+        chosen = [item for item in chosen if item.get_closest_marker("newest") is None]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
 

@@ -16,7 +16,7 @@ from tests.lab.kit.reading import MAPPED_RANDOM, SEQUENTIAL, Way, lay_out, read
 from tests.lab.kit.server import GENERIC, Server
 from tests.lab.kit.shell import Say, becomes
 
-pytestmark = [pytest.mark.kernel, pytest.mark.ends, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.kernel, pytest.mark.newest, pytest.mark.usefixtures("quiet_udev")]
 
 SAMPLE_S = 5
 CONFIGURATION = '[daemon]\nsample_interval = "2s"\n'

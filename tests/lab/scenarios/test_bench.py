@@ -106,7 +106,8 @@ def begun(mounted: Mounted, server: Server, runtime_s: int = 60) -> subprocess.P
     return process
 
 
-@pytest.mark.parametrize("ending", [pytest.param("INT", marks=pytest.mark.release), "KILL"])
+@pytest.mark.release
+@pytest.mark.parametrize("ending", ["INT", "KILL"])
 def test_however_it_is_ended_all_is_put_back(mount: Mounts, server: Server, ending: str) -> None:
     mounted = mount("a", "vers=4.1")
     set_read_ahead_kb(mounted.device, 4096)

@@ -19,7 +19,7 @@ from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, Server
 from tests.lab.kit.shell import attempt, program, restored, run, tuned, wait_for
 from tests.lab.kit.strangers import strangers
 
-pytestmark = [pytest.mark.kernel, pytest.mark.ends]
+pytestmark = [pytest.mark.kernel, pytest.mark.newest]
 
 TLS_PORT = 20049
 CONFIGURATION = Path(f"/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{ADDRESS}.conf")
@@ -96,7 +96,7 @@ def test_a_second_mount_gets_the_connections_of_the_first(mount: Mounts) -> None
     check_is("first-mount-wins-v4")
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.usefixtures("running_daemon")
 def test_a_tunnel_that_lives_and_one_that_died(mount: Mounts) -> None:
     with tunnel() as client:
@@ -111,7 +111,7 @@ def test_a_tunnel_that_lives_and_one_that_died(mount: Mounts) -> None:
         _unmount(mount, mounted)
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.usefixtures("running_daemon")
 def test_a_tls_mount_after_a_clear_one_goes_in_the_clear(mount: Mounts) -> None:
     with tunnel():
@@ -122,7 +122,7 @@ def test_a_tls_mount_after_a_clear_one_goes_in_the_clear(mount: Mounts) -> None:
         check_is("tls-in-the-clear")
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.usefixtures("running_daemon")
 def test_a_clear_mount_after_a_tls_one_goes_through_its_tunnel(mount: Mounts) -> None:
     with tunnel():
@@ -202,7 +202,7 @@ DEFECTS = {
 }
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.usefixtures("stopped_daemon", "quiet_udev")
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_broken_rule_does_as_its_finding_reports(defect: str, mount: Mounts) -> None:
@@ -217,7 +217,7 @@ def test_a_broken_rule_does_as_its_finding_reports(defect: str, mount: Mounts) -
         check_is(f"udev-{defect}", "--select", "NFS105,NFS106,NFS107,NFS111")
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.usefixtures("stopped_daemon")
 def test_a_rule_that_sorts_before_nfs_utils_own_is_outrun(mount: Mounts) -> None:
     right = AWK.replace("$4", "$$4")
@@ -280,7 +280,7 @@ def test_options_of_fstab(mount: Mounts, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quiet_udev")
-@pytest.mark.system
+@pytest.mark.release
 def test_settings_of_nfsmount_conf(mount: Mounts, nfsmount_conf: Path) -> None:
     point = mount.new_point()
     section = f'[ MountPoint "{point}" ]\n'

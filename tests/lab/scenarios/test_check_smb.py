@@ -19,7 +19,7 @@ from tests.lab.kit.mounts import Mounted, Mounts, table_device
 from tests.lab.kit.server import ADDRESS, AZURE, Server
 from tests.lab.kit.shell import CommandError, attempt, becomes, run, wait_for
 
-pytestmark = [pytest.mark.kernel, pytest.mark.ends]
+pytestmark = [pytest.mark.kernel, pytest.mark.newest]
 SHARE = "share"
 PORT = 445
 _PATH = Path("/srv/smb")

@@ -150,6 +150,7 @@ def test_the_next_mount_has_it_and_a_line_that_asks_for_another_number_gets_that
     assert (done.returncode, done.stdout.partition(":")[0]) == (0, "Nothing to do"), done.stdout + done.stderr
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("_no_drop_in")
 def test_an_automount_has_it_again_after_it_expired(mount: Mounts) -> None:
     point = mount.new_point()
@@ -289,6 +290,7 @@ def test_shares_mounted_in_the_wrong_order_end_with_the_requested_connections(mo
     assert held.exists()
 
 
+@pytest.mark.release
 def test_a_stopping_server_leaves_a_finishing_command(mount: Mounts, server: Server, tmp_path: Path) -> None:
     stays = mount("a", "vers=3,nolock", host=GENERIC)
     goes = mount("b", "vers=3,nolock,nconnect=4", host=GENERIC)
@@ -303,6 +305,7 @@ def test_a_stopping_server_leaves_a_finishing_command(mount: Mounts, server: Ser
     assert table_device(goes.point) is not None
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("fstab")
 def test_units_and_automounts_are_systemds_and_their_dependents_run_on(mount: Mounts) -> None:
     plain, watched = mount.new_point(), mount.new_point()

@@ -82,6 +82,7 @@ def test_a_dead_server_stops_nothing_else(
         assert watched_daemon.show("Result") == "success"
 
 
+@pytest.mark.release
 def test_it_starts_next_to_a_silent_server(stopped_daemon: Daemon, mount: Mounts) -> None:
     """Nothing that its sandbox is made of may ask the server."""
     mounts = [mount("a", "vers=4.1,actimeo=0"), mount("b", "vers=3,nolock,actimeo=0")]

@@ -68,6 +68,7 @@ def test_sessions_are_lost_before_and_stay_with_the_unit(clones: tuple[Clone, Cl
     assert max(work(clones, version)) <= 2
 
 
+@pytest.mark.release
 def test_an_identifier_that_somebody_set_stays(clones: tuple[Clone, Clone]) -> None:
     client = clones[0]
     client.identify("mine")

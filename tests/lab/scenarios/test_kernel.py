@@ -25,7 +25,7 @@ from tests.lab.kit.mounts import BDI, Mounted, Mounts, nfs_clients, set_read_ahe
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, GENERIC
 from tests.lab.kit.shell import CommandError, becomes, run
 
-pytestmark = [pytest.mark.kernel, pytest.mark.usefixtures("quiet_udev")]
+pytestmark = [pytest.mark.kernel, pytest.mark.newest, pytest.mark.usefixtures("quiet_udev")]
 
 VERSIONS = ("vers=3,nolock", "vers=4.1,nconnect=4", "vers=4.2")
 
@@ -382,17 +382,6 @@ def test_no_option_keeps_a_mount_out_of_a_group(mount: Mounts) -> None:
     for option in ("nosharetransport", "sharetransport=2"):
         with pytest.raises(CommandError):
             _second(mount, "4.1", f"{PLAIN},{option}", "another")
-
-
-def test_the_parsers_understand_all_that_this_kernel_writes(mount: Mounts) -> None:
-    run("ip", "address", "replace", f"{V6}/128", "dev", "lo")
-    mounts = [mount("a", "vers=3,nolock"), mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=4.2")]
-    mounts += [mount("c", "vers=4.0"), mount("d", "vers=3,nolock", host=f"[{V6}]")]
-    snapshot = observe_host(Root())
-    assert snapshot.problems == ()
-    assert {m.point for s in snapshot.superblocks for m in s.mounts} >= {str(m.point) for m in mounts}
-    assert all(s.volume is not None and s.bdi is not None for s in snapshot.superblocks)
-    assert {request.point for request in snapshot.requests} >= {str(m.point) for m in mounts}
 
 
 def _written(mounted: Mounted) -> int:

@@ -112,7 +112,8 @@ def test_each_alert_fires_and_the_dashboard_has_data(stopped_daemon: Daemon, mou
         say(sorted(fired()))
         with fires("NfstunedOverFetch"):
             _read_the_heads_of_many_files(used)
-        with fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
+        found = fires("NfstunedFindingError"), fires("NfstunedTlsExpires")
+        with found[0], found[1], fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
             _make_the_findings_old()
             _revert_until_it_is_left(used)
         with fires("NfstunedMountStalled"), writing([used]), silent(SERVER):
@@ -164,8 +165,10 @@ def _checked_after_the_name_moved(daemon: Daemon) -> None:
 
 
 def _make_the_findings_old() -> None:
-    """Leave the file as if the timer had not run for years."""
+    """Leave the file as if the timer had not run for years, and as if it had found faults of tunnels."""
     text = FINDINGS.read_text()
+    text, changed = re.subn(r'(?m)^(nfstuned_findings\{.*rule="NFS41[56]".*\}) .*$', r"\1 1.0", text)
+    assert changed == 2
     FINDINGS.write_text(re.sub(r"(?m)^(nfstuned_findings_timestamp_seconds) .*$", r"\1 1.0", text))
 
 

@@ -52,6 +52,7 @@ def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, runni
     assert {one["NFSTUNED_WRITER"] for one in fights} <= {str(rivals.SHIPPED_NFSRAHEAD)}, fights
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("running_daemon")
 def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: Mounts) -> None:
     """Device numbers are reused at once: udev's work for a superblock that is gone hits the next one."""
@@ -107,6 +108,7 @@ def test_after_three_times_a_rival_is_left_alone(mount: Mounts, running_daemon: 
     assert all(str(rival) in one["MESSAGE"] for one in (*fights, *left))
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("quiet_udev")
 def test_a_rival_that_sets_more_is_left_alone(mount: Mounts, running_daemon: Daemon) -> None:
     mounted = mount("a")
@@ -128,6 +130,7 @@ def ticking_daemon(running_daemon: Daemon) -> Daemon:
     return running_daemon
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("quiet_udev")
 def test_a_removal_that_is_none_loses_no_original_value(ticking_daemon: Daemon, mount: Mounts) -> None:
     mounted = mount("a")
@@ -139,6 +142,7 @@ def test_a_removal_that_is_none_loses_no_original_value(ticking_daemon: Daemon, 
     assert mounted.read_ahead_kb == 128
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("quiet_udev")
 def test_a_trigger_of_all_devices_changes_nothing(ticking_daemon: Daemon, mount: Mounts) -> None:
     mounted, left = mount("a"), mount("b")
@@ -154,6 +158,7 @@ def test_a_trigger_of_all_devices_changes_nothing(ticking_daemon: Daemon, mount:
     assert changes == []
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("quiet_udev")
 def test_it_goes_on_without_its_records(ticking_daemon: Daemon, mount: Mounts) -> None:
     """Somebody cleans up /run: the earlier records are lost, nothing else is."""

@@ -30,7 +30,7 @@ from tests.lab.kit.unit import let_tick, override
 
 pytestmark = [
     pytest.mark.kernel,
-    pytest.mark.ends,
+    pytest.mark.newest,
     pytest.mark.usefixtures("quiet_udev", "stopped_daemon"),
 ]
 
@@ -164,7 +164,7 @@ def test_file_and_journal_have_the_same_samples_and_fios_bytes(stopped_daemon: D
     assert stopped_daemon.entries(MESSAGE_ID=Message.SAMPLES_UNWRITTEN.id) == []
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.usefixtures("folder")
 def test_without_a_drop_in_the_journal_reports_a_refusal_once(stopped_daemon: Daemon, mount: Mounts) -> None:
     FOLDER.mkdir()
@@ -212,7 +212,7 @@ def test_a_path_on_an_nfs_mount_is_refused(stopped_daemon: Daemon, mount: Mounts
     assert not (kept.point / "samples.jsonl").exists()
 
 
-@pytest.mark.system
+@pytest.mark.release
 def test_a_user_who_may_not_read_the_journal_gets_the_reason(daemon: Daemon) -> None:
     """The command of a user without groups, and of one in systemd-journal."""
     assert daemon.active

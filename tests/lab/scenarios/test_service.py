@@ -139,6 +139,7 @@ def test_every_message_has_id_fields_and_explanation(daemon: Daemon, mount: Moun
     assert [_lacking(entry, message) for entry, message in zip(own, messages, strict=True)] == [[]] * len(own)
 
 
+@pytest.mark.release
 def test_the_pseudo_roots_of_nfsv4_are_not_reported(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.start(OFTEN)
     mounts = [mount(share, options) for share in "abc" for options in ("vers=4.1", "vers=4.2,nosharecache")]
@@ -175,6 +176,7 @@ def test_undo_works_after_kill_9_and_leaves_others_values(stopped_daemon: Daemon
     assert [mounted.read_ahead_kb for mounted in mounts] == [128, 128, 4096], done.stdout
 
 
+@pytest.mark.release
 def test_a_daemon_that_was_killed_respects_undo_until_apply(stopped_daemon: Daemon, mount: Mounts) -> None:
     stopped_daemon.start(OFTEN)
     mounted = mount("a")
@@ -254,6 +256,7 @@ def test_an_hour_of_mounts_is_observed_without_a_write(
     assert len(wanted) > HOUR / 2, len(wanted)
 
 
+@pytest.mark.release
 def test_restore_on_stop_puts_the_values_back(stopped_daemon: Daemon, mount: Mounts) -> None:
     # A smaller value would be answered at once; a larger one is left, and is somebody else's at the end.
     stopped_daemon.configure(f'{RESTORING}sample_interval = "0"\n')
@@ -285,6 +288,7 @@ def test_restore_on_stop_leaves_values_when_the_daemon_dies(stopped_daemon: Daem
     assert mounted.read_ahead_kb == 128, "the value from before the crash is not known any more"
 
 
+@pytest.mark.release
 def test_another_mount_with_the_same_number_is_not_undone(stopped_daemon: Daemon, mount: Mounts) -> None:
     # Before the service starts: its own mount namespace takes the lowest numbers while it runs.
     first = mount("a", V3)

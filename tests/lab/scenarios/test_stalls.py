@@ -22,7 +22,7 @@ from tests.lab.kit.shell import Say, program, run
 
 pytestmark = [
     pytest.mark.kernel,
-    pytest.mark.ends,
+    pytest.mark.newest,
     pytest.mark.timeout(900),
     pytest.mark.usefixtures("quiet_udev"),
 ]

@@ -43,6 +43,7 @@ def test_other_devices_keep_their_values_for_the_daemons_life(mount: Mounts, run
     assert after == before
 
 
+@pytest.mark.release
 def test_a_fuse_mount_with_an_nfs_mounts_number_has_its_value(mount: Mounts, running_daemon: Daemon) -> None:
     shared = 0
     for _ in range(5):

@@ -161,7 +161,7 @@ def test_lazily_unmounted_superblocks_keep_values_while_open(mount: Mounts, runn
     assert running_daemon.failed_cycles == []
 
 
-@pytest.mark.system
+@pytest.mark.release
 def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, running_daemon: Daemon) -> None:
     running_daemon.stop()
     mounted = mount("a")
@@ -172,7 +172,7 @@ def test_a_lazily_unmounted_superblock_is_tuned_at_a_start(mount: Mounts, runnin
     becomes(expected=False, seen=(BDI / mounted.device).exists)
 
 
-@pytest.mark.system
+@pytest.mark.release
 @pytest.mark.parametrize("options", ["vers=3,nolock", "vers=4.2"])
 @pytest.mark.usefixtures("generic_number")
 def test_a_device_number_reused_with_another_policy_is_right_20_times(mount: Mounts, options: str) -> None:

@@ -33,8 +33,8 @@ def files(stopped_daemon: Daemon) -> Iterator[dict[Path, bytes]]:
         install_again(found)
 
 
-def deb() -> str:
-    (file,) = Path("/lab/package").glob("nfstuned_*_amd64.deb")
+def deb(folder: str = "package") -> str:
+    (file,) = Path("/lab", folder).glob("nfstuned_*_amd64.deb")
     return str(file)
 
 
@@ -101,3 +101,35 @@ def test_packages_leave_mounts_alone(stopped_daemon: Daemon, files: dict[Path, b
     shutil.rmtree("/run/nfstuned")
     stopped_daemon.start()
     tuned(15360, *existing)
+
+
+CONFIGURATION = "[profile.azure-files]\nread_ahead_kb = 4096\n"
+
+
+def test_from_the_first_release_and_back_with_mounts_in_use(
+    stopped_daemon: Daemon, files: dict[Path, bytes], mount: Mounts
+) -> None:
+    assert files
+    run("dpkg", "--purge", "nfstuned", timeout=INSTALL_S)
+    run("dpkg", "--install", deb("first"), timeout=INSTALL_S)
+    assert nfstuned("--version").stdout.strip().endswith("0.1.0")
+    # The service of 0.1.0 reads the configuration, and so does each later one.
+    stopped_daemon.configure(CONFIGURATION)
+    run("systemctl", "restart", UNIT)
+    used = [mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=3,nolock")]
+    tuned(4096, *used, seconds=60)
+    before = [line_of(mounted) for mounted in used]
+    with (used[0].point / "open").open("wb", buffering=0) as file:
+        for version, share in (("package", "c"), ("first", "d"), ("package", "d")):
+            pid = stopped_daemon.pid
+            run("dpkg", "--install", deb(version), timeout=INSTALL_S)
+            assert stopped_daemon.pid not in {0, pid}
+            new = mount(share)
+            tuned(4096, *used, new, seconds=60)
+            assert [line_of(mounted) for mounted in used] == before
+            file.write(b"x")
+            mount.umount(new)
+    assert (used[0].point / "open").read_bytes() == b"xxx"
+    # The records of the first service, through two others.
+    assert nfstuned("undo").returncode == 0
+    assert [mounted.read_ahead_kb for mounted in used] == [128, 128]
