@@ -102,9 +102,10 @@ def pod(**values: object) -> Any:  # noqa: ANN401 - as above
     return daemon_set(**values)["template"]["spec"]
 
 
-def test_the_version_is_the_programs() -> None:
+def test_the_versions_are_the_programs_and_those_of_the_schemas() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    assert chart["kubeVersion"] == f">={KUBERNETES[0]}-0"
     images = [pod(**values)["containers"][0]["image"] for values in ({}, {"image": {"tag": "a"}}, EVERYTHING)]
     own = "localhost/nfstuned"
     assert images == [f"{own}:{__version__}", f"{own}:a", f"registry.example.com/a/nfstuned@{DIGEST}"]
