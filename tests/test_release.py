@@ -13,7 +13,7 @@ from dev.package.about import Release, version
 from dev.package.run import BuildError
 
 ROOT = Path(__file__).parents[1]
-TEXTS = {name: (ROOT / name).read_text() for name in (release.CHANGES, "README.md", *release.PLACES)}
+TEXTS = {name: (ROOT / name).read_text() for name in (release.CHANGES, "docs/install.md", *release.PLACES)}
 WITH_NEWS = re.sub(r"## Unreleased\n(?=\n## )", "## Unreleased\n\n- News.\n", TEXTS[release.CHANGES])
 NEXT = "99.0.0"
 
@@ -30,7 +30,7 @@ def test_each_place_and_example_has_the_version_and_nothing_else_is_changed() ->
     for name, lines in release.PLACES.items():
         assert lines.format(version()) in TEXTS[name]
         assert lines.format(NEXT) in done[name]
-    assert f"/nfstuned_{NEXT}-1_amd64.deb" in done["README.md"]
+    assert f"/nfstuned_{NEXT}-1_amd64.deb" in done["docs/install.md"]
     assert f"## Unreleased\n\n## {NEXT} - 2030-01-02\n" in done[release.CHANGES]
     assert f"## {version()}" in done[release.CHANGES]
 

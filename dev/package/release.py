@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from dev.package import lock, own, sbom
@@ -35,7 +35,7 @@ _KIND = "https://slsa.dev/provenance/v1"
 
 def main(command: str, *arguments: str) -> int:
     """Do the command; return the exit status."""
-    commands = {"cut": _cut, "ready": _ready, "finish": _finish}
+    commands: dict[str, Callable[..., None]] = {"cut": _cut, "ready": _ready, "finish": _finish}
     try:
         commands[command](*arguments)
     except BuildError as error:
