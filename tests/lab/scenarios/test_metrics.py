@@ -106,14 +106,15 @@ def test_each_alert_fires_and_the_dashboard_has_data(stopped_daemon: Daemon, mou
     stopped_daemon.start(configured(textfile=str(TEXTFILE)))
     with exporter(), prometheus():
         nconnect = fires("NfstunedNconnectBelowProfile"), fires("NfstunedNconnectInherited")
-        with nconnect[0], nconnect[1], fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing"):
+        found = fires("NfstunedEndpointDrift"), fires("NfstunedMountMissing")
+        with nconnect[0], nconnect[1], found[0], found[1], fires("NfstunedFindingError"):
             used = _mounted_in_the_wrong_order(mount)
             _checked_after_the_name_moved(stopped_daemon)
         say(sorted(fired()))
         with fires("NfstunedOverFetch"):
             _read_the_heads_of_many_files(used)
-        found = fires("NfstunedFindingError"), fires("NfstunedTlsExpires")
-        with found[0], found[1], fires("NfstunedReadAheadReverted"), fires("NfstunedFindingsStale"):
+        stale = fires("NfstunedFindingsStale")
+        with fires("NfstunedTlsExpires"), fires("NfstunedReadAheadReverted"), stale:
             _make_the_findings_old()
             _revert_until_it_is_left(used)
         with fires("NfstunedMountStalled"), writing([used]), silent(SERVER):
