@@ -11,10 +11,9 @@ from pathlib import Path
 from tests.lab import guest, image
 
 _NETWORK = (
-    *("-netdev", "user,id=node,hostfwd=tcp:10.0.2.15:10250-:10250"),
+    *("-netdev", "tap,id=node,ifname=node0,script=no,downscript=no"),
     *("-device", "virtio-net-pci,netdev=node,romfile="),
 )
-"""The guest reaches this machine's loopback at 10.0.2.2, and its kubelet is reached at the guest's own address."""
 _LIMITS = guest.Limits(total_s=3600, first_s=240, quiet_s=3600, retries=2)
 
 
