@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs in a guest, as root: a node of the cluster that dev/cluster has started on the guest's host. It has an NFS
-# server of its own, and prints the kernel's values of each NFS mount whenever they change.
-# A line is: @node READ-AHEAD CONNECTIONS; FILES: the files of the system that are newer than the node.
+# server of its own. Whenever they change, it prints a line with @node, the kernel's read-ahead and connections of
+# each NFS mount, and the files of the system that are newer than the node.
 set -eu
 cd /lab
 export PATH="/lab/usr/bin:/lab/usr/sbin:$PATH"
