@@ -128,5 +128,3 @@ def test_the_files_that_packer_copies_are_next_to_it() -> None:
     assert named
     assert all((IMAGES / "packer" / one).exists() for one in named)
     assert text.count("{") == text.count("}")
-
-

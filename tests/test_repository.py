@@ -16,7 +16,7 @@ import pytest
 
 from dev.package.about import MACHINES, Release, version
 from dev.package.repository import PUBLIC, make, packages
-from dev.package.run import BuildError, run
+from dev.package.run import PROJECT, BuildError, run
 from dev.package.served import CHANGES, keyring
 from tests.tree import put
 
@@ -181,3 +181,14 @@ def test_a_package_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / names[2]).unlink()
     with pytest.raises(BuildError, match=f"has no {names[2]}: run sh dev/build --revision 2"):
         packages(tmp_path)
+
+
+@pytest.mark.parametrize(("script", "name"), [("apt", "commands"), ("dnf", "for_dnf"), ("dnf", "for_zypper")])
+def test_the_proofs_run_the_commands_of_the_page(script: str, name: str) -> None:
+    text = Path(PROJECT, "dev/package/prove", f"{script}.sh").read_text()
+    (file,) = re.findall("^list=(.*)$", text, re.MULTILINE)
+    (body,) = re.findall(rf"^{name}\(\) {{\n(.*?)^}}$", text, re.MULTILINE | re.DOTALL)
+    page = " ".join(Path(PROJECT, "docs/install.md").read_text().split())
+    lines = body.replace("\\\n", " ").replace("$list", file).splitlines()
+    assert len(lines) > 1
+    assert [line for line in lines if " ".join(line.split()) not in page.replace(" \\ ", " ")] == []

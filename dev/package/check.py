@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,11 +42,22 @@ def check(made: Sequence[Path], what: Release, build: Build) -> None:
         size = made[1].stat().st_size
         if size > LARGEST_DEB:
             raise BuildError(f"{made[1].name} has {size} bytes, more than {LARGEST_DEB}")
+        say("pip, without a compiler", _by_pip(made[0]))
         _, deb, rpm = build(replace(what, revision=what.revision + 1), newer, ["amd64"])
         for suite in roots.SUITES:
             say(suite, in_root(suite, _DEBIAN, (made[1], deb)))
             say(f"{suite}, arm64 emulated", _emulated(suite, made[3]))
         say("lintian, rpmlint, shellcheck, dnf", in_root(_NEWEST, _LINT_AND_DNF, (*made[1:], rpm), _TOOLS))
+
+
+def _by_pip(wheel: Path) -> str:
+    """Install the wheel and its requirements, all of them as wheels; return the version that it prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(sys.executable, "-m", "venv", folder)
+        python, program = Path(folder, "bin/python"), Path(folder, "bin/nfstuned")
+        run(python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", wheel)
+        run(program, "config", "show")
+        return run(program, "--version")
 
 
 @contextmanager

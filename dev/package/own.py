@@ -1,4 +1,4 @@
-"""The project's own wheel, of which every package is made."""
+"""The project's own wheel, of which every package is made, and its source."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from dev.package.run import run
 
 def wheel(what: Release, into: Path) -> Path:
     """Build the project's wheel without a network, and return it. Raises BuildError."""
+    return _built("wheel", what, into)
+
+
+def source(what: Release, into: Path) -> Path:
+    """Build the archive of the source, which pip builds and installs; return it. Raises BuildError."""
+    return _built("sdist", what, into)
+
+
+def _built(kind: str, what: Release, into: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder:
-        command = (sys.executable, "-m", "build", "--wheel", "--no-isolation", f"--outdir={folder}", ".")
+        command = (sys.executable, "-m", "build", f"--{kind}", "--no-isolation", f"--outdir={folder}", ".")
         run(*command, env={"SOURCE_DATE_EPOCH": str(what.time)})
-        (made,) = Path(folder).glob("*.whl")
+        (made,) = Path(folder).iterdir()
         target = into / made.name
         target.write_bytes(made.read_bytes())
     return target

@@ -5,8 +5,7 @@
 set -eu
 root=$2
 dpkg-deb --extract "$1" "$root"
-# Debian 13 has the second name.
-cp "$(command -v qemu-aarch64-static || command -v qemu-aarch64)" "$root/emulator"
+cp "$(command -v qemu-aarch64-static)" "$root/emulator"
 python() { chroot "$root" /emulator /usr/bin/python3 -sE "$@"; }
 cat >"$root/load.py" <<'PYTHON'
 import platform, sys
