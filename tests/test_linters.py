@@ -23,6 +23,7 @@ SHELL = [
     *sorted((PROJECT / "dev/package/deb").glob("p*")),
     *sorted((PROJECT / "dev/package/prove").iterdir()),
     *sorted((PROJECT / "dev/trials").iterdir()),
+    PROJECT / "tests/lab/kit/node.sh",
     *(path for path in sorted((PROJECT / "docs/images").rglob("*.*")) if path.read_bytes()[:2] == b"#!"),
     *(PROJECT / "dev/package/files" / name for name in ("nfstuned", "python.sh", "compile")),
     *(

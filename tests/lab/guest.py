@@ -56,12 +56,14 @@ class Limits:
 class System:
     """One of the image's kernels with a root disk, which is the image's own unless another is named.
 
-    The guest's writes to the disk stay there if `keeps`, for the next boot; else they are dropped.
+    The guest's writes to the disk stay there if `keeps`, for the next boot; else they are dropped. `more` are
+    options of QEMU for more devices.
     """
 
     release: str
     disk: Path | None = None
     keeps: bool = False
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ def _command(system: System, processors: int, payload: Path, results: Path, cons
     """Return QEMU's command: the console goes to a file, the payload's terminal to its own streams."""
     terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")
     machine, disks = _machine(system.release, processors), _disks(system, payload, results)
-    return [*machine, *disks, "-serial", f"file:{console}", *terminal]
+    return [*machine, *disks, *system.more, "-serial", f"file:{console}", *terminal]
 
 
 def _follow(argv: list[str], errors: IO[str], limits: Limits, say: Callable[[str], None]) -> tuple[str, bool]:
