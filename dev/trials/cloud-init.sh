@@ -23,7 +23,7 @@ for name in systemctl mount; do
 done
 PATH=/usr/local/bin:$PATH
 mkdir served
-cp nfstuned.deb served/nfstuned_0.1.0-1_amd64.deb
+cp nfstuned.deb served/nfstuned_0.2.0-1_amd64.deb
 
 # Boot for the first time with a file as user data. No stage may have an error.
 boot() {

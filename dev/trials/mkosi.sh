@@ -7,7 +7,7 @@ apt-get install -qq -y --no-install-recommends mkosi apt systemd-repart systemd-
 mkosi --version
 cd images/mkosi
 mkdir -p mkosi.packages mkosi.extra/etc/nfstuned
-cp /root/nfstuned.deb mkosi.packages/nfstuned_0.1.0-1_amd64.deb
+cp /root/nfstuned.deb mkosi.packages/nfstuned_0.2.0-1_amd64.deb
 cp ../nfstuned.toml mkosi.extra/etc/nfstuned
 echo '10.1.2.4:/vol1 /mnt/vol1 nfs vers=4.1,hard,_netdev 0 0' >mkosi.extra/etc/fstab
 mkosi summary | grep -E 'Distribution:|Release:|Output Format:|^ *Package Directories:|Postinstall'

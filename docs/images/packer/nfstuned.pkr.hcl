@@ -1,6 +1,6 @@
 # An Azure image with nfstuned in it. Run it where dist/ and docs/images/ are:
 #   sh dev/build
-#   packer init docs/images/packer && packer build -var deb=dist/nfstuned_0.1.0-1_amd64.deb docs/images/packer
+#   packer init docs/images/packer && packer build -var deb=dist/nfstuned_0.2.0-1_amd64.deb docs/images/packer
 packer {
   required_plugins {
     azure = {
