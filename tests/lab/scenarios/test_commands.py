@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from nfstuned.model.mounts import PodVolume
 from nfstuned.view.status import STATUS_KEYS
 from tests.lab.kit.daemon import Daemon, nfstuned, nfstuned_json, status_rows, unit_property
 from tests.lab.kit.faults import silent
@@ -35,7 +36,8 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
     assert nfstuned_json("status")["schema"] == "nfstuned.status/1"
     rows = status_rows()
     assert set(rows) == {str(mounted.point) for mounted in (first, second, generic)}
-    assert all(set(row) == {*STATUS_KEYS, "bdp_bytes", "read_ahead_change"} for row in rows.values())
+    keys = {*STATUS_KEYS, *PodVolume._fields, "bdp_bytes", "read_ahead_change"}
+    assert [set(row) ^ keys for row in rows.values()] == [set()] * len(rows)
     for mounted, asked in ((first, 4), (second, 8)):
         row = rows[str(mounted.point)]
         assert str(row.pop("nconnect_requested_by")).startswith("/run/mount/utab:")
@@ -60,6 +62,7 @@ def test_status_shows_the_kernels_values(mount: Mounts) -> None:
             "stalled_operations": [],
             "bdp_bytes": None,
             "read_ahead_change": None,
+            **dict.fromkeys(PodVolume._fields),
         }
         assert row["connections"] == 4
     row = rows[str(generic.point)]
