@@ -18,7 +18,7 @@ WORKERS = len(os.sched_getaffinity(0)) + 1
 SETUP = """\
 set -eu
 cd "$(dirname "$0")/.."
-for each in python tests prometheus site deploy repository lab; do eval "setup_$each() { :; }"; done
+for each in python tests prometheus site deploy lab; do eval "setup_$each() { :; }"; done
 """
 PYTEST = """\
 #!/bin/sh

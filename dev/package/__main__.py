@@ -62,6 +62,7 @@ def _packages(what: Release, wheel: Path, into: Path) -> list[Path]:
     vendored, unpacked = libraries(wheels), unpack(wheels)
     demand_machine(unpacked, what.machine)
     bill = sbom.bill(what, lock.pins_of(lock.VENDOR, wheels), vendored)
+    (into / f"nfstuned-{what.version}-{what.architecture}.cdx.json").write_bytes(bill)
     files = tree(wheel, unpacked) | {f"{DOC}/nfstuned.cdx.json": File(bill)}
     return [deb.build(files, vendored, what, into), rpm.build(files, vendored, what, into)]
 

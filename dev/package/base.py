@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+from dev.package.about import MACHINES
 from dev.package.lock import digest
 from dev.package.run import PROJECT, BuildError, run
 from tests.lab import apt
@@ -15,7 +16,7 @@ from tests.lab import apt
 LOCK = PROJECT / "dev/package/image.lock"
 CACHE = PROJECT / "build/base"
 """Fetched packages stay here."""
-ARCHITECTURES = ("amd64", "arm64")
+ARCHITECTURES = tuple(MACHINES)
 PACKAGES = (  # each of them has an architecture: a package for all would be in the lock under `all`
     *("base-files", "libc6", "libc-bin", "libgcc-s1", "gcc-14-base", "libcap2", "libudev1"),
     *("libbz2-1.0", "libexpat1", "libffi8", "liblzma5", "libssl3t64", "libzstd1", "zlib1g"),

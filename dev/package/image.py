@@ -20,6 +20,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dev.package import base, sbom
@@ -132,7 +133,7 @@ def _check(made: Sequence[Path], what: Release, labels: Mapping[str, str]) -> No
 
 def own(what: Release, architecture: str, folder: Path) -> Path:
     """Return nfstuned's own package. Raises BuildError where it is missing, or of another commit."""
-    path = folder / f"nfstuned_{what.full}_{architecture}.deb"
+    path = folder / replace(what, architecture=architecture).deb
     if not path.exists():
         raise BuildError(f"{path} is missing: run `sh dev/build` first")
     # The first header of an ar archive: eight bytes of the format, then a name of 16 and a time of 12.

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-from dev.package import lock, own, sbom
+from dev.package import lock, own
 from dev.package.about import Release, release, version
 from dev.package.run import PROJECT, BuildError, run
-from dev.package.wheels import libraries
 
 CHANGES = "CHANGELOG.md"
 _HEAD = "## Unreleased\n"
@@ -119,22 +116,14 @@ def _ready() -> None:
 def _finish() -> None:
     what, into = release(1), PROJECT / "dist"
     own.source(what, into)
-    wheels = lock.fetch(lock.VENDOR, lock.CACHE, what.machine)
-    bill = sbom.bill(what, lock.pins_of(lock.VENDOR, wheels), libraries(wheels))
-    (into / f"nfstuned-{what.version}.cdx.json").write_bytes(bill)
+    subjects = {path.name: lock.digest(path) for path in sorted(into.iterdir()) if path.is_file()}
     inputs = {name: lock.digest(PROJECT / name) for name in _LOCKS}
-    commit = run("git", "rev-parse", "HEAD").strip()
-    statement = provenance(what, commit, _sums(into.iterdir()), inputs)
-    (into / f"nfstuned-{what.version}.intoto.json").write_text(statement)
-    sums = "".join(f"{digest}  {name}\n" for name, digest in _sums(into.iterdir()).items())
-    (into / "SHA256SUMS").write_text(sums)
-    print(sums, end="")
-
-
-def _sums(paths: Iterable[Path]) -> dict[str, str]:
-    return {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths) if path.is_file()
-    }
+    statement = into / f"nfstuned-{what.version}.intoto.json"
+    statement.write_text(provenance(what, run("git", "rev-parse", "HEAD").strip(), subjects, inputs))
+    sums = {**subjects, statement.name: lock.digest(statement)}
+    text = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
+    (into / "SHA256SUMS").write_text(text)
+    print(text, end="")
 
 
 if __name__ == "__main__":

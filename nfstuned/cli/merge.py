@@ -51,12 +51,11 @@ class MergeOrder(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A document; `problem` where it could not be read."""
+    """A document."""
 
     file: str
     line: int
-    text: str = ""
-    problem: str = ""
+    text: str
 
 
 def run_merge(order: MergeOrder) -> int:
@@ -64,10 +63,11 @@ def run_merge(order: MergeOrder) -> int:
     now = time.time()
     fleet = Fleet(now, None if order.older_than is None else now - order.older_than * _HOUR_S)
     for each in _texts(order.paths):
+        if isinstance(each, ParseError):
+            fleet.refuse(each)
+            continue
         place = f"{each.file}:{each.line}" if each.line else each.file
         try:
-            if each.problem:
-                raise ParseError(each.file, each.line, each.problem)  # noqa: TRY301 - as one that cannot be parsed
             fleet.add(parse_verdict(each.text, each.file, each.line), place)
         except ParseError as problem:
             fleet.refuse(problem)
@@ -102,8 +102,11 @@ def _seen(order: MergeOrder) -> bool:
     return order.output is None and sys.stdout.isatty()
 
 
-def _texts(paths: Sequence[str]) -> Iterator[_Text]:
-    """Yield the documents of files, of folders' files and of the lines of the standard input."""
+def _texts(paths: Sequence[str]) -> Iterator[_Text | ParseError]:
+    """Yield the documents of files, of folders' files and of the lines of the standard input.
+
+    An error takes a document's turn where it cannot be read.
+    """
     for path in paths:
         if path == STDIN:
             yield from _standard_lines()
@@ -115,22 +118,22 @@ def _texts(paths: Sequence[str]) -> Iterator[_Text]:
             yield _read(path)
 
 
-def _read(file: str) -> _Text:
+def _read(file: str) -> _Text | ParseError:
     try:
         demand_regular(os.stat(file), file)
         return _Text(file, 0, read_proposal(file))
     except OSError as error:
-        return _Text(file, 0, problem=error.strerror or str(error))
+        return ParseError(file, 0, error.strerror or str(error))
 
 
-def _standard_lines() -> Iterator[_Text]:
+def _standard_lines() -> Iterator[_Text | ParseError]:
     stream = standard_input()
     number = 0
     while line := stream.readline(LARGEST + 1):
         number += 1
         if len(line) > LARGEST:
-            yield _Text(
-                STDIN, number, problem=f"more than {LARGEST / 1e6:g} MB: this and all after it were not read"
+            yield ParseError(
+                STDIN, number, f"more than {LARGEST / 1e6:g} MB: this and all after it were not read"
             )
             return
         if line.strip():
