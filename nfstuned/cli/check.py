@@ -35,6 +35,7 @@ from nfstuned.core.rules.catalogue import (
     split_words,
 )
 from nfstuned.errors import ParseError
+from nfstuned.host.image_root import ImageRoot, host_root
 from nfstuned.host.network.outside import Outside
 from nfstuned.host.policy import image_policy
 from nfstuned.host.root import Root, read_proposal
@@ -73,17 +74,18 @@ class CheckOrder(NamedTuple):
 def run_check(root: Root, order: CheckOrder, outside: Outside | None = None) -> int:
     """Judge a host or an image and print the findings; tests pass their own `outside`."""
     rules = _select(order)
-    root = _open_root(root, order)
-    policy = usable_policy(root) if order.image is None else image_policy(root)
+    judged = _open_root(root, order)
+    own = root if order.image is None else judged
+    policy = usable_policy(own) if order.image is None else image_policy(judged)
     if policy is None:
         return BROKEN
     policy = replace(policy, assignments=(*order.providers, *policy.assignments))
     check_names(policy, order.providers)
-    report = _judge(root, policy, rules, order, outside)
+    report = _judge(judged, policy, rules, order, outside)
     if order.fix and _changed(report):
-        report = _judge(root, policy, rules, order, outside)
-    accepted = _accepted(report, root, order)
-    _note_doubts(root, accepted or report)
+        report = _judge(judged, policy, rules, order, outside)
+    accepted = _accepted(report, own, order)
+    _note_doubts(judged, accepted or report)
     if accepted is None:
         return BROKEN
     if order.write_baseline is not None:
@@ -122,9 +124,10 @@ def _accepted(report: Report, root: Root, order: CheckOrder) -> Report | None:
 def judge_host(root: Root, policy: Policy, outside: Outside | None, *, offline: bool) -> Report:
     """Return the report of every rule on a host; doubts go to stderr."""
     order = CheckOrder(offline=offline)
-    report = _judge(root, policy, RULES, order, outside)
+    judged = host_root(root)
+    report = _judge(judged, policy, RULES, order, outside)
     report = _accepted(report, root, order) or report
-    _note_doubts(root, report)
+    _note_doubts(judged, report)
     return report
 
 
@@ -145,7 +148,7 @@ def _judge(
     began_s = world.now()
     facts = examine(root, policy, scope, world)
     return Report(
-        root=order.image or root.prefix,
+        root=order.image or root.path(""),
         facts=facts,
         rules=tuple(rule for rule in rules if image or Need.IMAGE not in rule.needs),
         diagnosis=run_rules(facts, rules),
@@ -164,9 +167,9 @@ def _note_doubts(root: Root, report: Report) -> None:
 def _open_root(root: Root, order: CheckOrder) -> Root:
     """Return the host or the image, with the proposed fstab in it; raises click.BadParameter."""
     _demand_sense(order)
-    if order.image is not None:
-        from nfstuned.host.image_root import ImageRoot  # noqa: PLC0415 - most checks are of a host
-
+    if order.image is None:
+        root = host_root(root)
+    else:
         if order.sample_s:
             raise click.BadParameter(
                 "an image has no counters: --sample needs a running host", param_hint="--sample"

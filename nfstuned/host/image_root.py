@@ -1,4 +1,4 @@
-"""The files of an image: no link leads out of its folder."""
+"""The files of an image, or of a container's host: no link leads out of their folder."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ MADE_AT_BOOT = frozenset({"dev", "proc", "run", "sys"})
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
-class ImageRoot(Root):
-    """An image's files. An absolute link starts again at the image, and `..` never leaves it.
+class ContainedRoot(Root):
+    """Files below a folder. An absolute link starts again at the folder, and `..` never leaves it.
 
     Each component is opened by itself, with O_NOFOLLOW, and links are read here: openat2(2) needs Linux 5.6.
     Only a regular file is opened to be read: a pipe would wait, and a device could do anything.
     """
 
-    def __init__(self, folder: str) -> None:
-        """Take the folder; raises OSError for anything else."""
-        demand_folder(folder)
-        super().__init__(folder)
+    absent: frozenset[str] = frozenset()
+    """The names in the folder itself that count as absent."""
 
     def path(self, name: str) -> str:
-        """Return the path inside the image, as people know it."""
+        """Return the path inside the folder, as people know it."""
         return "/" + name
 
     def read(self, name: str) -> str:
@@ -65,11 +63,6 @@ class ImageRoot(Root):
         with self.place(name) as (folder, part):
             return os.stat(part, dir_fd=folder, follow_symlinks=False)
 
-    def _readable(self, name: str) -> bool:
-        """Return False: the view of mounts is a running kernel's."""
-        del name
-        return False
-
     @contextmanager
     def place(self, name: str, *, last: bool = True) -> Iterator[tuple[int, str]]:
         """Yield a folder's descriptor and the name in it that `name` leads to, with each link followed.
@@ -77,24 +70,44 @@ class ImageRoot(Root):
         With `last` False a link at the end is not followed. Raises OSError.
         """
         demand_name(name)
-        walk = _ImageWalk(self.prefix)
+        walk = _ContainedWalk(self.prefix, self.absent)
         try:
             yield walk.to(name, last=last)
         finally:
             walk.leave()
 
 
-class _ImageWalk(Walk):
-    """A way through an image, which neither `..` nor an absolute link leaves."""
+class _ContainedWalk(Walk):
+    """A way below a folder, which neither `..` nor an absolute link leaves."""
+
+    def __init__(self, start: str, absent: Collection[str]) -> None:
+        super().__init__(start)
+        self._absent = absent
 
     def skips(self, part: str) -> bool:
-        """Go up for `..`; raise FileNotFoundError, with the name, for a folder that is filled at boot."""
+        """Go up for `..`; raise FileNotFoundError, with the whole name, for one that counts as absent."""
         if part == "..":
             self.leave(max(1, len(self.folders) - 1))
             return True
-        if len(self.folders) == 1 and part in MADE_AT_BOOT:
+        if len(self.folders) == 1 and part in self._absent:
             name = "/".join(("", part, *reversed(self.left)))
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return False
+
+
+class ImageRoot(ContainedRoot):
+    """An image's files, without the folders that a boot fills."""
+
+    absent = MADE_AT_BOOT
+
+    def __init__(self, folder: str) -> None:
+        """Take the folder; raises OSError for anything else."""
+        demand_folder(folder)
+        super().__init__(folder)
+
+    def _readable(self, name: str) -> bool:
+        """Return False: the view of mounts is a running kernel's."""
+        del name
         return False
 
 
@@ -129,3 +142,43 @@ class BareRoot(ImageRoot):
     def _demand(self, name: str) -> None:
         if name in self._hidden:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+_ROOT_OF_INIT = "/proc/1/root"
+
+
+class HostRoot(ContainedRoot):
+    """The host's files, for a container that shares the PID namespace and may trace process 1.
+
+    A plain Root below /proc/1/root would follow absolute links, such as /etc/resolv.conf, into the container.
+    """
+
+    absent = frozenset({"dev"})
+
+    def __init__(self) -> None:
+        """Take the root of process 1. Raises OSError where that cannot be seen."""
+        demand_folder(_ROOT_OF_INIT)
+        super().__init__(_ROOT_OF_INIT)
+
+    @contextmanager
+    def place(self, name: str, *, last: bool = True) -> Iterator[tuple[int, str]]:
+        """Yield a place like an image's; a network's file at /opt or /usr/local counts as absent."""
+        self._full(name)
+        with super().place(name, last=last) as found:
+            yield found
+
+
+def host_root(root: Root) -> Root:
+    """Return the host's root instead of a container's own; any other root as it is.
+
+    A container's processes see process 1 of the host, its files and its mounts, where they share its PID
+    namespace (hostPID of Kubernetes) and may trace it. A service with a mount namespace of its own has the
+    host's root all the same, and so does a chroot: there the mount namespaces are the same.
+    """
+    if root.prefix != "/":
+        return root
+    try:
+        same_mounts = os.path.samefile("/proc/1/ns/mnt", "/proc/self/ns/mnt")
+        return root if same_mounts or os.path.samefile(_ROOT_OF_INIT, "/") else HostRoot()
+    except OSError:
+        return root

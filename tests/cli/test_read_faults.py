@@ -69,7 +69,7 @@ class Stage:
         if self.words not in {OF_AN_IMAGE, OF_A_BAKE}:
             return run(FaultyRoot(self.tree, fault), self.words)
         with self.patch.context() as patch:
-            patch.setattr("nfstuned.host.image_root.ImageRoot", lambda folder: FaultyImage(folder, fault))
+            patch.setattr("nfstuned.cli.check.ImageRoot", lambda folder: FaultyImage(folder, fault))
             patch.setattr(
                 "nfstuned.app.image.BareRoot", lambda folder, hidden: FaultyBare(folder, hidden, fault)
             )
