@@ -12,7 +12,7 @@ from nfstuned.host.policy import read_configuration
 from nfstuned.host.root import Root, UnusableError
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import ConfigError
-from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System
+from nfstuned.model.system import IDENTITY_UNIT, MACHINE_ID, ClientIdentity, CommandLine, System, Unit
 from nfstuned.parse.etc.parameters import (
     parse_modprobe,
     parse_refused_modules,
@@ -29,6 +29,7 @@ from nfstuned.parse.proc.machine import (
     read_kernels,
     read_releases,
 )
+from nfstuned.parse.proc.processes import runs_service
 
 T = TypeVar("T")
 _PROGRAMS = (
@@ -84,7 +85,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         ),
         refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
         helpers=frozenset(helpers),
-        daemon=read_unit(root, SERVICE, image=image),
+        daemon=_service(root, image=image),
         tls=read_tls(root, image=image),
         rpcbind_masked=all(
             read_unit(root, f"rpcbind.{kind}", image=True).masked for kind in ("service", "socket")
@@ -103,6 +104,12 @@ def observe_system(root: Root, *, image: bool) -> System:
         )
     known = replace(known, sysctls_in_time=_sysctls_in_time(root, known))
     return replace(known, client=observe_identity(root, known.cmdline, image=image))
+
+
+def _service(root: Root, *, image: bool) -> Unit:
+    """Return the state of nfstuned's service, which may run without systemd, as in a container."""
+    unit = read_unit(root, SERVICE, image=image)
+    return unit if image or unit.active or not runs_service(root) else unit._replace(active=True)
 
 
 def _parameters(root: Root) -> dict[str, str]:

@@ -155,3 +155,24 @@ def test_a_program_that_waits_is_named_with_the_superblocks_that_it_has_files_of
 def test_of_a_process_that_has_just_ended_nothing_is_said(tmp_path: Path) -> None:
     (tmp_path / "proc/7/task/7").mkdir(parents=True)
     assert processes.read_waiters(Root(str(tmp_path)), frozenset({"0:43"})) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "user", "runs"),
+    [
+        ("/usr/bin/python3|-sE|/usr/bin/nfstuned|daemon", 0, True),
+        ("/usr/bin/python3|/usr/lib/nfstuned/__main__.py|daemon", 0, True),
+        ("/usr/bin/nfstuned|daemon", 1000, False),
+        ("/usr/bin/python3|/usr/bin/nfstuned|status", 0, False),
+        ("/usr/bin/less|/var/log/nfstuned|daemon.log", 0, False),
+        ("/opt/notnfstuned|daemon", 0, False),
+    ],
+)
+def test_a_service_without_a_unit_is_a_process_of_roots(
+    tmp_path: Path, arguments: str, user: int, *, runs: bool
+) -> None:
+    put(tmp_path / "proc/812/cmdline", arguments.replace("|", "\0") + "\0")
+    put(tmp_path / "proc/812/status", f"Name:\tnfstuned\nUid:\t{user}\t{user}\t{user}\t{user}\n")
+    put(tmp_path / "proc/self/cmdline", "/usr/bin/nfstuned\0daemon\0")
+    put(tmp_path / "proc/self/status", "Uid:\t0\t0\t0\t0\n")
+    assert processes.runs_service(Root(str(tmp_path))) is runs

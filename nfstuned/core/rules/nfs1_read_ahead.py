@@ -179,7 +179,8 @@ def wasted(facts: Facts) -> Iterator[Fault]:
 
     samples = facts.measured.samples if facts.measured else ()
     # A running service keeps the policy that it has read, and would raise the values that apply lowers.
-    reload = f"sudo systemctl reload {SERVICE}, then " if facts.system.daemon.active else ""
+    daemon = facts.system.daemon
+    reload = f"sudo systemctl reload {SERVICE}, then " if daemon.installed and daemon.active else ""
     first = {
         target.superblock.device: target
         for target, _ in reversed(_known_read_aheads(facts))

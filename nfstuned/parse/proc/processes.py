@@ -15,6 +15,8 @@ from nfstuned.parse.proc.mounts import node_at, parse_nodes
 from nfstuned.parse.tree import FileTree
 
 _MOUNT_ID = r"(?m)^mnt_id:\s*([0-9]{1,20})$"
+_SERVICE = r"(?:^|[/\0])nfstuned(?:/__main__\.py)?\0daemon\0$"
+_OF_ROOT = r"(?m)^Uid:\t0\t"
 _UTIME, _STIME = 11, 12
 """The 14th and 15th field, behind the number and the name."""
 _MAPPED = r"(?m)^\S+ \S+ \S+ ([0-9a-f]{1,8}):([0-9a-f]{1,8}) [1-9][0-9]* +(.*)$"
@@ -164,6 +166,20 @@ def read_waiters(root: FileTree, devices: frozenset[str]) -> Mapping[str, tuple[
         for device in _devices(root, pid) & devices:
             found[device].append(f"{name} ({pid})")
     return {device: tuple(names) for device, names in found.items()}
+
+
+def runs_service(root: FileTree) -> bool:
+    """Return whether a process of root's is nfstuned's service by its arguments, also in a container.
+
+    A process of another user may have any arguments: it does not count. `/proc/PID/cmdline` has a NUL after
+    each argument (proc_pid_cmdline(5)).
+    """
+    processes = (f"proc/{name}" for name in root.names("proc") if name.isdecimal())
+    return any(
+        re.search(_SERVICE, root.read_or_empty(f"{each}/cmdline")) is not None
+        and re.search(_OF_ROOT, root.read_or_empty(f"{each}/status")) is not None
+        for each in processes
+    )
 
 
 def _waiting(root: FileTree) -> Iterator[tuple[str, str]]:
