@@ -7,7 +7,6 @@ tests/data, by kernel; a test holds the page and the pictures to them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from math import log2
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from nfstuned.core.samples.sample import amount, speed
+from tests.bench.page import filled
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/workloads.md"
@@ -33,11 +33,6 @@ def kept(release: str) -> Path:
 
 def rows_of(text: str) -> list[Row]:
     return [json.loads(line) for line in text.splitlines()]
-
-
-def marks(release: str) -> tuple[str, str]:
-    """Return the lines of the page between which a kernel's tables are."""
-    return f"<!-- measured: {release} -->\n", f"<!-- end: {release} -->\n"
 
 
 def counts(row: Row) -> bool:
@@ -157,19 +152,10 @@ def picture_file(release: str) -> Path:
     return PROJECT / f"docs/pictures/adapting-{release.partition('-')[0]}.svg"
 
 
-def filled(page: str, release: str, rows: Sequence[Row]) -> str:
-    """Return the page with a kernel's tables between its marks."""
-    begin, end = marks(release)
-    text = "".join(f"{line}\n" for line in tables(release, rows))
-    return re.sub(
-        f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + text + end, page, flags=re.DOTALL
-    )
-
-
 def make(text: str, release: str) -> list[Path]:
     """Keep the lines that guests have left, and make the tables and the picture; return the files."""
     rows = rows_of(text)
     kept(release).write_text(text)
-    PAGE.write_text(filled(PAGE.read_text(), release, rows))
+    PAGE.write_text(filled(PAGE.read_text(), release, tables(release, rows)))
     picture_file(release).write_text(picture(release, rows))
     return [kept(release), PAGE, picture_file(release)]
