@@ -143,7 +143,7 @@ def test_a_record_of_version_0_1_keeps_its_hold(root: Root) -> None:
 
 
 def read_by_the_first_release(text: str) -> tuple[int, int, bool] | None:
-    """Return the original value, the written value and the hold, as 0.1.0 reads a record; None without them."""
+    """Return the original value, the written value and the hold as 0.1.0 reads a record, or None."""
     try:
         bdi, original, written, undone = json.loads(text)
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.bench import pictures, workloads
+from tests.bench import pictures, upgrade, workloads
 from tests.lab import demo, guest, image, recipe, runs
 from tests.lab.kit.workloads import RTTS_MS
 
@@ -16,6 +16,7 @@ USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]... 
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
+       sh dev/lab KERNEL upgrade    kill upgrades and downgrades, and write the part of docs/reliability.md
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -41,7 +42,8 @@ def _run(kernel: str, *words: str) -> int:
     if (kernel, *words) == ("build",):
         return 0
     release = image.release(kernel)
-    modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "demo": demo.demonstrate}
+    modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "upgrade": _upgrade}
+    modes["demo"] = demo.demonstrate
     if len(words) == 1 and words[0] in modes:
         return modes[words[0]](release)
     target = runs.folder() / release
@@ -105,6 +107,18 @@ def _workloads(release: str) -> int:
     for file in workloads.make(text, release):
         _say(str(file))
     lines.unlink()
+    return 0
+
+
+def _upgrade(release: str) -> int:
+    limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
+    module, target = ("tests.lab.kit.upgrade",), runs.folder() / f"upgrade-{release}"
+    boot = runs.run_module(module, release, target, guest.stdout_line, limits)
+    _say(boot.explain())
+    if not boot.passed or boot.files is None:
+        return 1
+    for file in upgrade.make((boot.files / "upgrade.jsonl").read_text(), release):
+        _say(str(file))
     return 0
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, UNIT, Daemon, nfstuned, status_rows
-from tests.lab.kit.mounts import Mounted, Mounts
+from tests.lab.kit.mounts import Mounts, line_of
 from tests.lab.kit.rivals import MASK, difference, view
 from tests.lab.kit.shell import attempt, run, tuned
 from tests.lab.kit.unit import HOME, compiled
@@ -44,13 +44,6 @@ def install_again(files: dict[Path, bytes]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     run("dpkg", "--install", deb(), timeout=INSTALL_S)
-
-
-def line_of(mounted: Mounted) -> str:
-    """Return the mount's line of mountinfo: its id, device and options are those of this very mount."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    (found,) = [line for line in lines if line.split()[4] == str(mounted.point)]
-    return found
 
 
 def test_packages_leave_mounts_alone(stopped_daemon: Daemon, files: dict[Path, bytes], mount: Mounts) -> None:
