@@ -22,5 +22,5 @@ def test_each_moment_was_tried_both_ways_and_none_had_an_effect_that_stayed() ->
     assert tried == [(version, moment.name) for moment in MOMENTS for version in versions]
     rows = [row for part in ("dpkg", "service", "installation") for row in rows_of(TEXT, part)]
     assert [row for row in rows if unsound(row)] == []
-    (run,) = rows_of(TEXT, "run")
-    assert run["left"] == []
+    (purge,) = rows_of(TEXT, "purge")
+    assert purge["left"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from itertools import pairwise
@@ -10,6 +11,7 @@ from pathlib import Path
 from dev.package.run import BuildError
 from tests.bench import pictures, upgrade, workloads
 from tests.lab import demo, guest, image, recipe, runs
+from tests.lab.kit.upgrade import PARTS
 from tests.lab.kit.workloads import RTTS_MS
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
@@ -111,14 +113,24 @@ def _workloads(release: str) -> int:
 
 
 def _upgrade(release: str) -> int:
+    """Boot a guest for each part, as `_workloads` does for each round trip."""
     limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
-    module, target = ("tests.lab.kit.upgrade",), runs.folder() / f"upgrade-{release}"
-    boot = runs.run_module(module, release, target, guest.stdout_line, limits)
-    _say(boot.explain())
-    if not boot.passed or boot.files is None:
-        return 1
-    for file in upgrade.make((boot.files / "upgrade.jsonl").read_text(), release):
+    target, kept = runs.folder(), runs.PROJECT / f"build/upgrade-{release}"
+    kept.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        if (kept / part).exists():
+            _say(f"{kept / part} is there already; remove it to try its kills again")
+            continue
+        boot = runs.run_module(
+            ("tests.lab.kit.upgrade", part), release, target / part, guest.stdout_line, limits
+        )
+        _say(boot.explain())
+        if not boot.passed or boot.files is None:
+            return 1
+        (kept / part).write_text((boot.files / "upgrade.jsonl").read_text())
+    for file in upgrade.make("".join((kept / part).read_text() for part in PARTS), release):
         _say(str(file))
+    shutil.rmtree(kept)
     return 0
 
 

@@ -9,11 +9,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.lab.kit.daemon import UNIT
 from tests.lab.kit.shell import attempt, run
+from tests.lab.kit.unit import compiled
 
 INSTALL_S = 600.0
 LOOK_S = 0.002
@@ -29,6 +30,19 @@ class Version:
     deb: str
     files: tuple[str, ...]
     compiled: tuple[Path, ...] = ()
+
+    @property
+    def _kept(self) -> str:
+        return f"/srv/compiled-{self.name}.tar"
+
+    def installed(self) -> Version:
+        """Return the version with its compiled files, which it keeps; it must be installed."""
+        found = tuple(compiled())
+        run("tar", "-cPf", self._kept, *map(str, found))
+        return replace(self, compiled=found)
+
+    def put_compiled(self) -> None:
+        run("tar", "-xPf", self._kept)
 
 
 def version(folder: str) -> Version:
@@ -149,8 +163,13 @@ def dpkg_state() -> str:
     return shown.partition("-1")[0]
 
 
-def complete(new: Version) -> Iterator[str]:
-    """Complete the work of a killed dpkg as a person does; yield the commands. Raises CommandError."""
+def complete(old: Version, new: Version) -> Iterator[str]:
+    """Complete the work of a killed dpkg as a person does; yield the commands. Raises CommandError.
+
+    The compiled files are put in place first, as an installation leaves them: in emulation it takes a minute
+    to compile them.
+    """
+    (old if dpkg_state() == f"half-configured {old.name}" else new).put_compiled()
     attempt("dpkg", "--configure", "-a", timeout=INSTALL_S)
     yield "dpkg --configure -a"
     if dpkg_state() != f"installed {new.name}":

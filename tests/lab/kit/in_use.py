@@ -13,7 +13,7 @@ from tests.lab.kit.mounts import BDI, Mounted
 
 BLOCK = 4096
 BLOCKS = 256
-REST_S = 0.02
+LOOK_S, BLOCK_S = 0.05, 0.1
 """Between two looks at all values, and between two blocks: dpkg has the same two processors."""
 
 
@@ -65,7 +65,7 @@ class InUse:
             thread.join()
 
     def _watch(self) -> None:
-        while not self._ending.wait(REST_S):
+        while not self._ending.wait(LOOK_S):
             with self._lock:
                 for device, file in self._watched.items():
                     value = int(os.pread(file, 64, 0))
@@ -75,7 +75,7 @@ class InUse:
 
     def _write_and_read(self, path: Path) -> None:
         file, number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), 0
-        while not self._ending.wait(REST_S):
+        while not self._ending.wait(BLOCK_S):
             block, place = number.to_bytes(8, "big") * (BLOCK // 8), number % BLOCKS * BLOCK
             number += 1
             try:
