@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.bench.page import filled
-from tests.bench.upgrade import KEPT, PAGE, lines, rows_of, unsound
+from tests.bench.upgrade import KEPT, PAGE, lines, rows_of
 from tests.lab.kit.dpkg import MOMENTS
+from tests.lab.kit.upgrade import unsound
 
 (FILE,) = KEPT.glob("upgrade-*.jsonl")
 TEXT = FILE.read_text()

@@ -29,11 +29,6 @@ def rows_of(text: str, part: str) -> list[Row]:
     return [row for row in map(json.loads, text.splitlines()) if row["part"] == part]
 
 
-def unsound(row: Row) -> bool:
-    """Whether a kill had an effect that stayed, or that anyone could see in a value or a file."""
-    return bool(row["wrong"] or row["io_errors"] or row["faults"])
-
-
 def lines(release: str, text: str) -> Iterator[str]:
     """Yield the lines of the page."""
     runs, (installation,) = rows_of(text, "run"), rows_of(text, "installation")
@@ -61,14 +56,19 @@ def lines(release: str, text: str) -> Iterator[str]:
         "After each kill these are compared with an installation without a kill: `dpkg --verify`, the files "
         "below `/usr/lib/nfstuned` with the compiled files, temporary files, masked units, the service, the "
         "mask of udev's rule, the mounts' lines in mountinfo, and all values, also that of the new mount. "
-        f"Differences: {_faults([*dpkg, *service, installation])}. After {len(_of_orphans(dpkg))} downgrades "
+        f"Differences: {_faults([*dpkg, installation])}. After {len(_of_orphans(dpkg))} downgrades "
         "0.1.0 has compiled files of modules that it does not have; nothing loads them, and the next change "
         "of version removes them."
     )
     yield ""
-    yield "The service alone is killed with SIGKILL while a new mount waits for its value:"
+    yield "The service is killed with SIGKILL, all its processes, while a new mount waits for its value:"
     yield ""
     yield from _service_table(service)
+    yield ""
+    yield (
+        f"Differences: {_faults(service)}. The unit ignores a failure of the command that masks udev's rule: "
+        "then the service sets its values again after the rule."
+    )
     yield ""
     yield (
         f"- `nfstuned undo`, {run['undone']} times by both versions, after kills and changes of version: "
