@@ -255,7 +255,7 @@ class Proof:
         if new.read_ahead_kb != BUILT_IN_KB or rows[str(new.point)]["hold"] is not None:
             faults.append(str(new.point))
         self.sound &= not faults
-        save(row | {"held": len(existing), "tuned": 1, "wrong": 0, "io_errors": 0, "faults": faults})
+        save(row | {"held": len(existing), "faults": faults})
 
     def purged(self) -> list[str]:
         """Purge, and return the paths that stay or differ. Raises CommandError."""
@@ -271,7 +271,7 @@ def unsound(row: Row) -> bool:
     service sets its values again after the rule.
     """
     faults = [fault for fault in row["faults"] if (row["part"], fault) != ("service", NOT_MASKED)]
-    return bool(row["wrong"] or row["io_errors"] or faults)
+    return bool(row.get("wrong") or row.get("io_errors") or faults)
 
 
 def orphans() -> set[str]:
