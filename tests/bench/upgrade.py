@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.page import filled
+from tests.lab.kit.dpkg import MOMENTS
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/reliability.md"
@@ -91,7 +92,8 @@ def lines(release: str, text: str) -> Iterator[str]:
 def _dpkg_table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| Kill when | after | dpkg's state | the service | completed by | in | wrong values | I/O errors |"
     yield "|---|---|---|---|---|---|---|---|"
-    for row in rows:
+    order = [moment.name for moment in MOMENTS]
+    for row in sorted(rows, key=lambda row: order.index(row["moment"])):
         name = f"{row['from']} to {row['to']}: {row['moment']}"
         by = ", ".join(f"`{command}`" for command in row["completed"])
         service = row["service"] + ("*" if row["service_killed"] else "")

@@ -116,7 +116,8 @@ def service_pids(word: bytes = b"__main__.py\0daemon") -> list[int]:
 
 
 def _half_compiled(change: Change) -> bool:
-    return change.new.compiled[len(change.new.compiled) // 2].exists()
+    # prerm has removed those of the old version, which may have the same names.
+    return change.new.compiled[len(change.new.compiled) // 2].exists() and change.runs("compileall")
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,9 @@ Row = dict[str, Any]
 _UNFINISHED = re.compile(r"\.(dpkg-new|dpkg-tmp|nfstuned-new)$")
 
 
-PARTS = {"files": MOMENTS[:6], "scripts": MOMENTS[6:], "service": ()}
-"""The moments of each part; the last one has all that is not a change of the version."""
+REST = "rest"
+PARTS = {"files": MOMENTS[:6], "scripts": (MOMENTS[6], *MOMENTS[8:]), REST: (MOMENTS[7],)}
+"""The moments of each part; the last part has all other kills as well."""
 
 
 class Proof:
@@ -322,7 +323,7 @@ def _carry_out(part: str, proof: Proof) -> None:
             proof.killed_change(old, new, moment)
             if number % RECORDS_AT == 0:
                 proof.undo_and_apply()
-    if PARTS[part]:
+    if part != REST:
         return
     proof.newer_configuration()
     proof.killed_starts()
