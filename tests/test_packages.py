@@ -284,7 +284,7 @@ class TestTheLauncher:
             (machine.bin / "python3").symlink_to(f"python{default}")
         done = machine.run(machine.lib / "nfstuned", "check", "--root", "a b")
         assert (done.returncode, done.stderr) == (0, "")
-        assert machine.called() == [f"python{chosen} -sE {machine.lib}/__main__.py check --root a b"]
+        assert machine.called() == [f"python{chosen} -sEB {machine.lib}/__main__.py check --root a b"]
 
     @pytest.mark.parametrize("there", [[], ["3.9"], ["3.15"]])
     def test_without_a_python_it_names_the_versions(self, there: list[str], machine: Machine) -> None:

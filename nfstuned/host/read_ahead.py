@@ -93,15 +93,20 @@ class Bdi:
 FIRST_START = "run/nfstuned/first-start"
 """A package makes this file when it is installed, and only then."""
 RECORDS = "run/nfstuned/read-ahead"
-LENGTH = 120
-"""Bytes of a record's file: five JSON values of at most 20 characters, and spaces."""
-
-
-_HOLDS = {hold.value: hold for hold in Hold}
+LENGTH = 96
+"""Bytes of a record's file: four JSON values of at most 20 characters, and spaces."""
+_NOTHING_KB = -1
+"""In the place of the written value: the superblock was mounted before the installation."""
 
 
 class State:
-    """The records of a host."""
+    """The records of a host.
+
+    A file has the bdi's inode, the original value, the written value, and `true` for a superblock that the
+    service leaves alone, the adapted value, or `false`. 0.1.0 reads exactly four values, and leaves alone
+    where the fourth is `true`: after a downgrade it must neither lose an original value nor tune a
+    superblock that is held.
+    """
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -116,17 +121,16 @@ class State:
     def get(self, device: str) -> Record | None:
         """Return the record of a device number; None where no record is whole. Raises OSError."""
         try:
-            # Until 0.1 a record had no fifth value.
-            values = json.loads(self._root.read(f"{RECORDS}/{device}"))
-            bdi, original, written, hold, adapted = (*values, None)[:5]
+            bdi, original, written, mark = json.loads(self._root.read(f"{RECORDS}/{device}"))
         except (FileNotFoundError, RecursionError, TypeError, ValueError):
             return None
         if not all(type(value) is int for value in (bdi, original, written)):
             return None
-        # 0.1 wrote true for a value that was taken back.
-        known = Hold.UNDONE if hold is True else _HOLDS.get(hold) if isinstance(hold, str) else None
-        moved = type(adapted) is int and KERNEL_KB <= adapted <= MOST_KB
-        return Record(device, bdi, original, written, known, adapted if moved else None)
+        if mark is True and written == _NOTHING_KB:
+            return Record(device, bdi, original, original, Hold.EXISTING)
+        moved = type(mark) is int and KERNEL_KB <= mark <= MOST_KB
+        hold = Hold.UNDONE if mark is True else None
+        return Record(device, bdi, original, written, hold, mark if moved else None)
 
     def all(self) -> dict[str, Record]:
         """Return every record by its device number. Raises OSError."""
@@ -142,7 +146,9 @@ class State:
         A single write(2) of always the same length replaces the record before it: whenever a reader looks or
         the daemon is killed, there is the old record, the new record, or (instead of the first) none.
         """
-        values = list(record[1:])
+        written = _NOTHING_KB if record.hold is Hold.EXISTING else record.written_kb
+        mark = True if record.hold else record.adapted_kb or False
+        values = (record.bdi, record.original_kb, written, mark)
         fd = self._open(record.device)
         try:
             os.write(fd, json.dumps(values).ljust(LENGTH).encode())
@@ -208,15 +214,18 @@ def undo(root: Root, state: State) -> tuple[Outcome, ...]:
 def hold_existing(root: Root, state: State) -> None:
     """Hold every superblock that exists, at the first start after the package's installation.
 
-    A superblock that comes meanwhile is a new one. Raises OSError where the sign of that start stays.
+    A superblock that comes meanwhile is a new one. One with the value of its record stays the service's: an
+    installation that was interrupted is completed while the service runs. Raises OSError where the sign of
+    that start stays.
     """
     if not root.exists(FIRST_START):
         return
     for device in identities(root):
         # Without a record no value is written, so that none is lost where this fails.
         with suppress(OSError, ParseError), Bdi(root, device) as bdi:
-            value = bdi.read_kb()
-            state.put(Record(device, bdi.inode, value, value, Hold.EXISTING))
+            value, known = bdi.read_kb(), state.get(device)
+            if known is None or (known.bdi, known.written_kb) != (bdi.inode, value):
+                state.put(Record(device, bdi.inode, value, value, Hold.EXISTING))
     os.unlink(root.path(FIRST_START))
 
 

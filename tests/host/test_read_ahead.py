@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from nfstuned.host.read_ahead import (
+    FIRST_START,
     RECORDS,
     Bdi,
     State,
     apply_action,
+    hold_existing,
     identities,
     identity,
     restore,
@@ -137,6 +140,46 @@ def test_a_record_takes_the_place_of_a_longer_one_also_where_somebody_removed_th
 def test_a_record_of_version_0_1_keeps_its_hold(root: Root) -> None:
     Path(root.path("run/nfstuned/read-ahead/0:43")).write_text("[1, 128, 128, true]")
     assert State(root).get("0:43") == Record("0:43", 1, 128, 128, Hold.UNDONE)
+
+
+def read_by_the_first_release(text: str) -> tuple[int, int, bool] | None:
+    """Return the original value, the written value and the hold as 0.1.0 reads a record, or None."""
+    try:
+        bdi, original, written, undone = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    return (
+        (original, written, undone is True) if type(bdi) is type(original) is type(written) is int else None
+    )
+
+
+RECORDED = {
+    Record("0:43", 7, 128, 15360): (128, 15360, False),
+    Record("0:43", 7, 128, 512, adapted_kb=512): (128, 512, False),
+    Record("0:43", 7, 128, 128, hold=Hold.UNDONE): (128, 128, True),
+    Record("0:43", 7, 4096, 4096, hold=Hold.EXISTING): (4096, -1, True),
+}
+
+
+@pytest.mark.parametrize("record", RECORDED, ids=str)
+def test_the_first_release_finds_the_original_value_and_the_hold_of_a_record(
+    root: Root, record: Record
+) -> None:
+    State(root).put(record)
+    assert State(root).get("0:43") == record
+    text = Path(root.path(f"{RECORDS}/0:43")).read_text()
+    assert read_by_the_first_release(text) == RECORDED[record]
+
+
+def test_an_interrupted_installation_that_is_completed_holds_no_superblock_of_the_service(root: Root) -> None:
+    state = State(root)
+    apply_action(root, state, action(root))
+    put(Path(root.path(FIRST_START)), "")
+    hold_existing(root, state)
+    assert state.get("0:43") == Record("0:43", action(root).bdi, 128, 15360)
+    held = state.get("0:44")
+    assert held is not None
+    assert held.hold is Hold.EXISTING
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3]"])

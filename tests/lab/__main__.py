@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.bench import pictures, workloads
+from tests.bench import pictures, upgrade, workloads
 from tests.lab import demo, guest, image, recipe, runs
+from tests.lab.kit.upgrade import PARTS
 from tests.lab.kit.workloads import RTTS_MS
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
+       sh dev/lab KERNEL upgrade    kill upgrades and downgrades, and write the part of docs/reliability.md
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -41,7 +44,8 @@ def _run(kernel: str, *words: str) -> int:
     if (kernel, *words) == ("build",):
         return 0
     release = image.release(kernel)
-    modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "demo": demo.demonstrate}
+    modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "upgrade": _upgrade}
+    modes["demo"] = demo.demonstrate
     if len(words) == 1 and words[0] in modes:
         return modes[words[0]](release)
     target = runs.folder() / release
@@ -105,6 +109,28 @@ def _workloads(release: str) -> int:
     for file in workloads.make(text, release):
         _say(str(file))
     lines.unlink()
+    return 0
+
+
+def _upgrade(release: str) -> int:
+    """Boot a guest for each part, as `_workloads` does for each round trip."""
+    limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
+    target, kept = runs.folder(), runs.PROJECT / f"build/upgrade-{release}"
+    kept.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        if (kept / part).exists():
+            _say(f"{kept / part} is there already; remove it to try its kills again")
+            continue
+        boot = runs.run_module(
+            ("tests.lab.kit.upgrade", part), release, target / part, guest.stdout_line, limits
+        )
+        _say(boot.explain())
+        if not boot.passed or boot.files is None:
+            return 1
+        (kept / part).write_text((boot.files / "upgrade.jsonl").read_text())
+    for file in upgrade.make("".join((kept / part).read_text() for part in PARTS), release):
+        _say(str(file))
+    shutil.rmtree(kept)
     return 0
 
 

@@ -19,8 +19,8 @@ SCENARIOS = PROJECT / "tests/lab/scenarios"
 # Scenarios and people in the guest's shell read the first; the second are the parts of tests that run there.
 _DATA = ("systemd", "udev", "docs/man", "docs/completion", "docs/prometheus")
 _TESTS = ("tests/lab/kit", "tests/lab/scenarios", "tests/lab/golden")
-UPGRADE = "scenarios/test_upgrade.py"
-"""Its boot has the package of 0.1.0 as well, in `first`."""
+UPGRADES = ("scenarios/test_upgrade.py", "kit.upgrade")
+"""Their boots have the package of 0.1.0 as well, in `first`."""
 MARKERS = {
     "kernel": "only a kernel can show it: runs on every kernel",
     "system": "about systemd, udev, packages or other programs: runs on the newest kernel",
@@ -67,7 +67,7 @@ def assemble(folder: Path, order: Order) -> Path:
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "package").mkdir()
     shutil.copy(package.deb(), folder / "package")
-    if any(UPGRADE in argument for argument in order.pytest):
+    if any(word in argument for argument in (*order.pytest, *order.module) for word in UPGRADES):
         (folder / "first").mkdir()
         shutil.copy(package.first(), folder / "first")
     shutil.copy(PROJECT / "tests/lab/kit/start.sh", folder / "start")

@@ -110,6 +110,13 @@ def table_device(point: Path, process: int | str = "self") -> str | None:
     return next((row[2] for row in reversed(rows) if row[4] == str(point)), None)
 
 
+def line_of(mounted: Mounted) -> str:
+    """Return the mount's line of mountinfo: its id, device and options are those of this very mount."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    (found,) = [line for line in lines if line.split()[4] == str(mounted.point)]
+    return found
+
+
 @dataclass
 class Mounts:
     """Makes mounts, below /mnt/lab by default, and takes them all away at the end."""

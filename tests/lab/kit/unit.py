@@ -25,6 +25,8 @@ def override(text: str) -> Iterator[None]:
         yield
     finally:
         _DROP_IN.unlink()
+        with contextlib.suppress(OSError):
+            _DROP_IN.parent.rmdir()
         run("systemctl", "daemon-reload")
 
 

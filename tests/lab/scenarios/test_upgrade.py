@@ -13,7 +13,7 @@ import pytest
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit.daemon import ETC, STATE, UNIT, Daemon, nfstuned, status_rows
-from tests.lab.kit.mounts import Mounted, Mounts
+from tests.lab.kit.mounts import Mounts, line_of
 from tests.lab.kit.rivals import MASK, difference, view
 from tests.lab.kit.shell import attempt, run, tuned
 from tests.lab.kit.unit import HOME, compiled
@@ -44,13 +44,6 @@ def install_again(files: dict[Path, bytes]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     run("dpkg", "--install", deb(), timeout=INSTALL_S)
-
-
-def line_of(mounted: Mounted) -> str:
-    """Return the mount's line of mountinfo: its id, device and options are those of this very mount."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    (found,) = [line for line in lines if line.split()[4] == str(mounted.point)]
-    return found
 
 
 def test_packages_leave_mounts_alone(stopped_daemon: Daemon, files: dict[Path, bytes], mount: Mounts) -> None:
@@ -118,18 +111,25 @@ def test_from_the_first_release_and_back_with_mounts_in_use(
     run("systemctl", "restart", UNIT)
     used = [mount("a", "vers=4.1,nconnect=4"), mount("b", "vers=3,nolock")]
     tuned(4096, *used, seconds=60)
-    before = [line_of(mounted) for mounted in used]
+    lines = {mounted: line_of(mounted) for mounted in used}
     with (used[0].point / "open").open("wb", buffering=0) as file:
-        for version, share in (("package", "c"), ("first", "d"), ("package", "d")):
+        for version, share in (("package", "c"), ("first", "d")):
             pid = stopped_daemon.pid
             run("dpkg", "--install", deb(version), timeout=INSTALL_S)
             assert stopped_daemon.pid not in {0, pid}
-            new = mount(share)
-            tuned(4096, *used, new, seconds=60)
-            assert [line_of(mounted) for mounted in used] == before
+            used.append(mount(share))
+            tuned(4096, *used, seconds=60)
+            assert {mounted: line_of(mounted) for mounted in lines} == lines
             file.write(b"x")
-            mount.umount(new)
+        # The first release reads the records of both versions, and the next version reads its holds.
+        assert nfstuned("undo").returncode == 0
+        assert [mounted.read_ahead_kb for mounted in used] == [128] * 4
+        run("dpkg", "--install", deb("package"), timeout=INSTALL_S)
+        assert {mounted: line_of(mounted) for mounted in lines} == lines
+        file.write(b"x")
     assert (used[0].point / "open").read_bytes() == b"xxx"
-    # The records of the first service, through two others.
+    assert [mounted.read_ahead_kb for mounted in used] == [128] * 4
+    assert nfstuned("apply").returncode == 0
+    tuned(4096, *used)
     assert nfstuned("undo").returncode == 0
-    assert [mounted.read_ahead_kb for mounted in used] == [128, 128]
+    assert [mounted.read_ahead_kb for mounted in used] == [128] * 4

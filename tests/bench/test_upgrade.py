@@ -1,0 +1,27 @@
+"""docs/reliability.md shows the kills of upgrades that a guest has tried; none had an effect that stayed."""
+
+from __future__ import annotations
+
+from tests.bench.page import filled
+from tests.bench.upgrade import KEPT, PAGE, lines, rows_of
+from tests.lab.kit.dpkg import MOMENTS
+from tests.lab.kit.upgrade import unsound
+
+(FILE,) = KEPT.glob("upgrade-*.jsonl")
+TEXT = FILE.read_text()
+
+
+def test_page_is_of_the_kept_lines() -> None:
+    page = PAGE.read_text()
+    release = FILE.stem.removeprefix("upgrade-")
+    assert page == filled(page, "upgrade", lines(release, TEXT))
+
+
+def test_each_moment_was_tried_both_ways_and_none_had_an_effect_that_stayed() -> None:
+    tried = [(row["from"], row["moment"]) for row in rows_of(TEXT, "dpkg")]
+    versions = dict.fromkeys(version for version, _ in tried)
+    assert sorted(tried) == sorted((version, moment.name) for moment in MOMENTS for version in versions)
+    rows = [row for part in ("dpkg", "service", "installation") for row in rows_of(TEXT, part)]
+    assert [row for row in rows if unsound(row)] == []
+    (purge,) = rows_of(TEXT, "purge")
+    assert purge["left"] == []

@@ -1,0 +1,129 @@
+"""The part of docs/reliability.md about upgrades, from the lines that a guest has left.
+
+`sh dev/lab KERNEL upgrade` kills and measures (tests/lab/kit/upgrade.py). The lines are kept in tests/data;
+a test holds the page to them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.bench.page import filled
+from tests.lab.kit.dpkg import MOMENTS
+
+PROJECT = Path(__file__).parents[2]
+PAGE = PROJECT / "docs/reliability.md"
+KEPT = PROJECT / "tests/data"
+Row = dict[str, Any]
+
+
+def kept(release: str) -> Path:
+    """Return the file of a kernel's lines."""
+    return KEPT / f"upgrade-{release}.jsonl"
+
+
+def rows_of(text: str, part: str) -> list[Row]:
+    """Return the rows of a kind: `dpkg`, `service`, `installation`, `configuration`, `purge` or `run`."""
+    return [row for row in map(json.loads, text.splitlines()) if row["part"] == part]
+
+
+def lines(release: str, text: str) -> Iterator[str]:
+    """Yield the lines of the page."""
+    runs, (installation,) = rows_of(text, "run"), rows_of(text, "installation")
+    (configuration,), (purge,) = rows_of(text, "configuration"), rows_of(text, "purge")
+    run = runs[-1] | {name: sum(run[name] for run in runs) for name in ("blocks", "looks", "undone")}
+    dpkg, service = rows_of(text, "dpkg"), rows_of(text, "service")
+    yield (
+        f"{run['date']}, Linux {release}, Debian 13 in emulation. {run['mounts']} NFS mounts have "
+        f"{run['kb']} KiB by the configuration. On a mount of version 4.1 and a mount of version 3 a program "
+        f"writes a file and reads it from the server all the time: {run['blocks']:,} blocks in this run. "
+        f"A watcher has read all values {run['looks']:,} times. `dpkg --install` of the other version is "
+        "killed with SIGKILL, with its scripts, at each moment of the table. Then an idle mount is unmounted "
+        "and a new mount gets its device number. The commands in the table complete the work; the compiled "
+        "files of an earlier installation are put in place before, which saves a minute of emulation."
+    )
+    yield ""
+    yield from _dpkg_table(dpkg)
+    yield ""
+    yield (
+        "\\* The service was killed as well, so that it started from the files of that moment. Its state is "
+        "from the time before the work was completed."
+    )
+    yield ""
+    yield (
+        "After each kill these are compared with an installation without a kill: `dpkg --verify`, the files "
+        "below `/usr/lib/nfstuned` with the compiled files, temporary files, masked units, the service, the "
+        "mask of udev's rule, the mounts' lines in mountinfo, and all values, also that of the new mount. "
+        f"Differences: {_faults([*dpkg, installation])}. After {len(_of_orphans(dpkg))} downgrades "
+        "0.1.0 has compiled files of modules that it does not have; nothing loads them, and the next change "
+        "of version removes them."
+    )
+    yield ""
+    yield "The service is killed with SIGKILL, all its processes, while a new mount waits for its value:"
+    yield ""
+    yield from _service_table(service)
+    yield ""
+    yield (
+        f"Differences: {_faults(service)}. The unit ignores a failure of the command that masks udev's rule: "
+        "then the service sets its values again after the rule."
+    )
+    yield ""
+    yield (
+        f"- `nfstuned undo`, {run['undone']} times by both versions, after kills and changes of version: "
+        f"each mount has the kernel's {run['kernel_kb']} KiB again, also where the other version made the "
+        "record. A value that was taken back stays so through a downgrade and an upgrade."
+    )
+    yield (
+        f"- The first installation is killed when {installation['moment']}. The {installation['held']} "
+        "mounts that existed keep their values, and a mount that the service sets meanwhile stays the "
+        "service's, also after `dpkg --configure -a` and another start."
+    )
+    yield (
+        "- 0.1.0 refuses a configuration with keys that it does not know, and then changes no value: a new "
+        f"mount has {configuration['value_kb']} KiB, all others keep theirs. After `apt-get upgrade`, from a "
+        f"repository in a folder, it has {configuration['again_kb']} KiB."
+    )
+    yield f"- Paths that stay or differ after `dpkg --purge`: {', '.join(purge['left']) or 'none'}."
+
+
+def _dpkg_table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| Kill when | after | dpkg's state | the service | completed by | in | wrong values | I/O errors |"
+    yield "|---|---|---|---|---|---|---|---|"
+    order = [moment.name for moment in MOMENTS]
+    for row in sorted(rows, key=lambda row: order.index(row["moment"])):
+        name = f"{row['from']} to {row['to']}: {row['moment']}"
+        by = ", ".join(f"`{command}`" for command in row["completed"])
+        service = row["service"] + ("*" if row["service_killed"] else "")
+        yield (
+            f"| {name} | {row['killed_s']} s | {row['state']} | {service} | {by} | {row['again_s']} s "
+            f"| {row['wrong']} | {row['io_errors']} |"
+        )
+
+
+def _service_table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| Kill | new mount's value then | all right again after | wrong values | I/O errors |"
+    yield "|---|---|---|---|---|"
+    for row in rows:
+        yield (
+            f"| {row['moment']} | {row['value_kb']} KiB | {row['again_s']} s | {row['wrong']} "
+            f"| {row['io_errors']} |"
+        )
+
+
+def _of_orphans(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["orphans"]]
+
+
+def _faults(rows: Sequence[Row]) -> str:
+    found = [f"{row['moment']}: {fault}" for row in rows for fault in row["faults"]]
+    return "; ".join(found) or "none"
+
+
+def make(text: str, release: str) -> list[Path]:
+    """Keep the lines that a guest has left, and fill the page; return the files."""
+    kept(release).write_text(text)
+    PAGE.write_text(filled(PAGE.read_text(), "upgrade", lines(release, text)))
+    return [kept(release), PAGE]
