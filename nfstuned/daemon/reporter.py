@@ -10,7 +10,7 @@ from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
-from nfstuned.model.policy import ConfigError, Policy
+from nfstuned.model.policy import ConfigError, Policy, UnvalidatedError
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.stalls import Stall
 from nfstuned.model.udev import RuleWriter
@@ -38,7 +38,7 @@ class Reporter:
         """Whether the failed watch of writes was reported."""
         self._unreadable: dict[str, None] = {}
         self._faults: dict[str, float] = {}
-        """The errors of files that are read between looks, and the last time of each."""
+        """The errors of files between looks, and of steps of the loop; the last time of each."""
 
     def changed(self, superblock: Superblock, decision: Decision, outcome: Outcome) -> None:
         """Report a change of a read-ahead, the kernel's refusal, or a value that is only observed."""
@@ -115,8 +115,16 @@ class Reporter:
         self._journal.send(message, text, priority, writer=file, **_fields(superblock, action))
 
     def restored(self, outcome: Outcome) -> None:
-        """Report that a value was put back."""
+        """Report that a value was put back, or the kernel's refusal."""
         action = outcome.action
+        if outcome.result is Result.FAILED:
+            text = f"{action.target}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
+            file = f"/sys/class/bdi/{action.device}/read_ahead_kb"
+            fields = {"device": action.device, "old_kb": action.old_kb, "new_kb": action.new_kb}
+            self._journal.send(
+                Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
+            )
+            return
         text = f"{action.target}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({outcome.reason})"
         self._journal.send(
             Message.READ_AHEAD_RESTORED,
@@ -148,12 +156,22 @@ class Reporter:
 
     def fault(self, error: ParseError, now_s: float) -> None:
         """Report once that a file could not be read."""
-        last_s = self._faults.get(str(error))
+        if self._is_news(str(error), now_s):
+            self._send_unreadable(error)
+
+    def cycle_failed(self, error: Exception, now_s: float) -> None:
+        """Report once that a step of the loop has failed: it is tried again, and may fail for ever."""
+        text = f"{type(error).__name__}: {error}"
+        if self._is_news(text, now_s):
+            self._journal.send(Message.CYCLE_FAILED, text, Priority.ERROR, reason=repr(error))
+
+    def _is_news(self, text: str, now_s: float) -> bool:
+        """Note an error; return whether it was away for FORGOTTEN_S."""
+        last_s = self._faults.get(text)
         if len(self._faults) >= MOST_REMEMBERED:
             self._faults.clear()
-        self._faults[str(error)] = now_s
-        if last_s is None or now_s - last_s >= FORGOTTEN_S:
-            self._send_unreadable(error)
+        self._faults[text] = now_s
+        return last_s is None or now_s - last_s >= FORGOTTEN_S
 
     def unwatched(self, error: OSError) -> None:
         """Report once that the kernel refuses to watch writes to read-aheads."""
@@ -185,9 +203,11 @@ class Reporter:
     def config_invalid(self, error: ConfigError, *, in_use: bool) -> None:
         """Report each problem of a configuration; `in_use`: an earlier configuration stays in use."""
         self.config_is_valid = False
-        after = (
-            "the last good configuration stays" if in_use else "no mount is tuned until the file is corrected"
-        )
+        after = "the last good configuration stays" if in_use else "no mount is tuned"
+        if isinstance(error, UnvalidatedError):
+            after += "; nfstuned tries again"
+        elif not in_use:
+            after += " until the file is corrected"
         for problem in error.problems:
             file = problem.partition(":")[0]
             self._journal.send(

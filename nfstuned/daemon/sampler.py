@@ -36,7 +36,7 @@ from nfstuned.model.kernel import Stanza
 from nfstuned.model.mounts import SEEN_READS, KubeletNames, PodVolume, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look, Sample, SampleFile, SuperblockKey
-from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, Requests, Stall, Stalled
+from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, STALLED, Requests, Stall, Stalled
 from nfstuned.parse.proc.sunrpc import read_requests
 
 NO_RETRY_S = 30.0
@@ -169,7 +169,7 @@ class StallWatch:
             self._fresh_until_s = -math.inf if stalled.stalls else next_s + LATE_S / 2
         except OSError as error:
             why = f"it cannot be written: {error.strerror or error}"
-            self._reporter.unreadable(ParseError(error.filename or "/run/nfstuned", 0, why))
+            self._reporter.fault(ParseError(f"/{STALLED}", 0, why), look.monotonic_s)
 
 
 class Sampler:

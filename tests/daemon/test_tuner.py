@@ -626,6 +626,36 @@ def test_no_refusal_is_reported_as_set(host: Host, monkeypatch: pytest.MonkeyPat
     assert bool(host.entries.texts(Message.READ_AHEAD_FAILED)) == (result is Result.FAILED)
 
 
+def test_a_refusal_that_lasts_is_reported_once_and_again_when_it_changes_or_ended(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [(Result.FAILED, "full")] * 3 + [(Result.FAILED, "read-only")] * 2 + [(Result.DONE, "")]
+    answers += [(Result.FAILED, "full")] * 2
+    host.show()
+    for result, why in answers:
+        monkeypatch.setattr(
+            tuner, "apply_action", lambda _root, _state, action, r=result, w=why: Outcome(action, r, w)
+        )
+        host.look()
+    reasons = [entry["NFSTUNED_REASON"] for entry in host.entries.of(Message.READ_AHEAD_FAILED)]
+    assert reasons == ["full", "read-only", "full"]
+    assert len(host.entries.of(Message.READ_AHEAD_SET)) == 1
+
+
+def test_a_value_that_cannot_be_put_back_is_reported(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.show()
+    host.look()
+    monkeypatch.setattr(State, "put", no_space)
+    host.tuner.restore()
+    (text,) = host.entries.texts(Message.READ_AHEAD_FAILED)
+    assert text == "0:43: read-ahead of 128 KiB refused: 0:43: No space left on device"
+    assert host.value("0:43") == 15360
+
+
+def no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_two_changes_that_end_where_they_began_are_no_change() -> None:
     watched, there = WatchedDevice("0:43"), Action("read-ahead", "0:43", 1, "/a", 128, 8192, "x")
     for action in (there, replace(there, old_kb=8192, new_kb=128)):
