@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from nfstuned.core.policy.plan import superblock_name
 from nfstuned.core.samples.stalls import group_server
@@ -49,14 +49,18 @@ class Reporter:
             self._journal.send(Message.READ_AHEAD_WANTED, text, Priority.INFO, reason=decision.why, **fields)
             return
         if outcome.result is Result.FAILED:
-            text = f"{name}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
-            file = f"/sys/class/bdi/{superblock.device}/read_ahead_kb"
-            self._journal.send(
-                Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
-            )
+            self._refused(name, outcome, fields)
             return
         text = f"{name}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
+
+    def _refused(self, name: str, outcome: Outcome, fields: Mapping[str, object]) -> None:
+        action, reason = outcome.action, outcome.reason
+        text = f"{name}: read-ahead of {action.new_kb} KiB refused: {reason}"
+        file = f"/sys/class/bdi/{action.device}/read_ahead_kb"
+        self._journal.send(
+            Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=reason, file=file, **fields
+        )
 
     def adapted(self, superblock: Superblock, decision: Decision, action: Action, why: str) -> None:
         """Report that a superblock's reads have moved its read-ahead."""
@@ -118,12 +122,8 @@ class Reporter:
         """Report that a value was put back, or the kernel's refusal."""
         action = outcome.action
         if outcome.result is Result.FAILED:
-            text = f"{action.target}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
-            file = f"/sys/class/bdi/{action.device}/read_ahead_kb"
             fields = {"device": action.device, "old_kb": action.old_kb, "new_kb": action.new_kb}
-            self._journal.send(
-                Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
-            )
+            self._refused(action.target, outcome, fields)
             return
         text = f"{action.target}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({outcome.reason})"
         self._journal.send(

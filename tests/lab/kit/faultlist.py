@@ -28,6 +28,10 @@ FILES: dict[str, tuple[str, ...]] = {
     "mountinfo": ("/proc/1/mountinfo",),
     "mountstats": ("/proc/1/mountstats",),
     "vmstat": ("/proc/vmstat",),
+    "chassis_asset_tag": tuple(
+        f"/sys/{folder}/dmi/id/chassis_asset_tag" for folder in ("class", "devices/virtual")
+    ),
+    "rpc_clnt": ("/sys/kernel/debug/sunrpc/rpc_clnt",),
     "nfstuned.toml": ("/etc/nfstuned/nfstuned.toml",),
     "conf.d": ("/etc/nfstuned/conf.d",),
     "builtin.json": ("/usr/lib/nfstuned/nfstuned/data/builtin.json",),
@@ -58,6 +62,7 @@ def _call(phase: str, name: str, file: str, errors: str, when: str = "1+") -> Ca
     return Call(phase, name, file, tuple(errors.split()), when)
 
 
+CLONE = "clone,clone3,vfork"
 START, CYCLE, RELOAD, STOP = PHASES = ("start", "cycle", "reload", "stop")
 CALLS = (
     _call(START, "mkdir", "the records' folder", "ENOSPC EROFS EACCES"),
@@ -77,6 +82,7 @@ CALLS = (
     _call(START, "sendmsg", "any file", "ECONNREFUSED"),
     _call(CYCLE, "openat", "read_ahead_kb", "EMFILE ENOMEM EACCES EROFS EIO"),
     _call(CYCLE, "newfstatat", "read_ahead_kb", "EIO ENOMEM"),
+    _call(CYCLE, "fstat", "read_ahead_kb", "EIO"),
     _call(CYCLE, "pread64", "read_ahead_kb", "EIO ENODEV"),
     _call(CYCLE, "pwrite64", "read_ahead_kb", "EIO EINVAL EACCES ENOMEM"),
     _call(CYCLE, "read", "read_ahead_kb", "EIO"),
@@ -95,6 +101,8 @@ CALLS = (
     _call(CYCLE, "openat", "mountstats", "EMFILE"),
     _call(CYCLE, "read", "mountstats", "EIO ENOMEM"),
     _call(CYCLE, "read", "vmstat", "EIO"),
+    _call(CYCLE, "read", "chassis_asset_tag", "EIO"),
+    _call(CYCLE, "openat", "rpc_clnt", "EACCES EIO"),
     _call(CYCLE, "recvmsg", "the kernel's events", "ENOBUFS ENOMEM", "1"),
     _call(CYCLE, "recvmsg", "udev's events", "ENOBUFS", "1"),
     _call(CYCLE, "epoll_wait", "any file", "EINTR", "1..3"),
@@ -109,7 +117,7 @@ CALLS = (
     _call(CYCLE, "renameat", "/run/nfstuned", "ENOSPC EROFS"),
     _call(CYCLE, "flock", "any file", "ENOLCK EINTR"),
     _call(CYCLE, "getrandom", "any file", "ENOSYS"),
-    _call(CYCLE, "clone", "any file", "EAGAIN ENOMEM"),
+    _call(CYCLE, CLONE, "any file", "EAGAIN ENOMEM"),
     _call(CYCLE, "wait4", "any file", "ECHILD"),
     _call(CYCLE, "mmap", "any file", "ENOMEM"),
     _call(CYCLE, "brk", "any file", "ENOMEM"),
@@ -120,7 +128,7 @@ CALLS = (
     _call(RELOAD, "newfstatat", "nfstuned.toml", "EIO"),
     _call(RELOAD, "openat", "conf.d", "EIO EMFILE"),
     _call(RELOAD, "pipe2", "any file", "EMFILE ENFILE"),
-    _call(RELOAD, "vfork", "any file", "EAGAIN ENOMEM"),
+    _call(RELOAD, CLONE, "any file", "EAGAIN ENOMEM"),
     _call(RELOAD, "epoll_ctl", "any file", "ENOMEM ENOSPC"),
     _call(RELOAD, "poll", "any file", "ENOMEM"),
     _call(RELOAD, "wait4", "any file", "ECHILD"),
