@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import select
@@ -372,6 +373,17 @@ class Daemon:
         self._start_config()
 
 
+REMEDIES = {
+    errno.EMFILE: "raise LimitNOFILE= of the unit",
+    errno.ENFILE: "raise the sysctl fs.file-max",
+    errno.ENOBUFS: "free memory",
+    errno.ENOMEM: "free memory",
+    errno.ENOSPC: "make room there",
+    errno.EROFS: "make it writable",
+}
+"""For a start that is refused; systemd tries again after each."""
+
+
 def serve() -> int:
     """Serve until SIGTERM; return the exit status: 1 when the kernel's events cannot be had."""
     without_huge_pages()
@@ -381,8 +393,11 @@ def serve() -> int:
         daemon = Daemon(Root(), journal)
     except (OSError, ImportError) as error:  # pyudev has errors without a number, and needs libudev
         name, why = getattr(error, "filename", None), getattr(error, "strerror", None) or error
-        where = f"{name}: " if name else ""
-        text = f"cannot start: {where}{why}" + ("" if os.geteuid() == 0 else "; run it as root")
+        remedy = (
+            REMEDIES.get(getattr(error, "errno", None) or 0, "") if os.geteuid() == 0 else "run it as root"
+        )
+        text = f"cannot start: {name or 'the events of the kernel and of udev'}: {why}"
+        text += f"; {remedy}" if remedy else ""
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
         return 1
     # The modules live as long as the process: keep collections away from them.

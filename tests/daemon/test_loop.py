@@ -230,3 +230,34 @@ def test_a_cycle_that_fails_for_ever_is_reported_once_and_a_stop_goes_on(
     assert daemon.run() == 0
     assert entries.texts(Message.CYCLE_FAILED) == ["OSError: [Errno 5] Input/output error"]
     assert entries.texts(Message.STOPPED) == ["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("error", "user", "text"),
+    [
+        (
+            OSError(errno.EMFILE, "Too many open files"),
+            0,
+            "the events of the kernel and of udev: Too many open files; raise LimitNOFILE= of the unit",
+        ),
+        (OSError(errno.EROFS, "Read-only", "/run/x"), 0, "/run/x: Read-only; make it writable"),
+        (OSError(errno.EIO, "Input/output error", "/run/x"), 0, "/run/x: Input/output error"),
+        (OSError(errno.EACCES, "Denied", "/run/x"), 1000, "/run/x: Denied; run it as root"),
+        (
+            ImportError("No library named udev"),
+            0,
+            "the events of the kernel and of udev: No library named udev",
+        ),
+    ],
+)
+def test_a_refused_start_names_the_place_the_reason_and_a_remedy(
+    error: Exception, user: int, text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(loop, "Daemon", refuse)
+    monkeypatch.setattr(loop, "without_huge_pages", lambda: None)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert loop.serve() == 1
+    assert capfd.readouterr().err.splitlines()[-1] == f"<3>cannot start: {text}"
