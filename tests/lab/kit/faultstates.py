@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def failing(call: Call, error: str, pid: int) -> Iterator[None]:
         paths = (_netlink(pid, GROUPS[call.file]),)
     LOG.unlink(missing_ok=True)
     words = ["strace", *(["-f"] if call.children else []), *_words(call, error, paths), "-p", str(pid)]
-    with program(*words) as strace:
+    with program(*words, stderr=subprocess.DEVNULL) as strace:
         becomes(str(strace.pid), lambda: process_status(pid)["TracerPid"])
         try:
             yield
@@ -145,22 +146,22 @@ def no_udev(_pid: int = 0) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _property(name: str, value: str) -> Iterator[None]:
+def _property(name: str, value: str, before: str) -> Iterator[None]:
     run("systemctl", "set-property", "--runtime", UNIT, f"{name}={value}")
     try:
         yield
     finally:
-        run("systemctl", "set-property", "--runtime", UNIT, f"{name}=infinity")
+        run("systemctl", "set-property", "--runtime", UNIT, f"{name}={before}")
 
 
 def memory_high(_pid: int = 0) -> contextlib.AbstractContextManager[None]:
     """Let the kernel take memory from the service above a third of its need."""
-    return _property("MemoryHigh", "8M")
+    return _property("MemoryHigh", "8M", "infinity")
 
 
 def memory_max(_pid: int = 0) -> contextlib.AbstractContextManager[None]:
     """Let the kernel kill the service where it cannot take enough from it."""
-    return _property("MemoryMax", "8M")
+    return _property("MemoryMax", "8M", "256M")
 
 
 @contextlib.contextmanager

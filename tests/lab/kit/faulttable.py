@@ -10,38 +10,31 @@ another launcher and no filter of calls, and does not mask udev's rules.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import faultstates as states
-from tests.lab.kit.daemon import STATE, UNIT, Daemon, Entry
-from tests.lab.kit.faultlist import CALLS, CYCLE, RELOAD, START, STOP, Call
-from tests.lab.kit.mounts import Mounted, Mounts
-from tests.lab.kit.rivals import mask_nfsrahead
-from tests.lab.kit.server import GENERIC, Server
-from tests.lab.kit.shell import CommandError, attempt, becomes, program, run, tuned, wait_for
+from tests.lab.kit.daemon import STATE, UNIT
+from tests.lab.kit.faultlist import CYCLE, RELOAD, START, STOP, Call
+from tests.lab.kit.faultrows import MOST_LINES, NOTICE, Row, Table, reach, rounds, troubled
+from tests.lab.kit.mounts import Mounted
+from tests.lab.kit.server import GENERIC
+from tests.lab.kit.shell import attempt, program, run, tuned, wait_for
 from tests.lab.kit.unit import override
 
-RESULTS = Path("/results/faults.jsonl")
 V3 = "vers=3,nolock,nosharecache"
 KERNELS_KB, KB = 128, 15360
 SAMPLE_S = 2
 HOLD_S = 5.0
 """A fault lasts for so long, after a mount: for two samples."""
-RECOVERY_S = 100.0
-MOST_LINES = 3
 BUSY = 0.7
 """The part of a fault's time that the daemon may use a processor; a loop without rest uses all."""
-NOTICE = 5
 CONFIGURATION = f"""[daemon]
 sample_interval = "{SAMPLE_S}s"
 restore_on_stop = true
@@ -54,71 +47,6 @@ read_ahead_kb = {{}}
 """
 NUMBERS = (1024, 2048)
 Fault = contextlib.AbstractContextManager[None]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A fault and the daemon's answer to it."""
-
-    phase: str
-    fault: str
-    error: str
-    outcome: str
-    lines: int
-    text: str
-    recovery_s: float | None = None
-    """From the fault's end until each mount has its value; None where nothing was left to be done."""
-    cpu_s: float = 0.0
-    trouble: str = ""
-
-
-class Table:
-    """Measures rows on a service, and keeps them."""
-
-    def __init__(self, wanted: list[str]) -> None:
-        self._wanted = wanted
-        self._day = time.strftime("%Y-%m-%d")
-        self.troubles = 0
-        self.server, self.mount, self.daemon = Server(), Mounts(), Daemon()
-        self.server.start()
-        mask_nfsrahead()
-        states.FOLDER.mkdir(exist_ok=True)
-        states.sound_launcher()
-
-    def calls(self, phase: str, measure: Callable[[Call, str, str], Row]) -> None:
-        """Measure the rows of a phase's calls."""
-        for call in CALLS:
-            for error in call.errors if call.phase == phase else ():
-                self.row(phase, f"{call.name}: {call.file}", error, partial(measure, call))
-
-    def row(self, phase: str, fault: str, error: str, measure: Callable[[str, str], Row]) -> None:
-        """Measure a row that is wanted, and keep it; a tool that fails is the row's trouble."""
-        name = f"{phase} {fault} {error}"
-        if self._wanted and not any(word in name for word in self._wanted):
-            return
-        began = time.monotonic()
-        try:
-            row = measure(fault, error)
-        except (CommandError, AssertionError, OSError, subprocess.TimeoutExpired) as failed:
-            row = Row(
-                phase, fault, error, "not measured", 0, "", trouble=f"{type(failed).__name__}: {failed}"
-            )
-            self.clean()
-        with RESULTS.open("a") as file:
-            file.write(json.dumps({"day": self._day, **asdict(row)}) + "\n")
-        self.troubles += bool(row.trouble)
-        print(f"lab: {time.monotonic() - began:.0f} s {asdict(row)}", flush=True)
-
-    def clean(self) -> None:
-        """Take away the service's state and all mounts."""
-        self.daemon.clean()
-        self.mount.clean()
-        STATE.mkdir(exist_ok=True)
-
-    def said(self) -> tuple[list[Entry], str]:
-        """Return the service's entries about troubles since the mark, and the first text."""
-        entries = [entry for entry in self.daemon.entries() if int(entry.get("PRIORITY", "6")) <= NOTICE]
-        return entries, entries[0].get("MESSAGE", "") if entries else ""
 
 
 def main(wanted: list[str]) -> int:
@@ -163,7 +91,7 @@ class Cycle:
     def _call(self, call: Call, fault: str, error: str) -> Row:
         self._ready()
         row = self._under(fault, error, states.failing(call, error, self.table.daemon.pid))
-        return row if states.injected() else _with(row, "the call was not made")
+        return row if states.injected() else troubled(row, "the call was not made")
 
     def _state(self, state: Callable[[int], Fault], fault: str, error: str) -> Row:
         self._ready()
@@ -178,13 +106,13 @@ class Cycle:
         with context:
             new = mount("b", V3)
             mount.umount(last)
-            for _ in _rounds(HOLD_S):
+            for _ in rounds(HOLD_S):
                 seen |= {new.read_ahead_kb, kept.read_ahead_kb}
                 (kept.point / "file").write_bytes(os.urandom(50_000))
             served, used = new.read_ahead_kb == KB, states.cpu_s(pid) - before
         ended = time.monotonic()
         last = mount("c", V3)
-        right = _right(KB, kept, new, last)
+        right = reach(KB, kept, new, last)
         recovery_s = time.monotonic() - ended
         entries, text = self.table.said()
         mount.umount(new)
@@ -221,7 +149,7 @@ class Cycle:
         states.unload(table.mount)
         time.sleep(HOLD_S)
         began = time.monotonic()
-        right = _right(KB, table.mount("a", V3))
+        right = reach(KB, table.mount("a", V3))
         recovery_s = time.monotonic() - began
         entries, text = table.said()
         trouble = "" if right and table.daemon.pid == pid and len(entries) <= MOST_LINES else "not served"
@@ -256,12 +184,12 @@ class Reload:
         with states.failing(call, error, pid):
             done = attempt("systemctl", "reload", UNIT)
             took_s = time.monotonic() - began
-            new = _right(self.kb, mounted, seconds=HOLD_S)
+            new = reach(self.kb, mounted, seconds=HOLD_S)
         entries, text = table.said()
         ended = time.monotonic()
         if not new:
             daemon.reload()
-        right = _right(self.kb, mounted)
+        right = reach(self.kb, mounted)
         recovery_s = None if new else time.monotonic() - ended
         troubles = [
             "it did not recover" if not right else "",
@@ -313,7 +241,7 @@ class Stop:
         stopped = daemon.entries(MESSAGE_ID=Message.STOPPED.id) or "ECONN" in error
         ended = time.monotonic()
         daemon.start()
-        right = _right(KB, mounted)
+        right = reach(KB, mounted)
         recovery_s = time.monotonic() - ended
         troubles = [
             "the next start does not set the value" if not right else "",
@@ -356,7 +284,7 @@ class Start:
     def _call(self, call: Call, fault: str, error: str) -> Row:
         states.LOG.unlink(missing_ok=True)
         row = self._under(fault, error, _launched(call, error))
-        return row if states.injected() else _with(row, "the call was not made")
+        return row if states.injected() else troubled(row, "the call was not made")
 
     def _limit(self, line: str, state: Callable[[int], Fault] | None, fault: str, error: str) -> Row:
         if state is not None:
@@ -371,7 +299,7 @@ class Start:
         with context:
             run("systemctl", "start", "--no-block", UNIT)
             wait_for("a start or a restart", lambda: daemon.active or daemon.show("NRestarts") != "0", 120)
-            served = daemon.active and _right(KB, kept, seconds=HOLD_S)
+            served = daemon.active and reach(KB, kept, seconds=HOLD_S)
             started = daemon.active
             entries, text = table.said()
             attempts = max(1, len(daemon.entries(MESSAGE_ID=Message.STARTED.id)))
@@ -379,7 +307,7 @@ class Start:
         if pid := daemon.pid:
             states.release(pid)
         new = table.mount("b", V3)
-        right = _right(KB, kept, new)
+        right = reach(KB, kept, new)
         recovery_s = time.monotonic() - ended
         lines = -(-len(entries) // attempts)
         troubles = [
@@ -408,7 +336,7 @@ class Start:
         log = states.FOLDER / "stderr"
         with log.open("wb") as file, program(*states.outside_systemd(), stderr=file.fileno()) as process:
             wait_for("its start", lambda: "configuration" in log.read_text())
-            right = _right(KB, self.table.mount("a", V3))
+            right = reach(KB, self.table.mount("a", V3))
             process.terminate()
             status = process.wait(30)
         lines = re.findall(rf"^<[0-{NOTICE}]>(.*)", log.read_text(), re.MULTILINE)
@@ -423,7 +351,7 @@ class Start:
         table.daemon.journal.mark()
         table.daemon.start()
         began = time.monotonic()
-        right = _right(KB, table.mount("a", V3))
+        right = reach(KB, table.mount("a", V3))
         recovery_s = time.monotonic() - began
         entries, text = table.said()
         trouble = "" if right and len(entries) <= MOST_LINES else "not served"
@@ -437,26 +365,6 @@ def _launched(call: Call, error: str) -> Iterator[None]:
         yield
     finally:
         states.sound_launcher()
-
-
-def _rounds(seconds: float) -> Iterator[None]:
-    """Go on for so long, four times a second."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        yield
-        time.sleep(0.25)
-
-
-def _right(kb: int, *mounts: Mounted, seconds: float = RECOVERY_S) -> bool:
-    """Wait until the mounts have a value; return whether they have it in time."""
-    with contextlib.suppress(AssertionError):
-        becomes([kb] * len(mounts), lambda: [mounted.read_ahead_kb for mounted in mounts], seconds)
-        return True
-    return False
-
-
-def _with(row: Row, trouble: str) -> Row:
-    return Row(**{**asdict(row), "trouble": "; ".join(filter(None, (row.trouble, trouble)))})
 
 
 if __name__ == "__main__":
