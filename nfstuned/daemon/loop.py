@@ -177,14 +177,15 @@ class Daemon:
 
     def _cycle(self) -> None:
         ready = dict(self._poll.poll(self._timeout()))
+        # A signal replaces the child, and the descriptor of the new one may have the same number.
+        ended = self._config if self._config is not None and self._config.fileno() in ready else None
+        # First of all: where the rest of the cycle fails again and again, the daemon can still be stopped.
+        if self._signals.fileno() in ready:
+            self._serve_signals()
         self._drain_kernel()
         self._drain_writes(ready)
         if self._table.fileno() in ready:
             self._tuner.must_look = True
-        # A signal replaces the child, and the descriptor of the new one may have the same number.
-        ended = self._config if self._config is not None and self._config.fileno() in ready else None
-        if self._signals.fileno() in ready:
-            self._serve_signals()
         if self._config is not None and (self._config is ended or self._config.overdue()):
             self._finish_config()
         now = time.monotonic()
@@ -376,8 +377,6 @@ class Daemon:
 REMEDIES = {
     errno.EMFILE: "raise LimitNOFILE= of the unit",
     errno.ENFILE: "raise the sysctl fs.file-max",
-    errno.ENOBUFS: "free memory",
-    errno.ENOMEM: "free memory",
     errno.ENOSPC: "make room there",
     errno.EROFS: "make it writable",
 }
@@ -393,9 +392,10 @@ def serve() -> int:
         daemon = Daemon(Root(), journal)
     except (OSError, ImportError) as error:  # pyudev has errors without a number, and needs libudev
         name, why = getattr(error, "filename", None), getattr(error, "strerror", None) or error
-        remedy = (
-            REMEDIES.get(getattr(error, "errno", None) or 0, "") if os.geteuid() == 0 else "run it as root"
-        )
+        remedy = REMEDIES.get(getattr(error, "errno", None) or 0, "")
+        if not name and remedy == REMEDIES[errno.ENOSPC]:
+            remedy = "raise the sysctl fs.epoll.max_user_watches"
+        remedy = remedy if os.geteuid() == 0 else "run it as root"
         text = f"cannot start: {name or 'the events of the kernel and of udev'}: {why}"
         text += f"; {remedy}" if remedy else ""
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)

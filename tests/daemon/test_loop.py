@@ -192,6 +192,21 @@ def test_a_configuration_that_cannot_be_validated_now_is_tried_again_and_reporte
     assert tries[3] - tries[2] >= 0.04
 
 
+def test_a_daemon_whose_events_cannot_be_read_can_be_stopped(
+    quiet: tuple[Daemon, Entries, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon, entries, sender = quiet
+
+    def fail() -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(loop, "start_load", lambda *_: fail())
+    monkeypatch.setattr(daemon, "_drain_kernel", fail)
+    sender.send(bytes([signal.SIGTERM]))
+    assert daemon.run() == 0
+    assert entries.texts(Message.STOPPED) == ["stopped"]
+
+
 def test_a_wrong_configuration_is_not_tried_again(
     quiet: tuple[Daemon, Entries, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +255,7 @@ def test_a_cycle_that_fails_for_ever_is_reported_once_and_a_stop_goes_on(
             0,
             "the events of the kernel and of udev: Too many open files; raise LimitNOFILE= of the unit",
         ),
+        (OSError(errno.ENOSPC, "Full", "/run/x"), 0, "/run/x: Full; make room there"),
         (OSError(errno.EROFS, "Read-only", "/run/x"), 0, "/run/x: Read-only; make it writable"),
         (OSError(errno.EIO, "Input/output error", "/run/x"), 0, "/run/x: Input/output error"),
         (OSError(errno.EACCES, "Denied", "/run/x"), 1000, "/run/x: Denied; run it as root"),
