@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from nfstuned.core.policy.plan import superblock_name
@@ -23,6 +25,8 @@ STALL_ENDS = {
     "unmounted": "unmounted while it was stalled",
 }
 """The ends of a stall, and their texts in the journal."""
+SHORTAGES = frozenset(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Reasons of the machine's or the process' own: with the first file all others are reported, too."""
 FORGOTTEN_S = 3600.0
 """A fault is reported again when it was away for so long."""
 
@@ -37,6 +41,8 @@ class Reporter:
         self._unwatched = False
         """Whether the failed watch of writes was reported."""
         self._unreadable: dict[str, None] = {}
+        self._shortages = set[str]()
+        """Those that were reported since the last look that could read all."""
         self._faults: dict[str, float] = {}
         """The errors of files between looks, and of steps of the loop; the last time of each."""
 
@@ -137,8 +143,8 @@ class Reporter:
         )
 
     def unreadable(self, error: ParseError) -> None:
-        """Report once that a line of a kernel file was not understood."""
-        if str(error) in self._unreadable:
+        """Report once that a line of a kernel file was not understood, or could not be read."""
+        if str(error) in self._unreadable or self._is_known_shortage(error):
             return
         if len(self._unreadable) >= MOST_REMEMBERED:
             self._unreadable.clear()
@@ -153,10 +159,11 @@ class Reporter:
     def forget_unreadable(self, present: Iterable[ParseError]) -> None:
         """Forget all errors but the `present` ones: the others are reported when they come again."""
         self._unreadable = dict.fromkeys(map(str, present))
+        self._shortages.clear()
 
     def fault(self, error: ParseError, now_s: float) -> None:
         """Report once that a file could not be read."""
-        if self._is_news(str(error), now_s):
+        if self._is_news(str(error), now_s) and not self._is_known_shortage(error):
             self._send_unreadable(error)
 
     def cycle_failed(self, error: Exception, now_s: float) -> None:
@@ -164,6 +171,14 @@ class Reporter:
         text = f"{type(error).__name__}: {error}"
         if self._is_news(text, now_s):
             self._journal.send(Message.CYCLE_FAILED, text, Priority.ERROR, reason=repr(error))
+
+    def _is_known_shortage(self, error: ParseError) -> bool:
+        """Note a shortage; return whether it was reported with another file."""
+        if error.message not in SHORTAGES:
+            return False
+        known = error.message in self._shortages
+        self._shortages.add(error.message)
+        return known
 
     def _is_news(self, text: str, now_s: float) -> bool:
         """Note an error; return whether it was away for FORGOTTEN_S."""

@@ -586,6 +586,21 @@ def test_a_fault_that_lasts_is_reported_once(host: Host) -> None:
     assert len(host.entries.texts(Message.UNREADABLE)) == 2
 
 
+@pytest.mark.parametrize(("reason", "lines"), [(errno.EMFILE, 1), (errno.ENOMEM, 1), (errno.EIO, 4)])
+def test_a_shortage_is_reported_once_and_not_for_each_file(host: Host, reason: int, lines: int) -> None:
+    reporter, why = Reporter(host.entries.journal), os.strerror(reason)
+    for _ in range(2):
+        for name in ("/proc/1/mountinfo", "/sys/class/bdi"):
+            reporter.unreadable(ParseError(name, 0, why))
+        for name in ("/proc/1/mountstats", "/proc/vmstat"):
+            reporter.fault(ParseError(name, 0, why), 0.0)
+    assert len(host.entries.texts(Message.UNREADABLE)) == lines
+    # A look that can read all is its end.
+    reporter.forget_unreadable(())
+    reporter.unreadable(ParseError("/sys/class/bdi", 0, why))
+    assert len(host.entries.texts(Message.UNREADABLE)) == lines + 1
+
+
 def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
     """A user who may mount in a namespace of his own chooses the mount points there."""
     host.show()
