@@ -187,10 +187,10 @@ class Reload:
             done = attempt("systemctl", "reload", UNIT)
             took_s = time.monotonic() - began
             new = reach(self.kb, mounted, seconds=RELOAD_S)
-        entries, text = table.said()
         ended = time.monotonic()
         right = reach(self.kb, mounted)
         recovery_s = None if new else time.monotonic() - ended
+        entries, text = table.said()
         troubles = [
             "it did not recover" if not right else "",
             "it ended" if daemon.pid != pid else "",
