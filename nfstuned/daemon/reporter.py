@@ -142,19 +142,25 @@ class Reporter:
             reason=outcome.reason,
         )
 
-    def unreadable(self, error: ParseError) -> None:
-        """Report once that a line of a kernel file was not understood, or could not be read."""
-        if str(error) in self._unreadable or self._is_known_shortage(error):
-            return
-        if len(self._unreadable) >= MOST_REMEMBERED:
-            self._unreadable.clear()
-        self._unreadable[str(error)] = None
-        self._send_unreadable(error)
+    def unreadable(self, *errors: ParseError) -> None:
+        """Report once that lines of kernel files were not understood, or files could not be read.
 
-    def _send_unreadable(self, error: ParseError) -> None:
-        self._journal.send(
-            Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
-        )
+        Files that cannot be read for the same reason have one entry.
+        """
+        news: dict[str, list[ParseError]] = {}
+        for error in errors:
+            if str(error) in self._unreadable or self._is_known_shortage(error):
+                continue
+            if len(self._unreadable) >= MOST_REMEMBERED:
+                self._unreadable.clear()
+            self._unreadable[str(error)] = None
+            news.setdefault(str(error) if error.line else error.message, []).append(error)
+        for first, *others in news.values():
+            self._send_unreadable(first, len(others))
+
+    def _send_unreadable(self, error: ParseError, others: int = 0) -> None:
+        text = f"{error} (other files with this error: {others})" if others else str(error)
+        self._journal.send(Message.UNREADABLE, text, Priority.WARNING, file=error.file, reason=error.message)
 
     def forget_unreadable(self, present: Iterable[ParseError]) -> None:
         """Forget all errors but the `present` ones: the others are reported when they come again."""

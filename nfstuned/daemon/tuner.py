@@ -125,8 +125,7 @@ class Tuner:
             self._root, deep=deep, between=self.serve_events, implementations=by_server
         )
         self._root.faults.clear()
-        for problem in snapshot.problems:
-            self._reporter.unreadable(problem)
+        self._reporter.unreadable(*snapshot.problems)
         self.blind = bool(snapshot.faults)
         if self.blind:
             # A file that could not be read is not empty: each superblock keeps its decision.

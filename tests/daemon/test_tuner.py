@@ -586,6 +586,20 @@ def test_a_fault_that_lasts_is_reported_once(host: Host) -> None:
     assert len(host.entries.texts(Message.UNREADABLE)) == 2
 
 
+def test_many_files_with_the_same_error_have_one_line_and_wrong_lines_one_each(host: Host) -> None:
+    reporter = Reporter(host.entries.journal)
+    why = "Input/output error"
+    errors = [ParseError(f"/sys/class/bdi/0:{n}/read_ahead_kb", 0, why) for n in range(30)]
+    errors += [ParseError("/proc/1/mountinfo", n, "no mount id") for n in (3, 4)]
+    reporter.unreadable(*errors)
+    reporter.unreadable(*errors)
+    assert host.entries.texts(Message.UNREADABLE) == [
+        f"/sys/class/bdi/0:0/read_ahead_kb: {why} (other files with this error: 29)",
+        "/proc/1/mountinfo:3: no mount id",
+        "/proc/1/mountinfo:4: no mount id",
+    ]
+
+
 @pytest.mark.parametrize(("reason", "lines"), [(errno.EMFILE, 1), (errno.ENOMEM, 1), (errno.EIO, 4)])
 def test_a_shortage_is_reported_once_and_not_for_each_file(host: Host, reason: int, lines: int) -> None:
     reporter, why = Reporter(host.entries.journal), os.strerror(reason)
