@@ -18,7 +18,7 @@ from nfstuned.daemon.watched import WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
-from nfstuned.host.read_ahead import FIRST_START, State, hold_existing, undo
+from nfstuned.host.read_ahead import FIRST_START, Bdi, State, hold_existing, undo
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Action, Outcome, Result
@@ -669,6 +669,18 @@ def test_a_refusal_that_lasts_is_reported_once_and_again_when_it_changes_or_ende
     reasons = [entry["NFSTUNED_REASON"] for entry in host.entries.of(Message.READ_AHEAD_FAILED)]
     assert reasons == ["full", "read-only", "full"]
     assert len(host.entries.of(Message.READ_AHEAD_SET)) == 1
+
+
+def test_writes_that_failed_are_no_contest(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mount was left at the kernel's value, as if another writer kept changing it."""
+    host.show()
+    with monkeypatch.context() as patch:
+        patch.setattr(Bdi, "write_kb", no_space)
+        for _ in range(10):
+            host.look()
+    host.look()
+    assert host.value("0:43") == 15360
+    assert host.entries.names() == ["READ_AHEAD_FAILED", "READ_AHEAD_SET"]
 
 
 def test_a_value_that_cannot_be_put_back_is_reported(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
