@@ -26,7 +26,8 @@ TITLES = {
 }
 _PROMISES = (
     "The daemon does not end, except for a refused start, which systemd repeats. It writes no wrong value, "
-    "reports in at most three lines the work that it did not do, and needs no person afterwards."
+    "reports the work that it did not do in at most three lines, and needs no person afterwards. Where all "
+    "files fail, each kind of work may have a line: a value, reading, samples, metrics, and state."
 )
 _COLUMNS = (
     "*Recovery* is the time from the fault's end until a new mount and the older ones have their value. It "

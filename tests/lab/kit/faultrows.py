@@ -21,7 +21,8 @@ from tests.lab.kit.shell import CommandError, becomes
 
 RESULTS = Path("/results/faults.jsonl")
 RECOVERY_S = 100.0
-MOST_LINES = 3
+MOST_LINES, MOST_OF_ALL = 3, 5
+"""In the journal about a fault, and about one of all files: each kind of work may have a line."""
 NOTICE = 5
 
 
@@ -73,6 +74,9 @@ class Table:
                 phase, fault, error, "not measured", 0, "", trouble=f"{type(failed).__name__}: {failed}"
             )
             self.clean()
+        most = MOST_OF_ALL if "any file" in fault or ": " not in fault else MOST_LINES
+        if row.lines > most:
+            row = troubled(row, f"{row.lines} lines")
         with RESULTS.open("a") as file:
             file.write(json.dumps({"day": self._day, **asdict(row)}) + "\n")
         self.troubles += bool(row.trouble)
