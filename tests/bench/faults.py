@@ -99,8 +99,19 @@ def _most(times: Sequence[float]) -> str:
     return f"{max(times):.1f}" if times else ""
 
 
-def make(text: str, release: str) -> list[Path]:
-    """Keep the lines that a guest has left, and make the page's part; return the files."""
-    kept(release).write_text(text)
+def joined(old: str, new: str) -> str:
+    """Return the old lines, with those that were measured again in their places."""
+    lines = {(row["phase"], row["fault"], row["error"]): row for row in (*rows_of(old), *rows_of(new))}
+    return "".join(f"{json.dumps(row)}\n" for row in lines.values())
+
+
+def make(text: str, release: str, *, some: bool = False) -> list[Path]:
+    """Keep the lines that a guest has left, and make the page's part; return the files.
+
+    `some`: only some faults were measured again.
+    """
+    file = kept(release)
+    text = joined(file.read_text() if some and file.exists() else "", text)
+    file.write_text(text)
     PAGE.write_text(filled(PAGE.read_text(), PART, part(release, rows_of(text))))
-    return [kept(release), PAGE]
+    return [file, PAGE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.faults import KEPT, PAGE, PART, part, rows_of, troubles
+from tests.bench.faults import KEPT, PAGE, PART, joined, part, rows_of, troubles
 from tests.bench.page import filled
 from tests.lab.kit.faultlist import CALLS
 
@@ -25,6 +25,12 @@ def test_each_listed_fault_was_measured_and_no_promise_was_broken(release: str) 
     assert listed <= measured
     assert len(measured - listed) >= 10  # states of the host
     assert troubles(rows) == []
+
+
+def test_a_fault_that_was_measured_again_keeps_its_place() -> None:
+    old, new = ('{"phase": "stop", "fault": "%s", "error": "", "lines": %d}\n' for _ in range(2))
+    text = joined(old % ("a", 1) + old % ("b", 1), new % ("a", 2) + new % ("c", 2))
+    assert [(row["fault"], row["lines"]) for row in rows_of(text)] == [("a", 2), ("b", 1), ("c", 2)]
 
 
 def test_errors_of_a_call_with_the_same_outcome_are_a_line_and_a_broken_promise_is_listed() -> None:

@@ -16,7 +16,7 @@ USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]... 
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
-       sh dev/lab KERNEL faults    measure the faults of docs/reliability.md, in 40 minutes; NAME: try it
+       sh dev/lab KERNEL faults    measure the faults of docs/reliability.md, in 40 minutes; NAME: one
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -112,7 +112,7 @@ def _workloads(release: str) -> int:
 
 
 def _faults(release: str, *names: str) -> int:
-    """Boot a guest for the table of faults, or for those of these names, which keeps nothing."""
+    """Boot a guest for the table of faults, or to measure those of these names again."""
     limits = guest.Limits(5400, quiet_s=300, retries=2, processors=2)
     module, target = ("tests.lab.kit.faulttable", *names), runs.folder() / f"faults-{release}"
     boot = runs.run_module(module, release, target, guest.stdout_line, limits)
@@ -120,7 +120,7 @@ def _faults(release: str, *names: str) -> int:
     if not boot.passed or boot.files is None:
         return 1
     text = (boot.files / "faults.jsonl").read_text()
-    for file in () if names else faults.make(text, release):
+    for file in faults.make(text, release, some=bool(names)):
         _say(str(file))
     broken = faults.troubles(faults.rows_of(text))
     for line in broken:

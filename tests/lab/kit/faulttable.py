@@ -111,7 +111,7 @@ class Cycle:
             for _ in rounds(HOLD_S):
                 seen |= {new.read_ahead_kb, kept.read_ahead_kb}
                 (kept.point / "file").write_bytes(os.urandom(50_000))
-            served, used = new.read_ahead_kb == KB, states.cpu_s(pid) - before
+            served, used = new.read_ahead_kb == KB, max(0.0, states.cpu_s(pid) - before)
         ended = time.monotonic()
         last = mount("c", V3)
         right = reach(KB, kept, new, last)
