@@ -185,7 +185,9 @@ class Reload:
         with states.failing(call, error, pid):
             done = attempt("systemctl", "reload", UNIT)
             took_s = time.monotonic() - began
-            new = reach(self.kb, mounted, seconds=RELOAD_S)
+            # systemctl does not wait for a daemon of which systemd hears nothing.
+            patience_s = 3 * RELOAD_S if call.name == "sendmsg" else RELOAD_S
+            new = reach(self.kb, mounted, seconds=patience_s)
         ended = time.monotonic()
         right = reach(self.kb, mounted)
         recovery_s = None if new else time.monotonic() - ended
