@@ -126,7 +126,6 @@ CALLS = (
     _call(RELOAD, "poll", "any file", "ENOMEM"),
     _call(RELOAD, "wait4", "any file", "ECHILD"),
     _call(RELOAD, "sendmsg", "any file", "ECONNREFUSED"),
-    Call(RELOAD, "openat", "nfstuned.toml", ("EIO", "EACCES", "EMFILE"), children=True),
     Call(RELOAD, "read", "nfstuned.toml", ("EIO",), children=True),
     Call(RELOAD, "execve", "any file", ("ENOMEM", "EACCES"), children=True),
     _call(STOP, "openat", "the records' folder", "EIO EMFILE"),
