@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import select
 import signal
 import time
 from collections.abc import Callable, Container
+from contextlib import suppress
 
 from nfstuned import __version__
 from nfstuned.core.policy.endpoint import section_name
@@ -24,9 +26,11 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sinks import REQUEST, request_persist
 from nfstuned.model.mounts import Snapshot
-from nfstuned.model.policy import ConfigError, Policy
+from nfstuned.model.policy import ConfigError, Policy, UnvalidatedError
 
 CONFIG_TIMEOUT_S = 60.0
+CONFIG_AGAIN_S, CONFIG_AGAIN_MOST_S = 1.0, 300.0
+"""How long a configuration that could not be validated waits for the next try: twice as long each time."""
 FOREVER_S = 1e6
 REST = 5.0
 """After a look the loop rests for this many times as long as it took: a storm of mounts must not make it look
@@ -116,6 +120,11 @@ class Daemon:
         self._persister = Persister(root, journal)
         self._stop_signal = ""
         self._config: Child | None = None
+        self._config_at = float("inf")
+        """When to try again to have the configuration validated."""
+        self._config_again_s = CONFIG_AGAIN_S
+        self._refused: tuple[str, ...] = ()
+        """The reported problems of the configuration, until it is taken, or asked for again."""
         self._look_after = 0.0
         self._deep_after = 0.0
         self._deep_at = float("inf")
@@ -149,7 +158,7 @@ class Daemon:
         notify("STOPPING=1")
         policy = self._tuner.policy
         if policy is not None and policy.restore_on_stop:
-            self._tuner.restore()
+            self._guard(self._tuner.restore)
         self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._stop_signal)
         return 0
 
@@ -161,26 +170,27 @@ class Daemon:
         try:
             step()
         except Exception as error:  # noqa: BLE001 - the only place where the daemon outlives its own mistakes
-            self._journal.send(
-                Message.CYCLE_FAILED, f"{type(error).__name__}: {error}", Priority.ERROR, reason=repr(error)
-            )
+            self._reporter.cycle_failed(error, time.monotonic())
             self._look_after = time.monotonic() + REST_MOST_S
             self._tuner.must_look = True
             time.sleep(0.1)
 
     def _cycle(self) -> None:
         ready = dict(self._poll.poll(self._timeout()))
+        # A signal replaces the child, and the descriptor of the new one may have the same number.
+        ended = self._config if self._config is not None and self._config.fileno() in ready else None
+        # First of all: where the rest of the cycle fails again and again, the daemon can still be stopped.
+        if self._signals.fileno() in ready:
+            self._serve_signals()
         self._drain_kernel()
         self._drain_writes(ready)
         if self._table.fileno() in ready:
             self._tuner.must_look = True
-        # A signal replaces the child, and the descriptor of the new one may have the same number.
-        ended = self._config if self._config is not None and self._config.fileno() in ready else None
-        if self._signals.fileno() in ready:
-            self._serve_signals()
         if self._config is not None and (self._config is ended or self._config.overdue()):
             self._finish_config()
         now = time.monotonic()
+        if now >= self._config_at:
+            self._start_config()
         if now >= self._deep_at:
             self._look(deep=True)
         elif self._tuner.must_look and now >= self._look_after:
@@ -193,7 +203,7 @@ class Daemon:
 
     def _timeout(self) -> float:
         """Return how long to sleep: until the next work is due; -1 for ever."""
-        due = [self._tick_at, self._sampler.stalls.due_s, self._deep_at]
+        due = [self._tick_at, self._sampler.stalls.due_s, self._deep_at, self._config_at]
         if self._tuner.must_look:
             due.append(self._look_after)
         if self._config is not None:
@@ -292,19 +302,30 @@ class Daemon:
 
     def _start_config(self) -> None:
         """Have the configuration validated by a child; without files there is nothing to validate."""
-        if self._config is not None:
-            self._poll.unregister(self._config)
-            self._config.kill()
-            self._config = None
+        self._config_at = float("inf")
+        self._drop_config()
+        policy = None
         try:
-            if not find_files(self._root):
-                self._take(builtin_policy())
-                return
-            self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+            if find_files(self._root):
+                self._config = start_load(self._root, CONFIG_TIMEOUT_S)
+                self._poll.register(self._config, select.EPOLLIN)
+            else:
+                policy = builtin_policy()
         except ConfigError as error:
             self._refuse(error)
-            return
-        self._poll.register(self._config, select.EPOLLIN)
+        except OSError as error:
+            self._drop_config()
+            self._refuse(UnvalidatedError((f"the configuration cannot be validated: {error}",)))
+        if policy is not None:
+            self._take(policy)
+
+    def _drop_config(self) -> None:
+        """End the child, if there is one."""
+        child, self._config = self._config, None
+        if child is not None:
+            with suppress(OSError):  # it may not have been registered
+                self._poll.unregister(child)
+            child.kill()
 
     def _finish_config(self) -> None:
         child, self._config = self._config, None
@@ -317,6 +338,7 @@ class Daemon:
             self._refuse(error)
 
     def _take(self, policy: Policy) -> None:
+        self._config_again_s, self._refused = CONFIG_AGAIN_S, ()
         self._tuner.policy = policy
         self._reporter.config_loaded(policy)
         self._tuner.start_over()
@@ -327,7 +349,12 @@ class Daemon:
         self._metrics.update()
 
     def _refuse(self, error: ConfigError) -> None:
-        self._reporter.config_invalid(error, in_use=self._tuner.policy is not None)
+        if error.problems != self._refused:
+            self._refused = error.problems
+            self._reporter.config_invalid(error, in_use=self._tuner.policy is not None)
+        if isinstance(error, UnvalidatedError):
+            self._config_at = time.monotonic() + self._config_again_s
+            self._config_again_s = min(2 * self._config_again_s, CONFIG_AGAIN_MOST_S)
         self._become_ready()
 
     def _become_ready(self) -> None:
@@ -343,7 +370,17 @@ class Daemon:
             self._stop_signal = signal.Signals(min(stops)).name
             return
         reloading()
+        self._config_again_s, self._refused = CONFIG_AGAIN_S, ()
         self._start_config()
+
+
+REMEDIES = {
+    errno.EMFILE: "raise LimitNOFILE= of the unit",
+    errno.ENFILE: "raise the sysctl fs.file-max",
+    errno.ENOSPC: "make room there",
+    errno.EROFS: "make it writable",
+}
+"""For a start that is refused; systemd tries again after each."""
 
 
 def serve() -> int:
@@ -355,8 +392,12 @@ def serve() -> int:
         daemon = Daemon(Root(), journal)
     except (OSError, ImportError) as error:  # pyudev has errors without a number, and needs libudev
         name, why = getattr(error, "filename", None), getattr(error, "strerror", None) or error
-        where = f"{name}: " if name else ""
-        text = f"cannot start: {where}{why}" + ("" if os.geteuid() == 0 else "; run it as root")
+        remedy = REMEDIES.get(getattr(error, "errno", None) or 0, "")
+        if not name and remedy == REMEDIES[errno.ENOSPC]:
+            remedy = "raise the sysctl fs.epoll.max_user_watches"
+        remedy = remedy if os.geteuid() == 0 else "run it as root"
+        text = f"cannot start: {name or 'the events of the kernel and of udev'}: {why}"
+        text += f"; {remedy}" if remedy else ""
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
         return 1
     # The modules live as long as the process: keep collections away from them.

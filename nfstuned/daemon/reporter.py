@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import errno
+import os
+from collections.abc import Iterable, Mapping, Sequence
 
 from nfstuned.core.policy.plan import superblock_name
 from nfstuned.core.samples.stalls import group_server
@@ -10,7 +12,7 @@ from nfstuned.core.udev.writers import describe
 from nfstuned.errors import ParseError
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
-from nfstuned.model.policy import ConfigError, Policy
+from nfstuned.model.policy import ConfigError, Policy, UnvalidatedError
 from nfstuned.model.samples import Counted, Look
 from nfstuned.model.stalls import Stall
 from nfstuned.model.udev import RuleWriter
@@ -23,6 +25,8 @@ STALL_ENDS = {
     "unmounted": "unmounted while it was stalled",
 }
 """The ends of a stall, and their texts in the journal."""
+SHORTAGES = frozenset(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Reasons of the machine's or the process' own: with the first file all others are reported, too."""
 FORGOTTEN_S = 3600.0
 """A fault is reported again when it was away for so long."""
 
@@ -37,8 +41,10 @@ class Reporter:
         self._unwatched = False
         """Whether the failed watch of writes was reported."""
         self._unreadable: dict[str, None] = {}
+        self._shortages = set[str]()
+        """Those that were reported since the last look that could read all."""
         self._faults: dict[str, float] = {}
-        """The errors of files that are read between looks, and the last time of each."""
+        """The errors of files between looks, and of steps of the loop; the last time of each."""
 
     def changed(self, superblock: Superblock, decision: Decision, outcome: Outcome) -> None:
         """Report a change of a read-ahead, the kernel's refusal, or a value that is only observed."""
@@ -49,14 +55,18 @@ class Reporter:
             self._journal.send(Message.READ_AHEAD_WANTED, text, Priority.INFO, reason=decision.why, **fields)
             return
         if outcome.result is Result.FAILED:
-            text = f"{name}: read-ahead of {action.new_kb} KiB refused: {outcome.reason}"
-            file = f"/sys/class/bdi/{superblock.device}/read_ahead_kb"
-            self._journal.send(
-                Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=outcome.reason, file=file, **fields
-            )
+            self._refused(name, outcome, fields)
             return
         text = f"{name}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({decision.why})"
         self._journal.send(Message.READ_AHEAD_SET, text, Priority.INFO, reason=decision.why, **fields)
+
+    def _refused(self, name: str, outcome: Outcome, fields: Mapping[str, object]) -> None:
+        action, reason = outcome.action, outcome.reason
+        text = f"{name}: read-ahead of {action.new_kb} KiB refused: {reason}"
+        file = f"/sys/class/bdi/{action.device}/read_ahead_kb"
+        self._journal.send(
+            Message.READ_AHEAD_FAILED, text, Priority.ERROR, reason=reason, file=file, **fields
+        )
 
     def adapted(self, superblock: Superblock, decision: Decision, action: Action, why: str) -> None:
         """Report that a superblock's reads have moved its read-ahead."""
@@ -115,8 +125,12 @@ class Reporter:
         self._journal.send(message, text, priority, writer=file, **_fields(superblock, action))
 
     def restored(self, outcome: Outcome) -> None:
-        """Report that a value was put back."""
+        """Report that a value was put back, or the kernel's refusal."""
         action = outcome.action
+        if outcome.result is Result.FAILED:
+            fields = {"device": action.device, "old_kb": action.old_kb, "new_kb": action.new_kb}
+            self._refused(action.target, outcome, fields)
+            return
         text = f"{action.target}: read-ahead {action.old_kb} -> {action.new_kb} KiB ({outcome.reason})"
         self._journal.send(
             Message.READ_AHEAD_RESTORED,
@@ -128,32 +142,57 @@ class Reporter:
             reason=outcome.reason,
         )
 
-    def unreadable(self, error: ParseError) -> None:
-        """Report once that a line of a kernel file was not understood."""
-        if str(error) in self._unreadable:
-            return
-        if len(self._unreadable) >= MOST_REMEMBERED:
-            self._unreadable.clear()
-        self._unreadable[str(error)] = None
-        self._send_unreadable(error)
+    def unreadable(self, *errors: ParseError) -> None:
+        """Report once that lines of kernel files were not understood, or files could not be read.
 
-    def _send_unreadable(self, error: ParseError) -> None:
-        self._journal.send(
-            Message.UNREADABLE, str(error), Priority.WARNING, file=error.file, reason=error.message
-        )
+        Files that cannot be read for the same reason have one entry.
+        """
+        news: dict[str, list[ParseError]] = {}
+        for error in errors:
+            if str(error) in self._unreadable or self._is_known_shortage(error):
+                continue
+            if len(self._unreadable) >= MOST_REMEMBERED:
+                self._unreadable.clear()
+            self._unreadable[str(error)] = None
+            news.setdefault(str(error) if error.line else error.message, []).append(error)
+        for first, *others in news.values():
+            self._send_unreadable(first, len(others))
+
+    def _send_unreadable(self, error: ParseError, others: int = 0) -> None:
+        text = f"{error} (other files with this error: {others})" if others else str(error)
+        self._journal.send(Message.UNREADABLE, text, Priority.WARNING, file=error.file, reason=error.message)
 
     def forget_unreadable(self, present: Iterable[ParseError]) -> None:
         """Forget all errors but the `present` ones: the others are reported when they come again."""
         self._unreadable = dict.fromkeys(map(str, present))
+        self._shortages.clear()
 
     def fault(self, error: ParseError, now_s: float) -> None:
         """Report once that a file could not be read."""
-        last_s = self._faults.get(str(error))
+        if self._is_news(str(error), now_s) and not self._is_known_shortage(error):
+            self._send_unreadable(error)
+
+    def cycle_failed(self, error: Exception, now_s: float) -> None:
+        """Report once that a step of the loop has failed: it is tried again, and may fail for ever."""
+        text = f"{type(error).__name__}: {error}"
+        if self._is_news(text, now_s):
+            self._journal.send(Message.CYCLE_FAILED, text, Priority.ERROR, reason=repr(error))
+
+    def _is_known_shortage(self, error: ParseError) -> bool:
+        """Note a shortage; return whether it was reported with another file."""
+        if error.message not in SHORTAGES:
+            return False
+        known = error.message in self._shortages
+        self._shortages.add(error.message)
+        return known
+
+    def _is_news(self, text: str, now_s: float) -> bool:
+        """Note an error; return whether it was away for FORGOTTEN_S."""
+        last_s = self._faults.get(text)
         if len(self._faults) >= MOST_REMEMBERED:
             self._faults.clear()
-        self._faults[str(error)] = now_s
-        if last_s is None or now_s - last_s >= FORGOTTEN_S:
-            self._send_unreadable(error)
+        self._faults[text] = now_s
+        return last_s is None or now_s - last_s >= FORGOTTEN_S
 
     def unwatched(self, error: OSError) -> None:
         """Report once that the kernel refuses to watch writes to read-aheads."""
@@ -185,9 +224,11 @@ class Reporter:
     def config_invalid(self, error: ConfigError, *, in_use: bool) -> None:
         """Report each problem of a configuration; `in_use`: an earlier configuration stays in use."""
         self.config_is_valid = False
-        after = (
-            "the last good configuration stays" if in_use else "no mount is tuned until the file is corrected"
-        )
+        after = "the last good configuration stays" if in_use else "no mount is tuned"
+        if isinstance(error, UnvalidatedError):
+            after += "; nfstuned tries again"
+        elif not in_use:
+            after += " until the file is corrected"
         for problem in error.problems:
             file = problem.partition(":")[0]
             self._journal.send(

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from posixpath import dirname
 from typing import NamedTuple
 
 from nfstuned.core.mounts.volumes import pod_volumes
@@ -33,10 +34,10 @@ from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sinks import append, write_seen, write_stalls
 from nfstuned.host.volumes import KubeletFiles
 from nfstuned.model.kernel import Stanza
-from nfstuned.model.mounts import SEEN_READS, KubeletNames, PodVolume, Snapshot
+from nfstuned.model.mounts import KubeletNames, PodVolume, Snapshot
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Counted, Look, Sample, SampleFile, SuperblockKey
-from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, Requests, Stall, Stalled
+from nfstuned.model.stalls import LATE_S, NOTHING_UNDER_WAY, STALLED, Requests, Stall, Stalled
 from nfstuned.parse.proc.sunrpc import read_requests
 
 NO_RETRY_S = 30.0
@@ -168,8 +169,13 @@ class StallWatch:
             write_stalls(self._root, stalled, next_s)
             self._fresh_until_s = -math.inf if stalled.stalls else next_s + LATE_S / 2
         except OSError as error:
-            why = f"it cannot be written: {error.strerror or error}"
-            self._reporter.unreadable(ParseError(error.filename or "/run/nfstuned", 0, why))
+            self._reporter.fault(_unwritable(error), look.monotonic_s)
+
+
+def _unwritable(error: OSError) -> ParseError:
+    """Return the fault of the folder, so that its files have one entry."""
+    why = f"files there cannot be written: {error.strerror or error}"
+    return ParseError(f"/{dirname(STALLED)}", 0, why)
 
 
 class Sampler:
@@ -188,8 +194,6 @@ class Sampler:
         self._kubelet = KubeletFiles(root)
         self.volumes: dict[str, tuple[PodVolume, ...]] = {}
         """By device: the volumes of pods, at the last sample."""
-        self._unwritten = False
-        """Whether it was reported that the file of seen reads cannot be written."""
         self._damaged = frozenset[str]()
         """The errors in the last look at mountstats, which left mounts without a sample."""
         self.cost_s = 0.0
@@ -244,12 +248,8 @@ class Sampler:
     def _write_seen(self) -> None:
         try:
             write_seen(self._root, self.reads.seen)
-            self._unwritten = False
         except OSError as error:
-            if not self._unwritten:
-                why = f"it cannot be written: {error.strerror or error}"
-                self._reporter.unreadable(ParseError(f"/{SEEN_READS}", 0, why))
-            self._unwritten = True
+            self._reporter.fault(_unwritable(error), self._sampled_s)
 
     @property
     def stalled_s(self) -> dict[str, float]:

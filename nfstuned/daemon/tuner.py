@@ -125,8 +125,7 @@ class Tuner:
             self._root, deep=deep, between=self.serve_events, implementations=by_server
         )
         self._root.faults.clear()
-        for problem in snapshot.problems:
-            self._reporter.unreadable(problem)
+        self._reporter.unreadable(*snapshot.problems)
         self.blind = bool(snapshot.faults)
         if self.blind:
             # A file that could not be read is not empty: each superblock keeps its decision.
@@ -260,7 +259,7 @@ class Tuner:
     def restore(self) -> None:
         """Put back every value, for the daemon's own end: the next start tunes again."""
         for outcome in restore(self._root, self._state):
-            if outcome.result is Result.DONE:
+            if outcome.result is not Result.SKIPPED:
                 self._reporter.restored(outcome)
 
     def _watched(self, device: str) -> WatchedDevice:
@@ -372,6 +371,7 @@ class Tuner:
             self._reporter.conflict(superblock, decision)
         planned = plan_superblock(superblock, decision, PAGE_KB)
         if planned is None or planned.result is not Result.PLANNED:
+            watched.refusal = None
             return
         if self.policy is not None and self.policy.observes:
             if planned.action != watched.wanted:
@@ -405,9 +405,8 @@ class Tuner:
                 watched.is_searched = True
 
     def _report_change(self, watched: WatchedDevice) -> None:
-        if watched.change is not None and watched.decided is not None:
-            self._reporter.changed(*watched.decided, watched.change)
-            watched.change = None
+        if watched.decided is not None and (change := watched.take_change()) is not None:
+            self._reporter.changed(*watched.decided, change)
 
     def _report_contests(self) -> None:
         """Name who changed values, now that all are right: the rules are many, and reading them is slow.

@@ -71,6 +71,8 @@ class WatchedDevice:
     """Values of other writers that are not reported yet. PLANNED stands for a value that stays as it is."""
     change: Outcome | None = None
     """A change that is not reported yet: a superblock has no name before its mount shows."""
+    refusal: tuple[int, str] | None = None
+    """The value that the kernel refused at last, and its reason; it was reported, and lasts."""
     conflict: str = ""
     """The reported conflict between the profiles of its mounts."""
     is_searched: bool | None = None
@@ -98,6 +100,17 @@ class WatchedDevice:
         if done and earlier is not None and earlier.result is Result.DONE:
             outcome = replace(outcome, action=replace(outcome.action, old_kb=earlier.action.old_kb))
         self.change = None if done and outcome.action.old_kb == outcome.action.new_kb else outcome
+
+    def take_change(self) -> Outcome | None:
+        """Return the change that is to be reported now, and forget it; a refusal that lasts is no news."""
+        change, self.change = self.change, None
+        if change is None:
+            return None
+        refusal = (change.action.new_kb, change.reason) if change.result is Result.FAILED else None
+        if refusal is not None and refusal == self.refusal:
+            return None
+        self.refusal = refusal
+        return change
 
     def is_forgettable(self, now: float) -> bool:
         """Return whether the number has neither a superblock nor a backlog."""

@@ -14,29 +14,31 @@ from contextlib import suppress
 import nfstuned
 from nfstuned.host.root import Root
 from nfstuned.host.tools import GRACE_S
-from nfstuned.model.policy import OBSERVE, ConfigError, Policy, policy_from_json
+from nfstuned.model.policy import OBSERVE, ConfigError, Policy, UnvalidatedError, policy_from_json
 
 MAIN = "etc/nfstuned/nfstuned.toml"
 DROP_INS = "etc/nfstuned/conf.d"
-INVALID = 2
-"""The exit status of a validation that found problems; its output then holds them, one a line."""
+INVALID, UNREAD = 2, 3
+"""The exit statuses of a validation that found problems; its output then holds them, one a line.
+
+UNREAD where a file could not be read."""
 
 
 def find_files(root: Root) -> tuple[str, ...]:
     """Return the names of the administrator's files in their order: the main file, then the drop-ins by name.
 
-    Raises ConfigError where a folder cannot be looked at.
+    Raises UnvalidatedError where a folder cannot be looked at.
     """
     try:
         main = (MAIN,) if root.demand_existence(MAIN) else ()
     except OSError as error:
-        raise ConfigError((f"{root.path(MAIN)}: cannot be read: {error.strerror}",)) from None
+        raise UnvalidatedError((f"{root.path(MAIN)}: cannot be read: {error.strerror}",)) from None
     try:
         names = root.listing(DROP_INS)
     except FileNotFoundError:
         names = []
     except OSError as error:
-        raise ConfigError((f"{root.path(DROP_INS)}: cannot be listed: {error.strerror}",)) from None
+        raise UnvalidatedError((f"{root.path(DROP_INS)}: cannot be listed: {error.strerror}",)) from None
     # A leading dot is an editor's: `.#50-site.toml` is Emacs's lock, a link to nowhere.
     wanted = (name for name in names if name.endswith(".toml") and not name.startswith("."))
     return (*main, *(f"{DROP_INS}/{name}" for name in wanted))
@@ -103,23 +105,30 @@ class Child:
         return time.monotonic() >= self.deadline
 
     def finish(self) -> Policy:
-        """Return the policy; raises ConfigError with the problems, or without an answer by the deadline."""
+        """Return the policy.
+
+        Raises ConfigError with the problems, and UnvalidatedError where the child could not find out.
+        """
         try:
             output = self._output()
             status = self._wait(max(0.0, self.deadline - time.monotonic()) + 1.0)
         except TimeoutError:
-            raise ConfigError(("the configuration could not be validated in time",)) from None
+            raise UnvalidatedError(("the configuration could not be validated in time",)) from None
+        except OSError as error:
+            raise UnvalidatedError((f"the configuration could not be validated: {error}",)) from None
         finally:
             self.kill()
         text = output.decode("utf-8", "replace")
-        if status == INVALID and text.strip():
-            raise ConfigError(tuple(text.split("\n")))
+        if status in {INVALID, UNREAD} and text.strip():
+            kind = ConfigError if status == INVALID else UnvalidatedError
+            raise kind(tuple(text.split("\n")))
         if status != 0:
-            raise ConfigError((f"the configuration could not be validated: its child ended with {status}",))
+            reason = f"the configuration could not be validated: its child ended with {status}"
+            raise UnvalidatedError((reason,))
         try:
             return policy_from_json(text)
         except ValueError as error:
-            raise ConfigError((f"the configuration could not be validated: {error}",)) from None
+            raise UnvalidatedError((f"the configuration could not be validated: {error}",)) from None
 
     def kill(self) -> None:
         """End the child, if it has not ended; a child that waits in the kernel ends when it can."""
@@ -152,8 +161,8 @@ class Child:
 
 
 def start_load(root: Root, timeout_s: float) -> Child:
-    """Start a child that validates the configuration. Raises ConfigError where none can be started."""
+    """Start a child that validates the configuration. Raises UnvalidatedError where none can be started."""
     try:
         return Child(root, timeout_s)
     except OSError as error:
-        raise ConfigError((f"the configuration cannot be validated: {error}",)) from None
+        raise UnvalidatedError((f"the configuration cannot be validated: {error}",)) from None

@@ -9,9 +9,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from nfstuned.host.config import INVALID, PROFILES, WORKLOADS, builtin_policy, find_files
+from nfstuned.host.config import INVALID, PROFILES, UNREAD, WORKLOADS, builtin_policy, find_files
 from nfstuned.host.root import Root
-from nfstuned.model.policy import ConfigError, Policy, policy_to_json
+from nfstuned.model.policy import ConfigError, Policy, UnvalidatedError, policy_to_json
 
 
 def read_configuration(root: Root) -> Policy:
@@ -38,7 +38,10 @@ def builtin_texts() -> tuple[tuple[str, str], ...]:
 
 
 def load_policy(root: Root) -> Policy:
-    """Return the validated policy of the files below `root`; raises ConfigError as `read_configuration`."""
+    """Return the validated policy of the files below `root`; raises ConfigError as `read_configuration`.
+
+    It is an UnvalidatedError where a file could not be read.
+    """
     problems: list[str] = []
     names: tuple[str, ...] = ()
     try:
@@ -51,7 +54,10 @@ def load_policy(root: Root) -> Policy:
             texts.append((root.path(name), root.read(name)))
         except OSError as error:  # noqa: PERF203 - a handful
             problems.append(f"{root.path(name)}: cannot be read: {error.strerror}")
-    return policy_of_files(texts, problems)
+    try:
+        return policy_of_files(texts, problems)
+    except ConfigError as error:
+        raise (UnvalidatedError(error.problems) if problems else error) from None
 
 
 def policy_of_files(texts: Iterable[tuple[str, str]], problems: Sequence[str] = ()) -> Policy:
@@ -82,7 +88,8 @@ def print_policy(prefix: str) -> int:
     try:
         text, status = policy_to_json(load_policy(Root(prefix))), 0
     except ConfigError as error:
-        text, status = "\n".join(error.problems), INVALID
+        text = "\n".join(error.problems)
+        status = UNREAD if isinstance(error, UnvalidatedError) else INVALID
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     sys.stdout.flush()
     return status

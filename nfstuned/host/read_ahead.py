@@ -194,21 +194,38 @@ def write(bdi: Bdi, state: State, action: Action) -> Outcome:
     """
     known = state.get(action.device)
     if known is None or known.bdi != bdi.inode:
-        known = Record(action.device, bdi.inode, action.old_kb, action.new_kb)
+        known = Record(action.device, bdi.inode, action.old_kb, action.old_kb)
     # Another number than the adapted one is the profile's, after a change of the configuration.
     adapted = known.adapted_kb if known.adapted_kb == action.new_kb else None
     state.put(known._replace(written_kb=action.new_kb, hold=None, adapted_kb=adapted))
-    bdi.write_kb(action.new_kb)
+    _write_or_forget(bdi, state, action.new_kb, known)
     value = bdi.read_kb()
     if value != action.new_kb:
         return Outcome(action, Result.FAILED, f"it was {value} KiB when it was read back")
     return Outcome(action, Result.DONE, action.why)
 
 
+def _write_or_forget(bdi: Bdi, state: State, kb: int, before: Record) -> None:
+    """Write a value; where that fails, put the record from before back. Raises OSError.
+
+    Otherwise the old value would be another writer's at the next look, or put back at the next undo.
+    """
+    try:
+        bdi.write_kb(kb)
+    except OSError:
+        with suppress(OSError):
+            state.put(before)
+        raise
+
+
 def undo(root: Root, state: State) -> tuple[Outcome, ...]:
     """Put back each read-ahead that nfstuned set, unless somebody has changed it since."""
+    return _undo_all(root, state, Hold.UNDONE)
+
+
+def _undo_all(root: Root, state: State, hold: Hold | None) -> tuple[Outcome, ...]:
     records = sorted(state.all().values(), key=lambda record: int(record.device.partition(":")[2] or 0))
-    return tuple(_undo(root, state, record) for record in records if record.hold is None)
+    return tuple(_undo(root, state, record, hold) for record in records if record.hold is None)
 
 
 def hold_existing(root: Root, state: State) -> None:
@@ -231,15 +248,16 @@ def hold_existing(root: Root, state: State) -> None:
 
 def restore(root: Root, state: State) -> tuple[Outcome, ...]:
     """Put back what undo() would, without a memory of it: whoever tunes next meets untouched superblocks."""
-    outcomes = undo(root, state)
+    # Without a hold: where a record cannot be dropped, the next start tunes the superblock all the same.
+    outcomes = _undo_all(root, state, None)
     for outcome in outcomes:
         if outcome.result is Result.DONE:
             state.drop(outcome.action.device)
     return outcomes
 
 
-def _undo(root: Root, state: State, record: Record) -> Outcome:
-    """Put back the value of a record; a refusal is an outcome."""
+def _undo(root: Root, state: State, record: Record, hold: Hold | None) -> Outcome:
+    """Put back the value of a record, which gets the hold; a refusal is an outcome."""
     action = Action(
         "read-ahead", record.device, record.bdi, record.device, record.written_kb, record.original_kb, "undo"
     )
@@ -251,8 +269,8 @@ def _undo(root: Root, state: State, record: Record) -> Outcome:
             value = bdi.read_kb()
             if value != record.written_kb:
                 return Outcome(action, Result.SKIPPED, f"changed to {value} by another writer since")
-            state.put(Record(record.device, record.bdi, record.original_kb, record.original_kb, Hold.UNDONE))
-            bdi.write_kb(record.original_kb)
+            state.put(Record(record.device, record.bdi, record.original_kb, record.original_kb, hold))
+            _write_or_forget(bdi, state, record.original_kb, record)
             return Outcome(action, Result.DONE, "the value before nfstuned")
     except (OSError, ParseError) as error:
         return refused(action, error)

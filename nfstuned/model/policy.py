@@ -37,6 +37,10 @@ class ConfigError(Exception):
         self.problems = problems
 
 
+class UnvalidatedError(ConfigError):
+    """The configuration could not be read or validated now; it may be right: try again later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A page that recommends some of a profile's numbers, and the date (or the month) of its reading."""

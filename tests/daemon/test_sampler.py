@@ -155,12 +155,13 @@ def test_others_can_read_what_the_service_saw_of_a_superblocks_reads(looks: Look
     assert read_seen(looks.root) == {used.key: Seen()}
 
 
-def test_a_file_of_seen_reads_that_cannot_be_written_is_reported_once(looks: Looks, tmp_path: Path) -> None:
-    put(tmp_path / "run/nfstuned/reads.json/file", "")
+def test_files_of_the_state_that_cannot_be_written_are_reported_once(looks: Looks, tmp_path: Path) -> None:
+    for name in ("reads.json", "stalled.json"):
+        put(tmp_path / "run/nfstuned" / name / "file", "")
     looks.two(between=lambda: None)
     looks.two()
-    assert [text for text in looks.entries.texts(Message.UNREADABLE) if "reads" in text] == [
-        "/run/nfstuned/reads.json: it cannot be written: Is a directory"
+    assert looks.entries.texts(Message.UNREADABLE) == [
+        "/run/nfstuned: files there cannot be written: Is a directory"
     ]
 
 

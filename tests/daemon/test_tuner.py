@@ -18,7 +18,7 @@ from nfstuned.daemon.watched import WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
-from nfstuned.host.read_ahead import FIRST_START, State, hold_existing, undo
+from nfstuned.host.read_ahead import FIRST_START, Bdi, State, hold_existing, undo
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.model.mounts import Action, Outcome, Result
@@ -586,6 +586,35 @@ def test_a_fault_that_lasts_is_reported_once(host: Host) -> None:
     assert len(host.entries.texts(Message.UNREADABLE)) == 2
 
 
+def test_many_files_with_the_same_error_have_one_line_and_wrong_lines_one_each(host: Host) -> None:
+    reporter = Reporter(host.entries.journal)
+    why = "Input/output error"
+    errors = [ParseError(f"/sys/class/bdi/0:{n}/read_ahead_kb", 0, why) for n in range(30)]
+    errors += [ParseError("/proc/1/mountinfo", n, "no mount id") for n in (3, 4)]
+    reporter.unreadable(*errors)
+    reporter.unreadable(*errors)
+    assert host.entries.texts(Message.UNREADABLE) == [
+        f"/sys/class/bdi/0:0/read_ahead_kb: {why} (other files with this error: 29)",
+        "/proc/1/mountinfo:3: no mount id",
+        "/proc/1/mountinfo:4: no mount id",
+    ]
+
+
+@pytest.mark.parametrize(("reason", "lines"), [(errno.EMFILE, 1), (errno.ENOMEM, 1), (errno.EIO, 4)])
+def test_a_shortage_is_reported_once_and_not_for_each_file(host: Host, reason: int, lines: int) -> None:
+    reporter, why = Reporter(host.entries.journal), os.strerror(reason)
+    for _ in range(2):
+        for name in ("/proc/1/mountinfo", "/sys/class/bdi"):
+            reporter.unreadable(ParseError(name, 0, why))
+        for name in ("/proc/1/mountstats", "/proc/vmstat"):
+            reporter.fault(ParseError(name, 0, why), 0.0)
+    assert len(host.entries.texts(Message.UNREADABLE)) == lines
+    # A look that can read all is its end.
+    reporter.forget_unreadable(())
+    reporter.unreadable(ParseError("/sys/class/bdi", 0, why))
+    assert len(host.entries.texts(Message.UNREADABLE)) == lines + 1
+
+
 def test_only_mounts_of_the_hosts_own_namespace_decide(host: Host) -> None:
     """A user who may mount in a namespace of his own chooses the mount points there."""
     host.show()
@@ -624,6 +653,48 @@ def test_no_refusal_is_reported_as_set(host: Host, monkeypatch: pytest.MonkeyPat
     host.look()
     assert host.entries.texts(Message.READ_AHEAD_CONTESTED) == []
     assert bool(host.entries.texts(Message.READ_AHEAD_FAILED)) == (result is Result.FAILED)
+
+
+def test_a_refusal_that_lasts_is_reported_once_and_again_when_it_changes_or_ended(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [(Result.FAILED, "full")] * 3 + [(Result.FAILED, "read-only")] * 2 + [(Result.DONE, "")]
+    answers += [(Result.FAILED, "full")] * 2
+    host.show()
+    for result, why in answers:
+        monkeypatch.setattr(
+            tuner, "apply_action", lambda _root, _state, action, r=result, w=why: Outcome(action, r, w)
+        )
+        host.look()
+    reasons = [entry["NFSTUNED_REASON"] for entry in host.entries.of(Message.READ_AHEAD_FAILED)]
+    assert reasons == ["full", "read-only", "full"]
+    assert len(host.entries.of(Message.READ_AHEAD_SET)) == 1
+
+
+def test_writes_that_failed_are_no_contest(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mount was left at the kernel's value, as if another writer kept changing it."""
+    host.show()
+    with monkeypatch.context() as patch:
+        patch.setattr(Bdi, "write_kb", no_space)
+        for _ in range(10):
+            host.look()
+    host.look()
+    assert host.value("0:43") == 15360
+    assert host.entries.names() == ["READ_AHEAD_FAILED", "READ_AHEAD_SET"]
+
+
+def test_a_value_that_cannot_be_put_back_is_reported(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.show()
+    host.look()
+    monkeypatch.setattr(State, "put", no_space)
+    host.tuner.restore()
+    (text,) = host.entries.texts(Message.READ_AHEAD_FAILED)
+    assert text == "0:43: read-ahead of 128 KiB refused: 0:43: No space left on device"
+    assert host.value("0:43") == 15360
+
+
+def no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_two_changes_that_end_where_they_began_are_no_change() -> None:

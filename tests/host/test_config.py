@@ -16,7 +16,7 @@ import pytest
 from nfstuned.host.config import FILE, builtin_policy, find_files, start_load
 from nfstuned.host.policy import builtin_texts, load_policy
 from nfstuned.host.root import Root
-from nfstuned.model.policy import ConfigError
+from nfstuned.model.policy import ConfigError, UnvalidatedError
 from nfstuned.parse.policy import parse_config
 from tests.tree import put
 
@@ -109,6 +109,17 @@ def test_a_child_answers_the_same_as_this_process(etc: Path, root: Root) -> None
         assert caught.value.problems == tuple(line.replace(name, shown) for line in problems(root))
 
 
+def test_a_file_that_cannot_be_read_may_be_right_and_a_wrong_text_is_not(etc: Path, root: Root) -> None:
+    (etc / "nfstuned.toml").mkdir()
+    with pytest.raises(UnvalidatedError, match=r"nfstuned\.toml: cannot be read: "):
+        start_load(root, TIMEOUT_S).finish()
+    (etc / "nfstuned.toml").rmdir()
+    (etc / "nfstuned.toml").write_text(BROKEN)
+    with pytest.raises(ConfigError) as caught:
+        start_load(root, TIMEOUT_S).finish()
+    assert not isinstance(caught.value, UnvalidatedError)
+
+
 def test_a_running_child_can_be_watched(root: Root) -> None:
     child = start_load(root, TIMEOUT_S)
     assert not child.overdue()
@@ -150,7 +161,7 @@ def test_each_failure_of_the_child_is_a_configuration_error(
         put(python, program, 0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     before = children()
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(UnvalidatedError, match=message):
         start_load(root, 0.5).finish()
     assert children() == before
 

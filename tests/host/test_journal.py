@@ -77,10 +77,11 @@ GUARD = r"""
 import sys
 from types import SimpleNamespace
 from nfstuned.daemon.loop import Daemon
+from nfstuned.daemon.reporter import Reporter
 from nfstuned.host.telemetry.journal import Journal
 assert sys.getfilesystemencoding() != "utf-8"
 daemon = Daemon.__new__(Daemon)
-daemon._journal = Journal()
+daemon._reporter = Reporter(Journal())
 daemon._tuner = SimpleNamespace(must_look=False)
 def step():
     raise RuntimeError("/srv/\u00e9 \udcff \ud800")

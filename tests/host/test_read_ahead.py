@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import errno
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nfstuned.host import read_ahead
 from nfstuned.host.read_ahead import (
     FIRST_START,
     RECORDS,
@@ -115,6 +117,43 @@ def test_restore_puts_every_value_back_and_forgets_that_it_did(root: Root, tuned
     outcomes = restore(root, tuned)
     assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.DONE]
     assert tuned.all() == {"0:45": undone}, "the administrator's own undo is kept"
+
+
+class Refusing(Bdi):
+    def write_kb(self, value: int) -> None:
+        raise OSError(errno.EIO, f"no {value}")
+
+
+def test_a_write_that_fails_leaves_no_record_of_a_value_that_was_not_set(
+    root: Root, tuned: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the old value would be another writer's at the next look."""
+    known = tuned.all()
+    tuned.drop("0:43")
+    put_value(root, "0:43", "128\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(read_ahead, "Bdi", Refusing)
+        assert apply_action(root, tuned, action(root)).result is Result.FAILED
+        assert tuned.get("0:43") == Record("0:43", action(root).bdi, 128, 128)
+        assert apply_action(root, tuned, action(root, "0:44", 2048)).result is Result.FAILED
+        assert tuned.get("0:44") == known["0:44"]
+        assert [outcome.result for outcome in undo(root, tuned)][-1] is Result.FAILED
+        assert tuned.get("0:44") == known["0:44"]
+    assert apply_action(root, tuned, action(root)).result is Result.DONE
+    assert tuned.get("0:43") == known["0:43"]
+
+
+def test_a_record_that_cannot_be_dropped_at_the_stop_holds_nothing(
+    root: Root, tuned: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(State, "drop", refuse)
+    with pytest.raises(OSError, match="Read-only"):
+        restore(root, tuned)
+    assert tuned.get("0:43") == Record("0:43", action(root).bdi, 128, 128)
+    assert value(root, "0:44").split()[0] == "128"
 
 
 def test_undo_leaves_others_values_and_forgets_an_unmounted_superblock(root: Root, tuned: State) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dev.package.run import BuildError
 from tests.bench import pictures, upgrade, workloads
+from tests.bench import faults, pictures, workloads
 from tests.lab import demo, guest, image, recipe, runs
 from tests.lab.kit.upgrade import PARTS
 from tests.lab.kit.workloads import RTTS_MS
@@ -19,6 +20,7 @@ USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]... 
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
        sh dev/lab KERNEL upgrade    kill upgrades and downgrades, and write the part of docs/reliability.md
+       sh dev/lab KERNEL faults    measure the faults of docs/reliability.md, in 40 minutes; NAME: one
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -48,6 +50,8 @@ def _run(kernel: str, *words: str) -> int:
     modes["demo"] = demo.demonstrate
     if len(words) == 1 and words[0] in modes:
         return modes[words[0]](release)
+    if words[:1] == ("faults",):
+        return _faults(release, *words[1:])
     target = runs.folder() / release
     run = runs.run(release, _arguments(words), target, guest.stdout_line)
     _say(run.boot.explain())
@@ -132,6 +136,21 @@ def _upgrade(release: str) -> int:
         _say(str(file))
     shutil.rmtree(kept)
     return 0
+def _faults(release: str, *names: str) -> int:
+    """Boot a guest for the table of faults, or to measure those of these names again."""
+    limits = guest.Limits(5400, quiet_s=300, retries=2, processors=2)
+    module, target = ("tests.lab.kit.faulttable", *names), runs.folder() / f"faults-{release}"
+    boot = runs.run_module(module, release, target, guest.stdout_line, limits)
+    _say(boot.explain())
+    if not boot.passed or boot.files is None:
+        return 1
+    text = (boot.files / "faults.jsonl").read_text()
+    for file in faults.make(text, release, some=bool(names)):
+        _say(str(file))
+    broken = faults.troubles(faults.rows_of(text))
+    for line in broken:
+        _say(line)
+    return 1 if broken else 0
 
 
 def _overview() -> None:

@@ -1,0 +1,117 @@
+"""The part `faults` of docs/reliability.md, from the lines that a guest has measured.
+
+`sh dev/lab KERNEL faults` measures (tests/lab/kit/faulttable.py). The lines are kept in tests/data, by
+kernel; a test holds the page to them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.bench.page import filled
+from tests.lab.kit.faultlist import PHASES
+
+PROJECT = Path(__file__).parents[2]
+PAGE = PROJECT / "docs/reliability.md"
+KEPT = PROJECT / "tests/data"
+PART = "faults"
+TITLES = {
+    "start": "At the start",
+    "cycle": "In a cycle: a mount is made and another goes during the fault",
+    "reload": "At a reload that changes the number of a mount",
+    "stop": "At the stop, with `restore_on_stop`",
+}
+_PROMISES = (
+    "The daemon does not end, except for a refused start, which systemd repeats. It writes no wrong value, "
+    "reports the work that it did not do in at most three lines, and needs no person afterwards. Where all "
+    "files fail, each kind of work may have a line: a value, reading, samples, metrics, and state."
+)
+_COLUMNS = (
+    "*Recovery* is the time from the fault's end until a new mount and the older ones have their value. It "
+    "includes the new mount(8), in emulation. *Lines* is the largest number of lines in the journal about a "
+    "fault; for a refused start, those of each attempt. The service samples each 2 s here."
+)
+Row = dict[str, Any]
+
+
+def kept(release: str) -> Path:
+    """Return the file of a kernel's lines."""
+    return KEPT / f"faults-{release}.jsonl"
+
+
+def rows_of(text: str) -> list[Row]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def troubles(rows: Iterable[Row]) -> list[str]:
+    """Return the rows in which the daemon broke a promise."""
+    return [
+        f"{row['phase']} {row['fault']} {row['error']}: {row['trouble']}" for row in rows if row["trouble"]
+    ]
+
+
+def part(release: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of the page's part."""
+    bad = troubles(rows)
+    head = f"Linux {release}, {rows[0]['day']}: {len(rows)} faults, {len(bad)} broken promises."
+    yield f"{head} {_PROMISES}"
+    yield ""
+    yield _COLUMNS
+    for phase in PHASES:
+        chosen = [row for row in rows if row["phase"] == phase]
+        if chosen:
+            yield ""
+            yield f"{TITLES[phase]}:"
+            yield ""
+            yield "| Fault | Outcome | Recovery (s) | Lines |"
+            yield "|---|---|---|---|"
+            yield from _merged(chosen)
+    if bad:
+        yield ""
+        yield "Broken promises:"
+        yield ""
+        yield from (f"- {line}" for line in bad)
+
+
+def _merged(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a line for the errors of a call with the same outcome."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["fault"], row["outcome"]), []).append(row)
+    for (fault, outcome), group in groups.items():
+        errors = ", ".join(row["error"] for row in group if row["error"])
+        times = [row["recovery_s"] for row in group if row["recovery_s"] is not None]
+        name = f"{_named(fault)}: {errors}" if errors else fault
+        yield f"| {name} | {outcome} | {_most(times)} | {max(row['lines'] for row in group)} |"
+
+
+def _named(fault: str) -> str:
+    call, _, file = fault.partition(": ")
+    return (
+        f"`{call.replace(',', '`, `')}` of {file}" if file != "any file" else f"`{call.replace(',', '`, `')}`"
+    )
+
+
+def _most(times: Sequence[float]) -> str:
+    return f"{max(times):.1f}" if times else ""
+
+
+def joined(old: str, new: str) -> str:
+    """Return the old lines, with those that were measured again in their places."""
+    lines = {(row["phase"], row["fault"], row["error"]): row for row in (*rows_of(old), *rows_of(new))}
+    return "".join(f"{json.dumps(row)}\n" for row in lines.values())
+
+
+def make(text: str, release: str, *, some: bool = False) -> list[Path]:
+    """Keep the lines that a guest has left, and make the page's part; return the files.
+
+    `some`: only some faults were measured again.
+    """
+    file = kept(release)
+    text = joined(file.read_text() if some and file.exists() else "", text)
+    file.write_text(text)
+    PAGE.write_text(filled(PAGE.read_text(), PART, part(release, rows_of(text))))
+    return [file, PAGE]
