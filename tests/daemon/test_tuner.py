@@ -281,6 +281,24 @@ def test_a_device_that_is_gone_already_and_a_value_that_stayed_right_need_no_loo
     assert not host.tuner.must_look
 
 
+def test_superblocks_that_come_together_need_one_read_of_nfsfs(host: Host) -> None:
+    """Those that are gone by then, or no NFS mounts, do not keep the others from their values."""
+    fault, tuner = host.faulty(errno.EIO)
+    others = [f"0:{number}" for number in range(45, 55)]
+    for device in ("0:43", "0:44", *others):
+        host.volume(device)
+    host.bdi("0:60")
+    tuner.added("0:43")
+    before = fault.asked
+    tuner.added("0:44")
+    alone, before = fault.asked - before, fault.asked
+    tuner.added("0:59", *others[:5], "0:60", *others[5:])
+    volumes_and_servers = 2
+    assert fault.asked - before == len(others) * (alone - volumes_and_servers) + volumes_and_servers
+    assert [host.value(device) for device in others] == [15360] * len(others)
+    assert host.value("0:60") == 128
+
+
 def test_without_a_policy_nothing_is_written(host: Host) -> None:
     host.tuner.policy = None
     host.show()
