@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ POLICY = Policy(
     ),
 )
 AZURE = "sa1.file.core.windows.net"
+FEW = 10
 
 
 class Host:
@@ -297,6 +299,17 @@ def test_superblocks_that_come_together_need_one_read_of_nfsfs(host: Host) -> No
     assert fault.asked - before == len(others) * (alone - volumes_and_servers) + volumes_and_servers
     assert [host.value(device) for device in others] == [15360] * len(others)
     assert host.value("0:60") == 128
+
+
+def test_a_look_at_many_superblocks_serves_events_after_each(host: Host) -> None:
+    fault, tuner = host.faulty(errno.EIO)
+    asked = [0]
+    tuner.serve_events = lambda: asked.append(fault.asked)
+    for number in range(40, 80):
+        host.volume(f"0:{number}")
+    for _ in range(2):
+        tuner.look(deep=False)
+    assert max(later - before for before, later in pairwise(asked)) < FEW
 
 
 def test_without_a_policy_nothing_is_written(host: Host) -> None:
