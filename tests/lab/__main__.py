@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.bench import pictures, workloads
+from tests.bench import crowds, pictures, workloads
 from tests.lab import demo, guest, image, recipe, runs
 from tests.lab.kit.workloads import RTTS_MS
 
@@ -16,6 +16,7 @@ USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]... 
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
+       sh dev/lab KERNEL crowds [--mounts N] [--minutes N]    measure the daemon with 2,000 superblocks
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -41,6 +42,8 @@ def _run(kernel: str, *words: str) -> int:
     if (kernel, *words) == ("build",):
         return 0
     release = image.release(kernel)
+    if words[:1] == ("crowds",):
+        return _crowds(release, words[1:])
     modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "demo": demo.demonstrate}
     if len(words) == 1 and words[0] in modes:
         return modes[words[0]](release)
@@ -105,6 +108,18 @@ def _workloads(release: str) -> int:
     for file in workloads.make(text, release):
         _say(str(file))
     lines.unlink()
+    return 0
+
+
+def _crowds(release: str, arguments: tuple[str, ...]) -> int:
+    limits = guest.Limits(3 * 3600, quiet_s=660, retries=2)
+    target = runs.folder() / f"crowds-{release}"
+    boot = runs.run_module(("tests.lab.kit.crowds", *arguments), release, target, guest.stdout_line, limits)
+    _say(boot.explain())
+    if not boot.passed or boot.files is None:
+        return 1
+    for file in crowds.keep((boot.files / "crowds.jsonl").read_text(), release):
+        _say(str(file))
     return 0
 
 
