@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,37 @@ PROBES, KEPT_MOUNTS = 100, 10
 PRESENT = (10, 100, 500, 1000, 2000)
 LONG, FEW_EVENTS, STAYING = 100_000, 4000, 50
 FEW, MANY = 1000, 10_000
+TIMES, SPENT, PROCESS = (
+    "p50_ms p99_ms worst_ms never",
+    "cpu_ms_a_mount waited_ms_a_mount",
+    "rss_kb descriptors",
+)
+NAMES = {
+    "present": "Present",
+    "mounts": "Mounts",
+    "events": "Events",
+    "seconds": "wall in s",
+    "p50_ms": "p50 in ms",
+    "p99_ms": "p99 in ms",
+    "worst_ms": "worst in ms",
+    "never": "never",
+    "wrong": "wrong",
+    "cpu_ms_a_mount": "CPU in ms",
+    "waited_ms_a_mount": "waited in ms",
+    "cpu_ms_a_minute": "CPU in ms",
+    "rss_kb": "RSS in MB",
+    "descriptors": "descriptors",
+    "ready_s": "ready after s",
+    "right_s": "all right after s",
+    "forgotten_s": "all forgotten after s",
+    "traced_kb": "traced in MB",
+    "event_ms": "CPU of an event in ms",
+    "cpu_s": "CPU in s",
+    "peak_kb": "peak memory in MB",
+    "cpu": "times the CPU of 1,000",
+    "peak": "times the memory of 1,000",
+}
+"""The columns' names, by the keys of lines."""
 COMMAND = (
     "import sys; from nfstuned.cli.app import main; from nfstuned.host.root import Root; "
     "status = main(sys.argv[2:], Root(sys.argv[1])); "
@@ -142,35 +174,67 @@ def measure() -> Iterator[Row]:
     yield from merges()
 
 
-def _table(head: str, rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    columns = head.split(", ")
+def _cell(row: Row, key: str) -> str:
+    value = row.get(key)
+    if value is None:
+        return "-"
+    return f"{value / 1024:.1f}" if key.endswith("_kb") else str(value)
+
+
+def _table(rows: Sequence[Row], keys: str, **names: str) -> Iterator[str]:
+    """Yield a table with these keys of the rows as its columns, by their names in NAMES or `names`."""
+    columns = [names.get(key) or NAMES[key] for key in keys.split()]
     yield ""
     yield f"| {' | '.join(columns)} |"
     yield f"|{'---|' * len(columns)}"
     for row in rows:
-        yield f"| {' | '.join(map(str, row))} |"
+        yield f"| {' | '.join(_cell(row, key) for key in keys.split())} |"
+    yield ""
 
 
-def _mb(kb: int) -> str:
-    return f"{kb / 1024:.1f}"
+def _of(rows: Sequence[Row], *parts: str) -> list[Row]:
+    return [row for row in rows if row["part"] in parts]
 
 
-def _of(rows: Sequence[Row], name: str) -> list[Row]:
-    return [row for row in rows if row["part"] == name]
-
-
-def _event_ms(row: Row, events: int) -> str:
-    return f"{row['cpu_s'] * 1000 / events:.2f}"
-
-
-def _times(row: Row) -> tuple[object, ...]:
-    """Return p50, p99 and the worst; "-" stands for a mount that never had its value."""
-    return tuple("-" if row[name] is None else row[name] for name in ("p50_ms", "p99_ms", "worst_ms"))
+def guest_tables(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of a guest's tables."""
+    (guest,), (end,) = _of(rows, "guest"), _of(rows, "end")
+    yield f"### Superblocks of Linux {guest['release']}"
+    yield ""
+    yield (
+        f"On {guest['date']}, in an emulated guest with {guest['processors']} processors. Each mount is a "
+        "superblock with a bdi of its own. Its time to value begins with the return of mount(2), and ends "
+        "with the first look that shows the value; - stands for a mount that never had it. Per mount, *CPU* "
+        "is the daemon's, and *waited* its time in the queue for a processor, which it shares with the "
+        "server, udev, systemd and the measurement."
+    )
+    yield ""
+    yield f"{PROBES} mounts, each unmounted when it has its value, with other superblocks present:"
+    yield from _table(_of(rows, "turns"), f"present {TIMES} {SPENT}")
+    yield "Mounts by four threads, as fast as the guest makes them, until so many are present:"
+    yield from _table(_of(rows, "grow", "at once"), f"present mounts seconds {TIMES} wrong {SPENT}")
+    yield "The daemon in a minute without a mount, and its start with all superblocks at the kernel's value:"
+    starts = {row["present"]: {key: row[key] for key in ("ready_s", "right_s")} for row in _of(rows, "start")}
+    rests = [row | starts.get(row["present"], {}) for row in _of(rows, "empty", "rest")]
+    yield from _table(rests, f"present cpu_ms_a_minute {PROCESS} ready_s right_s")
+    yield "Unmounts of all at once:"
+    yield from _table(_of(rows, "vanish"), f"mounts seconds forgotten_s {PROCESS} {SPENT}")
+    churn = _of(rows, "churn")
+    number, seconds = (sum(row[key] for row in churn) for key in ("mounts", "seconds"))
+    yield f"{number} mounts and unmounts in turns, {number / seconds:.1f} a second, while {KEPT_MOUNTS} stay:"
+    totals = accumulate(row["mounts"] for row in churn)
+    churn = [row | {"mounts": total} for row, total in zip(churn, totals, strict=True)]
+    yield from _table(churn, f"mounts {TIMES} wrong {PROCESS} {SPENT}", mounts="After")
+    yield (
+        f"Cycles of the daemon that failed: {end['failed_cycles']}. The read-aheads of a FUSE mount, a btrfs "
+        f"and a loop device were the same at the end: {'yes' if end['strangers_kept'] else 'no'}."
+    )
+    yield ""
 
 
 def host_tables(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the lines about synthetic events and the commands."""
-    (host,), long, traced = _of(rows, "host"), _of(rows, "events"), _of(rows, "traced")
+    (host,), traced = _of(rows, "host"), _of(rows, "traced")
     yield "### Synthetic events, and commands with 10,000 entries"
     yield ""
     yield (
@@ -178,104 +242,33 @@ def host_tables(rows: Sequence[Row]) -> Iterator[str]:
         f"tree of files, while {STAYING} stay. The loop, its looks, records and watches of writes are the "
         "daemon's. *Traced* is the memory of Python's objects, from a run of its own."
     )
-    yield from _table(
-        "Events, RSS in MB, traced in KiB, descriptors, CPU in ms an event",
-        [
-            (row["events"], _mb(row["rss_kb"]), other["traced_kb"], row["descriptors"], _event_ms(row, step))
-            for row, other in zip(long, traced, strict=True)
-            for step in [long[0]["events"]]
-        ],
-    )
-    yield from _table(
-        "Superblocks that stay, RSS in MB, CPU in ms an event",
-        [(row["present"], _mb(row["rss_kb"]), _event_ms(row, row["events"])) for row in _of(rows, "present")],
-    )
-    for name, title in (("check", "`check --offline` of 10000"), ("merge", "`merge` of 10000 hosts to")):
-        yield from _table(
-            f"{title}, wall in s, CPU in s, peak memory in MB, CPU to that of 1000, memory to that of 1000",
-            [_line(few, many) for few, many in _pairs(_of(rows, name))],
-        )
+    both = zip(_of(rows, "events"), traced, strict=True)
+    long = [row | {"traced_kb": other["traced_kb"]} for row, other in both]
+    yield from _table(_each(long, long[0]["events"]), f"events {PROCESS} traced_kb event_ms")
+    yield "With more superblocks that stay:"
+    present = [row for each in _of(rows, "present") for row in _each([each], each["events"])]
+    yield from _table(present, f"present {PROCESS} event_ms")
+    for part_name, title in (
+        ("check", "`check --offline` of 10,000"),
+        ("merge", "`merge` of 10,000 hosts to"),
+    ):
+        yield from _table(_ratios(_of(rows, part_name)), "name seconds cpu_s peak_kb cpu peak", name=title)
 
 
-def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Yield the rows of FEW and of MANY entries by their name."""
-    few, many = ({row["name"]: row for row in rows if row["number"] == number} for number in (FEW, MANY))
-    return ((few[name], many[name]) for name in few)
+def _each(rows: Sequence[Row], events: int) -> list[Row]:
+    """Return the rows with the CPU time of an event."""
+    return [row | {"event_ms": round(row["cpu_s"] * 1000 / events, 2)} for row in rows]
 
 
-def _line(few: Row, many: Row) -> Sequence[object]:
-    ratios = (f"{many[key] / few[key]:.1f}" for key in ("cpu_s", "peak_kb"))
-    return many["name"], many["seconds"], many["cpu_s"], _mb(many["peak_kb"]), *ratios
-
-
-def guest_tables(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of a guest's tables."""
-    (guest,), (end,), churn = _of(rows, "guest"), _of(rows, "end"), _of(rows, "churn")
-    yield f"### Superblocks of Linux {guest['release']}"
-    yield ""
-    yield (
-        f"On {guest['date']}, in an emulated guest with {guest['processors']} processors. A mount's time to "
-        "value begins with the return of mount(2), and ends with the first look that shows the value. "
-        f"Cycles of the daemon that failed: {end['failed_cycles']}; other devices kept their values: "
-        f"{'yes' if end['strangers_kept'] else 'no'}."
-    )
-    yield ""
-    yield f"{PROBES} mounts, each unmounted when it has its value, with other superblocks present:"
-    yield from _table(
-        "Present, p50 in ms, p99 in ms, worst in ms, never, CPU in ms a mount",
-        [(row["present"], *_times(row), row["never"], row["cpu_ms_a_mount"]) for row in _of(rows, "turns")],
-    )
-    yield ""
-    yield "The daemon at rest, and its start with all superblocks at the kernel's value:"
-    rests = _of(rows, "empty") + _of(rows, "rest")
-    starts = {row["present"]: row for row in _of(rows, "start")}
-    yield from _table(
-        "Present, RSS in MB, descriptors, CPU in ms a minute, ready after s, all right after s",
-        [
-            (row["present"], _mb(row["rss_kb"]), row["descriptors"], row["cpu_ms_a_minute"], *start)
-            for row in rests
-            for known in [starts.get(row["present"])]
-            for start in [(known["ready_s"], known["right_s"]) if known else ("-", "-")]
-        ],
-    )
-    yield ""
-    yield "Mounts by four threads as fast as the guest makes them, until so many are present:"
-    yield from _table(
-        "Present, mounts, seconds, p50 in ms, p99 in ms, worst in ms, never, CPU in ms a mount",
-        [
-            (
-                *(row["present"], row["mounts"], row["seconds"]),
-                *_times(row),
-                row["never"],
-                row["cpu_ms_a_mount"],
-            )
-            for row in _of(rows, "grow") + _of(rows, "at once")
-        ],
-    )
-    yield ""
-    yield "Unmounts of all at once:"
-    yield from _table(
-        "Superblocks, unmounted after s, all forgotten after s, RSS in MB, descriptors",
-        [
-            (row["mounts"], row["seconds"], row["forgotten_s"], _mb(row["rss_kb"]), row["descriptors"])
-            for row in _of(rows, "vanish")
-        ],
-    )
-    number, seconds = (sum(row[name] for row in churn) for name in ("mounts", "seconds"))
-    yield ""
-    yield f"{number} mounts and unmounts in turns, {number / seconds:.1f} a second, while {KEPT_MOUNTS} stay:"
-    yield from _table(
-        "After, p50 in ms, p99 in ms, worst in ms, never, wrong, RSS in MB, descriptors, CPU in ms a mount",
-        [
-            (
-                *(after, *_times(row), row["never"], row["wrong"]),
-                *(_mb(row["rss_kb"]), row["descriptors"], row["cpu_ms_a_mount"]),
-            )
-            for at, row in enumerate(churn)
-            for after in [sum(one["mounts"] for one in churn[: at + 1])]
-        ],
-    )
-    yield ""
+def _ratios(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of MANY entries, with their ratios to those of FEW."""
+    few = {row["name"]: row for row in rows if row["number"] == FEW}
+    return [
+        row
+        | {key.partition("_")[0]: round(row[key] / few[row["name"]][key], 1) for key in ("cpu_s", "peak_kb")}
+        for row in rows
+        if row["number"] == MANY
+    ]
 
 
 def main() -> int:
