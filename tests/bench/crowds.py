@@ -22,7 +22,6 @@ from typing import Any
 
 from tests.bench.bench_check import cpu_s
 from tests.bench.bench_merge import documents
-from tests.bench.bench_mountstats import stanza
 from tests.bench.page import filled
 from tests.bench.test_growth import host_files
 from tests.check import hosts
@@ -126,14 +125,10 @@ def command(root: Path, *arguments: str) -> Row:
 
 
 def tree_of(folder: Path, kind: str, number: int) -> Path:
-    """Make a host with so many mounts, lines or sections. Present mounts have their counters, too."""
+    """Make a host with so many mounts, lines or sections."""
     tree = hosts.load("clean").build(folder / "tree")
     for name, text in host_files(number)[kind].items():
         put(tree / name, text)
-    if kind == "mounts":
-        rest = stanza().partition("\n")[2]
-        heads = (f"device nas{n}:/v mounted on /mnt/{n} with fstype nfs4 statvers=1.1" for n in range(number))
-        put(tree / "proc/1/mountstats", "".join(f"{head}\n{rest}" for head in heads))
     return tree
 
 
