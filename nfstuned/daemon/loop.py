@@ -38,6 +38,8 @@ at thousands of mounts for each of them. The kernel's events are served meanwhil
 REST_MOST_S = 2.0
 DEEP_REST, DEEP_REST_MOST_S = 10.0, 60.0
 """The same after a look into other namespaces: any user can give a reason for one, with a mount of FUSE."""
+MOST_AT_ONCE = 32
+"""The number of new superblocks that are tuned together: the first waits for the events of the others."""
 BLIND_S, BLIND_MOST_S = 0.5, 60.0
 """How long a look that could not read something waits for the next: twice as long each time."""
 PERSIST = "persist"
@@ -212,14 +214,20 @@ class Daemon:
         return max(0.0, wait) if wait < FOREVER_S else -1.0
 
     def _drain_kernel(self) -> None:
+        added: list[str] = []
         try:
             while (event := self._kernel.next()) is not None:
                 if event.action == "add":
-                    self._tuner.added(event.name)
-                elif event.action == "remove":
+                    added.append(event.name)
+                if added and (event.action == "remove" or len(added) == MOST_AT_ONCE):
+                    self._tuner.added(*added)
+                    added = []
+                if event.action == "remove":
                     self._tuner.removed(event.name)
         except EventsLostError:
             self._lose_events()
+        if added:
+            self._tuner.added(*added)
 
     def _drain_writes(self, ready: Container[int]) -> None:
         """Check the value of each superblock to which a rule of udev, or anybody else, may have written."""

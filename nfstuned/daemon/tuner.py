@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
@@ -35,6 +35,7 @@ from nfstuned.host.read_ahead import (
     write,
 )
 from nfstuned.host.root import Root
+from nfstuned.model.kernel import NfsClient, Volume
 from nfstuned.model.mounts import Action, Decision, Hold, Record, Result, Snapshot, Superblock
 from nfstuned.model.policy import Policy
 from nfstuned.model.samples import Sample
@@ -70,17 +71,31 @@ class Tuner:
         self._clock = clock
         self._devices: dict[str, WatchedDevice] = {}
 
-    def added(self, device: str) -> None:
-        """Tune a new superblock before its mount(2) returns.
+    def added(self, *devices: str) -> None:
+        """Tune new superblocks, each before its mount(2) returns.
 
-        Only nfsfs knows it by now; mountinfo will show it when it is mounted. A decision that takes more
-        waits for mountinfo.
+        Only nfsfs knows them by now; mountinfo will show them when they are mounted. A decision that takes
+        more waits for mountinfo. nfsfs is read once for all of them, as it has a row for each superblock.
         """
-        watched = self._watched(device)
-        watched.backlog.add(self._clock())
-        watched.had_event = True
-        if self.policy is not None:
-            self._with_bdi(device, self._tune_early)
+        for device in devices:
+            watched = self._watched(device)
+            watched.backlog.add(self._clock())
+            watched.had_event = True
+        if self.policy is None:
+            return
+        with ExitStack() as opened:
+            bdis: list[Bdi] = []
+            for device in devices:
+                with self._refusals():
+                    bdis.append(opened.enter_context(Bdi(self._root, device)))
+            if not bdis:
+                return
+            with self._root.faults.block() as faults:
+                volumes, servers = observe_volumes(self._root), observe_servers(self._root)
+                self.must_look |= bool(faults)
+            for bdi in bdis if not faults else ():
+                with self._refusals():
+                    self._tune_early(bdi, find_volume(volumes, bdi.device), servers)
 
     def removed(self, device: str) -> None:
         """Forget a superblock, but not another that has its device number by now: events may come late."""
@@ -111,7 +126,8 @@ class Tuner:
 
         A write was seen, or udev's rules have run. The next look reports who wrote.
         """
-        self._with_bdi(device, self._set_again)
+        with self._refusals(), Bdi(self._root, device) as bdi:
+            self._set_again(bdi)
 
     def look(self, *, deep: bool) -> None:
         """Look at everything and set each value that is not right; `deep` includes other namespaces."""
@@ -272,11 +288,11 @@ class Tuner:
         watched = self._devices[device] = self._watched(device).successor(bdi)
         return watched
 
-    def _with_bdi(self, device: str, work: Callable[[Bdi], None]) -> None:
-        """Open a bdi and work on it; where that fails, look at everything soon, unless the bdi is gone."""
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Where work on a bdi fails, look at everything soon, unless the bdi is gone."""
         try:
-            with Bdi(self._root, device) as bdi:
-                work(bdi)
+            yield
         except OSError as error:
             # The pseudo-root that every NFSv4 mount makes and drops again is often gone by now.
             self.must_look |= error.errno not in GONE
@@ -284,13 +300,7 @@ class Tuner:
             self._reporter.unreadable(error)
             self.must_look = True
 
-    def _tune_early(self, bdi: Bdi) -> None:
-        with self._root.faults.block() as faults:
-            volume = find_volume(observe_volumes(self._root), bdi.device)
-            servers = observe_servers(self._root) if volume is not None else ()
-            if faults:
-                self.must_look = True
-                return
+    def _tune_early(self, bdi: Bdi, volume: Volume | None, servers: tuple[NfsClient, ...]) -> None:
         watched = self._at(bdi.device, bdi.inode)
         if volume is None:
             if watched.is_searched is None:

@@ -157,19 +157,16 @@ def deciding(faults: Iterable[ParseError]) -> tuple[ParseError, ...]:
 
 
 def _superblocks(root: Root, *, deep: bool, between: Callable[[], None] = do_nothing) -> Snapshot:
-    known = _Known(identities(root))
-    between()
+    known = _Known(identities(root, between))
     _look(root, known, root.view, between)
     if deep:
         for view in other_views(root, between):
             _look(root, known, view.folder, between)
-    try:
-        records = State(root).all()
-    except OSError:
-        records = {}  # the root knows why
-    superblocks = []
+    state, superblocks = State(root), []
     for device in known.devices:
-        inode, record = known.identities.get(device), records.get(device)
+        inode, record = known.identities.get(device), None
+        with suppress(OSError):  # the root knows why
+            record = state.get(device)
         volume, servers = known.volumes.get(device, (None, ()))
         superblock = Superblock(
             device=device,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -46,13 +47,18 @@ def identity(root: Root, device: str) -> int | None:
     return root.inode(f"{BDI_FOLDER}/{device}/read_ahead_kb")
 
 
-def identities(root: Root) -> dict[str, int]:
+def identities(root: Root, between: Callable[[], None] | None = None) -> dict[str, int]:
     """Return every bdi that is named by an anonymous device number (NFS, FUSE, …) with its identity.
 
-    Those that could not be looked up are in `root.faults`.
+    Those that could not be looked up are in `root.faults`. `between` is called after each.
     """
-    names = (name for name in root.names(BDI_FOLDER) if name.startswith("0:") and is_device_number(name))
-    return {name: inode for name in names if (inode := identity(root, name)) is not None}
+    found: dict[str, int] = {}
+    for name in root.names(BDI_FOLDER):
+        if name.startswith("0:") and is_device_number(name) and (inode := identity(root, name)) is not None:
+            found[name] = inode
+            if between is not None:
+                between()
+    return found
 
 
 class Bdi:

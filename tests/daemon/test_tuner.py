@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ POLICY = Policy(
     ),
 )
 AZURE = "sa1.file.core.windows.net"
+FEW = 10
 
 
 class Host:
@@ -279,6 +281,35 @@ def test_a_device_that_is_gone_already_and_a_value_that_stayed_right_need_no_loo
     host.tuner.may_be_written("0:43")
     host.tuner.added("0:60")
     assert not host.tuner.must_look
+
+
+def test_superblocks_that_come_together_need_one_read_of_nfsfs(host: Host) -> None:
+    """Those that are gone by then, or no NFS mounts, do not keep the others from their values."""
+    fault, tuner = host.faulty(errno.EIO)
+    others = [f"0:{number}" for number in range(45, 55)]
+    for device in ("0:43", "0:44", *others):
+        host.volume(device)
+    host.bdi("0:60")
+    tuner.added("0:43")
+    before = fault.asked
+    tuner.added("0:44")
+    alone, before = fault.asked - before, fault.asked
+    tuner.added("0:59", *others[:5], "0:60", *others[5:])
+    volumes_and_servers = 2
+    assert fault.asked - before == len(others) * (alone - volumes_and_servers) + volumes_and_servers
+    assert [host.value(device) for device in others] == [15360] * len(others)
+    assert host.value("0:60") == 128
+
+
+def test_a_look_at_many_superblocks_serves_events_after_each(host: Host) -> None:
+    fault, tuner = host.faulty(errno.EIO)
+    asked = [0]
+    tuner.serve_events = lambda: asked.append(fault.asked)
+    for number in range(40, 80):
+        host.volume(f"0:{number}")
+    for _ in range(2):
+        tuner.look(deep=False)
+    assert max(later - before for before, later in pairwise(asked)) < FEW
 
 
 def test_without_a_policy_nothing_is_written(host: Host) -> None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
 
 from dev.package.run import BuildError
-from tests.bench import pictures, upgrade, workloads
-from tests.bench import faults, pictures, workloads
 from tests.lab import demo, guest, image, recipe, runs
-from tests.lab.kit.upgrade import PARTS
-from tests.lab.kit.workloads import RTTS_MS
+from tests.lab.measures import MEASURES, say
 
 USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]...   run scenarios
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
-       sh dev/lab KERNEL upgrade    kill upgrades and downgrades, and write the part of docs/reliability.md
-       sh dev/lab KERNEL faults    measure the faults of docs/reliability.md, in 40 minutes; NAME: one
+       sh dev/lab KERNEL faults [NAME...]    measure the faults of docs/reliability.md, in 40 minutes
+       sh dev/lab KERNEL crowds [--mounts N] [--minutes N]    measure the daemon with 2,000 superblocks
+       sh dev/lab KERNEL upgrade    kill upgrades and downgrades
        sh dev/lab KERNEL demo     the demonstration of dev/demo
        sh dev/lab build           build the image, if it is not there
 
@@ -35,27 +32,25 @@ def main(arguments: list[str]) -> int:
     try:
         return _run(*arguments)
     except image.NoKernelError as error:
-        _say(str(error))
+        say(str(error))
     except BuildError as error:
-        _say(f"nfstuned's package does not build: {error}")
+        say(f"nfstuned's package does not build: {error}")
     return 2
 
 
 def _run(kernel: str, *words: str) -> int:
-    image.ensure(_say)
+    image.ensure(say)
     if (kernel, *words) == ("build",):
         return 0
     release = image.release(kernel)
-    modes = {"shell": _shell, "pictures": _pictures, "workloads": _workloads, "upgrade": _upgrade}
-    modes["demo"] = demo.demonstrate
-    if len(words) == 1 and words[0] in modes:
-        return modes[words[0]](release)
-    if words[:1] == ("faults",):
-        return _faults(release, *words[1:])
+    if len(words) == 1 and words[0] in {"shell", "demo"}:
+        return _shell(release) if words[0] == "shell" else demo.demonstrate(release)
+    if words and words[0] in MEASURES:
+        return MEASURES[words[0]](release, words[1:])
     target = runs.folder() / release
     run = runs.run(release, _arguments(words), target, guest.stdout_line)
-    _say(run.boot.explain())
-    _say(f"results: {target}")
+    say(run.boot.explain())
+    say(f"results: {target}")
     return 0 if run.boot.passed else 1
 
 
@@ -76,81 +71,9 @@ def _arguments(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shell(release: str) -> int:
-    _say(f"booting {release}; 'exit' in the shell ends it")
+    say(f"booting {release}; 'exit' in the shell ends it")
     with tempfile.TemporaryDirectory() as folder:
         return guest.shell(release, runs.assemble(Path(folder), runs.Order(interactive=True)))
-
-
-def _pictures(release: str) -> int:
-    limits = guest.Limits(900, quiet_s=200, retries=2)
-    target = runs.folder() / f"pictures-{release}"
-    boot = runs.run_module(("tests.lab.kit.pictures",), release, target, guest.stdout_line, limits)
-    _say(boot.explain())
-    if not boot.passed or boot.files is None:
-        return 1
-    for file in pictures.draw(boot.files, runs.PROJECT / "docs/pictures"):
-        _say(f"{file}: {file.stat().st_size // 1000} kB")
-    return 0
-
-
-def _workloads(release: str) -> int:
-    """Boot a guest for each round trip. The lines of those before stay where a later one fails."""
-    limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
-    target, lines = runs.folder(), runs.PROJECT / f"build/workloads-{release}.jsonl"
-    text = lines.read_text() if lines.exists() else ""
-    measured = {row["rtt_ms"] for row in workloads.rows_of(text)}
-    for rtt_ms in RTTS_MS:
-        if rtt_ms in measured:
-            _say(f"{rtt_ms} ms is in {lines} already; remove the file to measure it again")
-            continue
-        module, folder = ("tests.lab.kit.workloads", str(rtt_ms)), target / f"{rtt_ms}-ms"
-        boot = runs.run_module(module, release, folder, guest.stdout_line, limits)
-        _say(boot.explain())
-        if not boot.passed or boot.files is None:
-            return 1
-        text += (boot.files / "workloads.jsonl").read_text()
-        lines.write_text(text)
-    for file in workloads.make(text, release):
-        _say(str(file))
-    lines.unlink()
-    return 0
-
-
-def _upgrade(release: str) -> int:
-    """Boot a guest for each part, as `_workloads` does for each round trip."""
-    limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
-    target, kept = runs.folder(), runs.PROJECT / f"build/upgrade-{release}"
-    kept.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
-        if (kept / part).exists():
-            _say(f"{kept / part} is there already; remove it to try its kills again")
-            continue
-        boot = runs.run_module(
-            ("tests.lab.kit.upgrade", part), release, target / part, guest.stdout_line, limits
-        )
-        _say(boot.explain())
-        if not boot.passed or boot.files is None:
-            return 1
-        (kept / part).write_text((boot.files / "upgrade.jsonl").read_text())
-    for file in upgrade.make("".join((kept / part).read_text() for part in PARTS), release):
-        _say(str(file))
-    shutil.rmtree(kept)
-    return 0
-def _faults(release: str, *names: str) -> int:
-    """Boot a guest for the table of faults, or to measure those of these names again."""
-    limits = guest.Limits(5400, quiet_s=300, retries=2, processors=2)
-    module, target = ("tests.lab.kit.faulttable", *names), runs.folder() / f"faults-{release}"
-    boot = runs.run_module(module, release, target, guest.stdout_line, limits)
-    _say(boot.explain())
-    if not boot.passed or boot.files is None:
-        return 1
-    text = (boot.files / "faults.jsonl").read_text()
-    for file in faults.make(text, release, some=bool(names)):
-        _say(str(file))
-    broken = faults.troubles(faults.rows_of(text))
-    for line in broken:
-        _say(line)
-    return 1 if broken else 0
 
 
 def _overview() -> None:
@@ -163,10 +86,6 @@ def _overview() -> None:
     for file in sorted(runs.SCENARIOS.glob("test_*.py")):
         promise = file.read_text().partition("\n")[0].strip('"')
         print(f"  {file.stem.removeprefix('test_'):20} {promise}")
-
-
-def _say(line: str) -> None:
-    print(f"lab: {line}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,11 @@ class Watched:
             self.values.append((after, value))
         return after
 
-    def unmount(self) -> None:
+    def close(self) -> None:
         os.close(self._file)
+
+    def unmount(self) -> None:
+        self.close()
         subprocess.run(["umount", str(self.point)], check=True)
 
     def right_after_s(self, kb: int) -> float:
