@@ -1,0 +1,500 @@
+"""Every parser of strangers' text as a function of bytes with its promise, for the fuzzer and its tests."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import socket
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+from unittest import mock
+from xml.etree import ElementTree as ET
+
+import dns.exception
+import dns.message
+
+from nfstuned.app.facts import Scope, examine
+from nfstuned.app.files import fixed_files
+from nfstuned.core.fleet import Fleet
+from nfstuned.core.nconnect.fstab import ansible_lines, owner, with_count
+from nfstuned.core.nconnect.persist import sections
+from nfstuned.core.rules.catalogue import CRASHED, RULES, run_rules
+from nfstuned.core.samples.copies import (
+    SavedCopy,
+    copies_to_json,
+    frame_between,
+    frame_since_mounted,
+    parse_copies,
+)
+from nfstuned.core.samples.sample import sample_to_json
+from nfstuned.core.samples.top import TopState
+from nfstuned.core.udev.faults import find_broken
+from nfstuned.core.udev.writers import file_writers, started_scripts
+from nfstuned.errors import ParseError
+from nfstuned.host.bench.documents import parse_bench, parse_size
+from nfstuned.host.bench.fio import parse_fio
+from nfstuned.host.config import builtin_policy
+from nfstuned.host.files.ledger import parse_installed
+from nfstuned.host.network import names, outside
+from nfstuned.host.policy import builtin_texts
+from nfstuned.host.root import Root
+from nfstuned.host.system import calls_sysctl
+from nfstuned.model.bench import Pattern
+from nfstuned.model.facts import Report, Severity
+from nfstuned.model.mounts import Request, Unexpanded
+from nfstuned.model.policy import ConfigError, Policy
+from nfstuned.model.samples import Sample
+from nfstuned.model.system import Network
+from nfstuned.model.udev import UdevFile
+from nfstuned.parse.check_settings import baseline_text, parse_baseline, parse_own, parse_project
+from nfstuned.parse.deploy.deployment import JudgedFile
+from nfstuned.parse.deploy.kinds import embedded_requests, read_sources
+from nfstuned.parse.etc.requests import local_lines, parse_fstab
+from nfstuned.parse.etc.settings import parse_mount_nfs
+from nfstuned.parse.etc.tunnel import parse_listening, parse_variable
+from nfstuned.parse.etc.units import parse_units, preset_enables
+from nfstuned.parse.fields import (
+    mask_row,
+    mask_secrets,
+    octal_escapes,
+    parse_kernel_options,
+    unescape,
+    unmangle,
+)
+from nfstuned.parse.ignores import parse_ignores
+from nfstuned.parse.policy import parse_config
+from nfstuned.parse.proc import machine, mounts, processes
+from nfstuned.parse.proc.mountstats import parse_stanzas, parse_transports
+from nfstuned.parse.proc.sunrpc import parse_endpoint
+from nfstuned.parse.samples import parse_entry, parse_line, parse_since
+from nfstuned.parse.verdict import parse_verdict
+from nfstuned.parse.yaml import MOST_DEPTH, MOST_VALUES, parse_documents
+from nfstuned.view.bench import bench_charts, bench_document, comparison_lines
+from nfstuned.view.check import check_document, report_lines, verdict_lines
+from nfstuned.view.ci import github_lines, junit, sarif_document
+from nfstuned.view.fleet import left_out_lines, merge_document, merge_lines, merge_sarif
+from nfstuned.view.top import plain_lines
+from nfstuned.view.words import to_json
+from tests.fuzz import seeds
+from tests.parse.test_damage import READERS
+
+MOST_TIMES = 1000
+"""A parser's rows are at most so many times longer than its text, and LEAST more."""
+LEAST = 1 << 17
+_BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""A line break as YAML counts it; no parser counts more."""
+_NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+_MOST_ALIASED = 20_000
+"""Rows of one text: the aliases of YAML can repeat a value that often."""
+
+Rows = Iterable[object]
+Read = Callable[[str], Rows]
+
+
+class BrokenPromiseError(AssertionError):
+    """A parser returned more, or something else, than it promises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A parser, and texts that it knows."""
+
+    read: Callable[[bytes], Rows]
+    """Yields its rows: False is a broken promise. Raises ParseError, and no other error."""
+    seeds: Callable[[], Iterable[bytes]]
+
+
+def judge(target: Target, data: bytes) -> None:
+    """Hold a parser to its promise. Raises BrokenPromiseError, and any error but ParseError."""
+    rows: list[object] = []
+    try:
+        rows.extend(target.read(data))
+    except ParseError as error:
+        rows.append(error)
+    if any(row is False for row in rows):
+        raise BrokenPromiseError(f"promise {rows.index(False)} is broken")
+    last = len(_BREAKS.findall(data.decode("utf-8", "surrogateescape"))) + 1
+    for row in rows:
+        if isinstance(row, (ParseError, Request, Unexpanded)) and not 0 <= row.line <= last:
+            raise BrokenPromiseError(f"line {row.line} of {last}: {row}")
+    length = sum(len(repr(row)) for row in rows)
+    if length > MOST_TIMES * len(data) + LEAST:
+        raise BrokenPromiseError(f"{length} characters of {len(data)}")
+
+
+def _text(read: Read) -> Callable[[bytes], Rows]:
+    return lambda data: read(data.decode("utf-8", "surrogateescape"))
+
+
+def _each(readers: Iterable[Read], text: str) -> Iterator[object]:
+    """Yield the rows of several readers; an error ends only its own reader."""
+    for read in readers:
+        try:
+            yield from read(text)
+        except ParseError as error:  # noqa: PERF203 - a handful
+            yield error
+
+
+def _group(*rows: str, hosts: str = "", more: Iterable[Read] = ()) -> Target:
+    """Return a target of rows of tests/parse/test_damage.py; `hosts` matches files of tests/hosts."""
+    readers = (*(READERS[row][2] for row in rows), *more)
+    texts = [READERS[row][0].encode("utf-8", "surrogateescape") for row in rows]
+    return Target(_text(lambda text: _each(readers, text)), lambda: (*texts, *seeds.of_hosts(hosts)))
+
+
+def _deployment(files: Iterable[JudgedFile]) -> Iterator[object]:
+    found = read_sources(files)
+    yield from (*found.intent.requests, *found.intent.problems, *found.intent.local, *found.intent.misnamed)
+    yield from (*found.unexpanded, *found.ignores, *found.unread)
+
+
+def _files(name: str) -> Callable[[str], Iterator[object]]:
+    """Return a reader of a file of this name, and of more files behind lines such as `--- tasks/a.yml`."""
+
+    def read(text: str) -> Iterator[object]:
+        first, *others = re.split(r"(?m)^--- (?=\S+\n)", text)
+        more = (JudgedFile(*each.split("\n", 1)) for each in others)
+        yield from _deployment([JudgedFile(name, first, named=True), *more])
+
+    return read
+
+
+def _named(text: str) -> Iterator[object]:
+    """Yield the rows of a file; the first line is its name."""
+    name, _, content = text.partition("\n")
+    yield from _deployment([JudgedFile(name, content), JudgedFile(f"other/{name}", content, named=True)])
+    yield from embedded_requests(content, name)
+
+
+def _deploy(name: str, *kinds: str) -> Target:
+    return Target(_text(_files(name)), lambda: seeds.of_corpus(*kinds))
+
+
+@functools.cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp())
+
+
+@functools.cache
+def _profiles() -> Policy:
+    return builtin_policy()
+
+
+def _check(name: str) -> Callable[[bytes], Iterator[object]]:
+    """Return the whole of `nfstuned check FILE --offline`: rules, changes of --fix, and formats."""
+
+    def read(data: bytes) -> Iterator[object]:
+        file = _folder() / name
+        file.write_bytes(data)
+        scope = Scope(offline=True, files=(str(file),))
+        facts = examine(Root("/"), _profiles(), scope, outside.FixedOutside(Network()))
+        diagnosis = run_rules(facts, RULES)
+        for finding in diagnosis.findings:
+            if finding.rule == CRASHED.id:
+                raise BrokenPromiseError(finding.message)
+        if len(diagnosis.findings) > _MOST_ALIASED:
+            raise BrokenPromiseError(f"{len(diagnosis.findings)} findings")
+        yield from (*diagnosis.findings, *diagnosis.doubts)
+        yield [
+            each.new.count("\n") == each.old.count("\n") for each in fixed_files(diagnosis.findings, facts)
+        ]
+        found = {finding.rule for finding in diagnosis.findings}
+        # The texts of all rules would take most of the time.
+        yield from _formats(Report("/", facts, tuple(rule for rule in RULES if rule.id in found), diagnosis))
+
+    return read
+
+
+def _formats(report: Report) -> Iterator[object]:
+    for document in (check_document(report), sarif_document(report)):
+        yield json.loads(to_json(document)) is not None
+    yield all("\n" not in line and "\r" not in line for line in github_lines(report))
+    yield ET.fromstring(junit(report)) is not None  # noqa: S314 - its own output
+    lines = [*(line.text for line in report_lines(report, 80)), *verdict_lines(report)]
+    yield all("\x1b" not in line for line in lines)
+
+
+def _fstab(text: str) -> Iterator[object]:
+    rows = parse_fstab(text)
+    yield from rows
+    yield from local_lines(text, [row for row in rows if isinstance(row, Request)])
+    yield owner(text)
+    yield ansible_lines(text)
+    yield [with_count(line, 4) for line in text.split("\n")[:200]]
+    later = parse_fstab(f"{text}\nnas:/z /z nfs ro 0 0")
+    kept = [row for row in rows if isinstance(row, Request)]
+    yield [row for row in later if isinstance(row, Request)][: len(kept)] == kept
+
+
+def _mountinfo(text: str) -> Iterator[object]:
+    rows = mounts.parse_mountinfo(text)
+    yield from rows
+    nodes = mounts.parse_nodes(text)
+    yield len(nodes) <= text.count("\n") + 1
+    yield [mounts.node_at(node.point, nodes) is not None for node in nodes[:50]]
+    yield mounts.remote_type(mounts.parse_mount_types(text), "/mnt/a/b")
+    yield mounts.parse_mountinfo(f"{text}\n{seeds.MOUNT}")[: len(rows) - 1] == rows[:-1]
+
+
+def _copies(data: bytes) -> Iterator[object]:
+    """Yield the frames of `nfstuned top --file`; of a text with a line `=====` those between two files."""
+    parts = data.split(b"\n=====\n", 1)
+    copies, problems = list[SavedCopy](), list[str]()
+    for part in parts:
+        found, faults = parse_copies("f", part)
+        copies += found
+        problems += faults
+    frames = [frame_since_mounted(copy) for copy in copies]
+    for earlier, later in pairwise(copies):
+        with suppress(ValueError):  # copies of other mounts
+            frames.append(frame_between(earlier, later))
+    yield from problems
+    for frame in frames:
+        yield from (line for width in (None, 80) for line in plain_lines(frame, TopState(), width))
+    yield json.loads(to_json(copies_to_json(frames, problems))) is not None
+
+
+def _mountstats(data: bytes) -> Iterator[object]:
+    yield from READERS["mountstats"][2](data.decode("utf-8", "surrogateescape"))
+    first = parse_stanzas([data])
+    yield parse_stanzas([data], first) == first
+    middle = len(data) // 2
+    yield parse_stanzas([data[:middle], data[middle:]]) == first
+    yield parse_transports(data)
+
+
+def _unit_states(text: str) -> Iterator[object]:
+    yield [state.loaded for state in parse_units(text).values()]
+    yield [preset_enables([text], "autofs.service"), calls_sysctl(text)]
+    yield parse_listening(text)
+    yield parse_variable(text, "AZNFS_PORT")
+    yield sections(text)
+
+
+def _udev(text: str) -> Iterator[object]:
+    yield from READERS["udev rules"][2](text)
+    yield from find_broken(text, {})
+    file = UdevFile("etc/udev/rules.d/99-a.rules", text)
+    yield from file_writers([file])
+    yield from started_scripts([file])
+
+
+def _machine(text: str) -> Iterator[object]:
+    yield machine.parse_modules(text)
+    yield machine.parse_kernel_config(text)
+    yield machine.parse_cpu_list(text)
+    yield machine.parse_major_faults(text)
+    yield machine.parse_nfs_inodes(text)
+    yield machine.module_name(text)
+
+
+def _processes(text: str) -> Iterator[object]:
+    yield processes.parse_state(text)
+    yield processes.parse_processor_ticks(text)
+    yield processes.parse_uptime(text)
+
+
+def _endpoint(text: str) -> Iterator[object]:
+    yield parse_endpoint(text)
+
+
+def _options(text: str) -> Iterator[object]:
+    masked = mask_secrets(text)
+    yield mask_secrets(masked) == masked
+    yield mask_row(text)
+    yield (octal_escapes(text), unescape(text), unmangle(text))
+    yield parse_kernel_options(text)
+
+
+def _yaml(text: str) -> Iterator[object]:
+    for node in parse_documents(text, "f"):
+        yield node.weight <= MOST_VALUES
+        yield node.height <= MOST_DEPTH
+        yield 0 < node.line <= len(_BREAKS.findall(text)) + 1
+
+
+@functools.cache
+def _builtin() -> list[tuple[str, str]]:
+    """Return a few profiles: all of them take a hundred times longer than a file of a user."""
+    few = {"built-in generic.toml", "built-in azure-files.toml", "built-in random.toml"}
+    return [(name, text) for name, text in builtin_texts() if name in few]
+
+
+def _configuration(text: str) -> Iterator[object]:
+    """Yield the problems of a file, or its policy: as those of a child they are lines."""
+    for read in (_policy, lambda text: parse_own("f", text), lambda text: parse_project("f", text)):
+        try:
+            yield read(text)
+        except ConfigError as error:  # noqa: PERF203 - three
+            yield from error.problems
+
+
+def _policy(text: str) -> object:
+    return parse_config(_builtin(), [("f", text)])
+
+
+def _baseline(text: str) -> Iterator[object]:
+    yield from parse_ignores(text, "f")
+    known = parse_baseline(text, "f")
+    if sum(known.values()) < _MOST_ALIASED:
+        yield (
+            parse_baseline(baseline_text(each for each, count in known.items() for _ in range(count)), "f")
+            == known
+        )
+
+
+def _verdicts(text: str) -> Iterator[object]:
+    """Yield the verdict of hosts, a document in each line, in all formats of `nfstuned merge`."""
+    fleet = Fleet(_NOW.timestamp())
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            fleet.add(parse_verdict(line, "f", number), f"f:{number}")
+        except ParseError as error:  # noqa: PERF203 - a handful
+            fleet.refuse(error)
+            yield error
+    report = fleet.report(Severity.WARNING)
+    for document in (merge_document(report), merge_sarif(report, "h", 0.0, {})):
+        yield json.loads(to_json(document)) is not None
+    yield from (*left_out_lines(report), *merge_lines(report, 80))
+
+
+def _samples(data: bytes) -> Iterator[object]:
+    for number, line in enumerate(data.split(b"\n"), 1):
+        found = parse_line(line, "f", number)
+        yield found
+        if isinstance(found, Sample):
+            yield (
+                parse_line(to_json(sample_to_json(found)).encode("utf-8", "surrogateescape"), "f", 1) == found
+            )
+
+
+def _entry(data: bytes) -> Iterator[object]:
+    """Yield the sample of a journal's entry, a field in each line, and the time that its first line names."""
+    pairs = (line.partition(b"=")[::2] for line in data.split(b"\n"))
+    fields = {name.decode("ascii", "replace"): value for name, value in pairs}
+    yield parse_entry(fields, "f")
+    with suppress(ValueError):  # its own
+        yield parse_since(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"), _NOW)
+
+
+def _bench(data: bytes) -> Iterator[object]:
+    with suppress(ValueError):  # its own
+        yield parse_size(data[:40].decode("utf-8", "surrogateescape"))
+    bench = parse_bench(data, "f")
+    yield from comparison_lines(bench)
+    yield json.loads(to_json(bench_document(bench))) is not None
+    yield len(list(bench_charts(bench)))
+
+
+def _fio(text: str) -> Iterator[object]:
+    yield from (parse_fio(text, pattern) for pattern in (Pattern.READ, Pattern.RANDOM_WRITE))
+
+
+def _installed(text: str) -> Iterator[object]:
+    yield parse_installed(text, "f")
+
+
+def _program(data: bytes) -> Iterator[object]:
+    yield parse_mount_nfs(data)
+    yield mounts.parse_uevent(data, "bdi")
+
+
+def _answer(data: bytes) -> Iterator[object]:
+    """Yield the aliases in a name server's answer, as dnspython read it."""
+    with suppress(dns.exception.DNSException, ValueError):
+        message = dns.message.from_wire(data)
+        if isinstance(message, dns.message.QueryMessage):
+            yield from names._chain(message)  # noqa: SLF001 - its caller sends questions
+
+
+def _metadata(data: bytes) -> Iterator[object]:
+    """Yield the size of a virtual machine by an answer of the metadata service, from its first byte."""
+    near, far = socket.socketpair()
+    with near, far:
+        far.settimeout(1)
+        near.settimeout(1)
+        far.sendall(data[:50_000])
+        far.shutdown(socket.SHUT_WR)
+        with mock.patch.object(socket, "create_connection", return_value=near):
+            # Its caller has threads.
+            size, problem = outside._asked_size(outside.METADATA_URL, 1.0)  # noqa: SLF001
+    yield (size is None) == (problem != "")
+
+
+TARGETS: dict[str, Target] = {
+    "check-fstab": Target(_check("fstab"), lambda: (*seeds.of_hosts("etc/fstab"), *seeds.fstabs())),
+    "check-kubernetes": Target(_check("a.yaml"), lambda: seeds.of_corpus("kubernetes")),
+    "check-compose": Target(_check("compose.yaml"), lambda: seeds.of_corpus("compose", "docker-volume")),
+    "check-ansible": Target(_check("play.yml"), lambda: seeds.of_corpus("ansible")),
+    "check-script": Target(_check("mount.sh"), lambda: seeds.of_corpus("script", "docker-volume")),
+    "kubernetes": _deploy("a.yaml", "kubernetes"),
+    "compose": _deploy("compose.yaml", "compose", "docker-volume"),
+    "ansible": _deploy("play.yml", "ansible"),
+    "terraform": _deploy("plan.json", "terraform"),
+    "cloud-init": Target(
+        _text(lambda text: _each((_files("user-data"), READERS["cloud.cfg"][2]), text)),
+        lambda: (*seeds.of_corpus("cloud-init"), *seeds.of_hosts("etc/cloud/.*")),
+    ),
+    "script": _deploy("mount.sh", "script", "docker-volume"),
+    "kinds": Target(_text(_named), seeds.named),
+    "mountstats": Target(_mountstats, lambda: seeds.of_hosts("proc/.*mountstats")),
+    "mountstats-copies": Target(_copies, lambda: (*seeds.of_hosts("proc/.*mountstats"), *seeds.copies())),
+    "unit": _group("a unit", hosts=r".*\.(?:mount|automount)", more=[_files("mnt-a.mount")]),
+    "unit-states": Target(_text(_unit_states), seeds.states),
+    "yaml": Target(_text(_yaml), lambda: seeds.of_corpus("kubernetes", "compose", "ansible", "terraform")),
+    "autofs": _group(
+        *("auto.master", "auto.misc", "autofs.conf", "an entry of a map"),
+        hosts=r"etc/auto.*",
+        more=[_files("auto.nas"), _files("auto.master")],
+    ),
+    "fstab": Target(_text(_fstab), lambda: (*seeds.of_hosts("etc/fstab"), *seeds.fstabs())),
+    "mount-tables": _group("utab", "findmnt", hosts="run/mount/utab"),
+    "configuration": Target(_text(_configuration), lambda: seeds.of_hosts("etc/nfstuned/.*")),
+    "baseline": Target(_text(_baseline), seeds.baselines),
+    "verdict": Target(_text(_verdicts), seeds.verdicts),
+    "samples": Target(_samples, seeds.samples),
+    "journal-entry": Target(_entry, seeds.entries),
+    "bench": Target(_bench, seeds.benches),
+    "fio": Target(_text(_fio), seeds.fio),
+    "installed": Target(_text(_installed), seeds.installed),
+    "mountinfo": Target(_text(_mountinfo), lambda: seeds.of_hosts("proc/.*mountinfo")),
+    "nfsfs": _group(
+        *("nfsfs/volumes", "nfsfs/servers", "one volume", "read_ahead_kb", "a device number"),
+        hosts="proc/.*nfsfs/.*",
+    ),
+    "sunrpc": _group("tasks of RPC", more=[_endpoint]),
+    "cifs": _group("cifs/DebugData", "cifs/Stats", hosts="proc/fs/cifs/.*"),
+    "processes": _group("fdinfo", "maps", "swaps", "exports", "unix", "layers", more=[_processes]),
+    "udev-rules": Target(
+        _text(_udev), lambda: (*seeds.of_hosts(r".*/rules\.d/.*"), *seeds.of_corpus("udev"))
+    ),
+    "options": Target(_text(_options), seeds.options),
+    "settings": _group("nfsmount.conf", "writers", hosts=r"etc/(?:nfsmount|nfs|idmapd)\.conf.*|opt/.*"),
+    "parameters": _group(
+        "modprobe.d",
+        "sysctl.d",
+        "boot entries",
+        hosts=r"etc/(?:modprobe|sysctl)\.d/.*|etc/default/grub|boot/.*",
+    ),
+    "tunnel": _group(
+        *("stunnel.conf", "mountmap", "tunnels of aznfs", "stunnel.log"), hosts="(?:etc/stunnel|opt)/.*"
+    ),
+    "certificate": _group("certificates", hosts="etc/ssl/.*"),
+    "machine": _group(
+        "os-release",
+        "osrelease",
+        hosts=r".*/(?:os-release|modules\..*|online|cmdline|slabinfo)",
+        more=[_machine],
+    ),
+    "name-files": _group("hosts", "nsswitch.conf", hosts="etc/(?:hosts|nsswitch.conf|resolv.conf)"),
+    "program": Target(_program, seeds.programs),
+    "dns-answer": Target(_answer, seeds.answers),
+    "metadata-answer": Target(_metadata, seeds.metadata),
+}
+"""By its name, in the order of their turns."""
