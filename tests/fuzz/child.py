@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pkgutil
 import re
 import signal
 import sys
@@ -36,10 +35,6 @@ def keep(folder: Path, kind: str, data: bytes) -> None:
 def main(name: str, seconds: str, folder: str, *options: str) -> None:
     """Fuzz for so many seconds of CPU time; `folder` gets a file for each different fault."""
     with atheris.instrument_imports(include=["nfstuned"]):
-        package = importlib.import_module("nfstuned")
-        for module in pkgutil.walk_packages(package.__path__, "nfstuned."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
         targets = importlib.import_module("tests.fuzz.targets")
     target, found = targets.TARGETS[name], Path(folder)
     end = float(seconds)
