@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -113,9 +113,11 @@ class _Composer:
 
     def documents(self) -> Iterator[Node]:
         """Yield the root of each document."""
+        begin = 1
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                self._anchors = {}
+                mark: Any = event.end_mark
+                self._anchors, begin = {}, mark.line + 1
             elif isinstance(event, yaml.CollectionStartEvent):
                 if len(self._open) == MOST_DEPTH:
                     raise _problem(f"more than {MOST_DEPTH} levels of nesting", event)
@@ -123,7 +125,8 @@ class _Composer:
             elif isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
                 node = self._node(event)
                 if not self._open:
-                    yield node
+                    # libyaml has an empty document behind it, where the file may have no more lines.
+                    yield replace(node, line=begin) if node.is_null else node
                 else:
                     self._open[-1][1].append(node)
 

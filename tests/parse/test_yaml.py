@@ -35,6 +35,10 @@ d: [~, !vault secret, no]
     assert [(node.text, node.line) for node in second.items] == [("second", 9)]
 
 
+def test_an_empty_document_is_on_the_line_that_begins_it() -> None:
+    assert [node.line for node in parse_documents("a\n---", "f")] == [1, 2]
+
+
 def test_json_may_have_tabs() -> None:
     (document,) = parse_documents('{\n\t"a":\t[1,\n\t2]\n}', "f")
     assert [(node.text, node.line) for node in document.at("a").items] == [("1", 2), ("2", 3)]
