@@ -23,7 +23,7 @@ from tests.fuzz.targets import TARGETS
 
 PROJECT = Path(__file__).parents[2]
 WORK = PROJECT / "build/fuzz"
-LIMITS = ("-max_len=65536", "-timeout=20", "-rss_limit_mb=2048", "-report_slow_units=20")
+LIMITS = ("-max_len=65536", "-timeout=60", "-rss_limit_mb=2048", "-report_slow_units=60")
 SLICE_S = 300
 """CPU time after which the texts and the figures are written."""
 MOST_KEPT = 8_000
