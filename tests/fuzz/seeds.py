@@ -22,6 +22,7 @@ from tests.parse import test_fields, test_mounts, test_samples, test_settings, t
 
 MOUNT = test_mounts.LINE
 _DATA = CORPUS.parent
+_MOST_TREE = 12_000
 _VERDICT = {
     "schema": "nfstuned.check/1",
     "host": "web1",
@@ -181,3 +182,20 @@ def metadata() -> Iterator[bytes]:
     yield b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 15\r\n\r\nStandard_D16_v4"
     yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nf\r\nStandard_D16_v4\r\n0\r\n\r\n"
     yield b"HTTP/1.0 404 Not Found\r\n\r\n"
+
+
+def trees(*, image: bool) -> Iterator[bytes]:
+    """Yield hosts, or images, as their files one behind the other, each behind a line with its path."""
+    for name in hosts.names():
+        case = hosts.load(name)
+        if case.image == image:
+            files = b"".join(b"-- %s --\n%s" % (path.encode(), text) for path, text in _files(case).items())
+            if len(files) < _MOST_TREE:
+                yield files
+
+
+def _files(case: hosts.Case) -> dict[str, bytes]:
+    files = {} if case.base is None else _files(case.base)
+    own = {path: file.content for path, file in case.host.files.items()}
+    gone = case.host.head.get("gone", ())
+    return {path: text for path, text in files.items() if path not in gone} | own

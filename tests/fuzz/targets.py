@@ -6,25 +6,19 @@ import functools
 import json
 import re
 import socket
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
-from pathlib import Path
 from unittest import mock
-from xml.etree import ElementTree as ET
 
 import dns.exception
 import dns.message
 
-from nfstuned.app.facts import Scope, examine
-from nfstuned.app.files import fixed_files
 from nfstuned.core.fleet import Fleet
 from nfstuned.core.nconnect.fstab import ansible_lines, owner, with_count
 from nfstuned.core.nconnect.persist import sections
-from nfstuned.core.rules.catalogue import CRASHED, RULES, run_rules
 from nfstuned.core.samples.copies import (
     SavedCopy,
     copies_to_json,
@@ -39,19 +33,18 @@ from nfstuned.core.udev.writers import file_writers, started_scripts
 from nfstuned.errors import ParseError
 from nfstuned.host.bench.documents import parse_bench, parse_size
 from nfstuned.host.bench.fio import parse_fio
-from nfstuned.host.config import builtin_policy
 from nfstuned.host.files.ledger import parse_installed
+from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network import names, outside
 from nfstuned.host.policy import builtin_texts
 from nfstuned.host.root import Root
 from nfstuned.host.system import calls_sysctl
 from nfstuned.model.bench import Pattern
-from nfstuned.model.facts import Report, Severity
+from nfstuned.model.facts import Severity
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Request, Unexpanded
-from nfstuned.model.policy import ConfigError, Policy
+from nfstuned.model.policy import ConfigError
 from nfstuned.model.samples import Sample
-from nfstuned.model.system import Network
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.check_settings import baseline_text, parse_baseline, parse_own, parse_project
 from nfstuned.parse.deploy.deployment import JudgedFile
@@ -77,12 +70,11 @@ from nfstuned.parse.samples import parse_entry, parse_line, parse_since
 from nfstuned.parse.verdict import parse_verdict
 from nfstuned.parse.yaml import MOST_DEPTH, MOST_VALUES, parse_documents
 from nfstuned.view.bench import bench_charts, bench_document, comparison_lines
-from nfstuned.view.check import check_document, report_lines, verdict_lines
-from nfstuned.view.ci import github_lines, junit, sarif_document
 from nfstuned.view.fleet import left_out_lines, merge_document, merge_lines, merge_sarif
 from nfstuned.view.top import plain_lines
 from nfstuned.view.words import to_json
-from tests.fuzz import seeds
+from tests.fuzz import checks, seeds
+from tests.fuzz.checks import BrokenPromiseError
 from tests.parse.test_damage import READERS
 
 MOST_TIMES = 1000
@@ -91,14 +83,9 @@ LEAST = 1 << 17
 _BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 """A line break as YAML counts it; no parser counts more."""
 _NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
-_MOST_FINDINGS = 20_000
 
 Rows = Iterable[object]
 Read = Callable[[str], Rows]
-
-
-class BrokenPromiseError(AssertionError):
-    """A parser returned more, or something else, than it promises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,50 +161,6 @@ def _named(text: str) -> Iterator[object]:
 
 def _deploy(name: str, *kinds: str) -> Target:
     return Target(_text(_files(name)), lambda: seeds.of_corpus(*kinds))
-
-
-@functools.cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp())
-
-
-@functools.cache
-def _profiles() -> Policy:
-    return builtin_policy()
-
-
-def _check(name: str) -> Callable[[bytes], Iterator[object]]:
-    """Return the whole of `nfstuned check FILE --offline`: rules, changes of --fix, and formats."""
-
-    def read(data: bytes) -> Iterator[object]:
-        file = _folder() / name
-        file.write_bytes(data)
-        scope = Scope(offline=True, files=(str(file),))
-        facts = examine(Root("/"), _profiles(), scope, outside.FixedOutside(Network()))
-        diagnosis = run_rules(facts, RULES)
-        for finding in diagnosis.findings:
-            if finding.rule == CRASHED.id:
-                raise BrokenPromiseError(finding.message)
-        if len(diagnosis.findings) > _MOST_FINDINGS:
-            raise BrokenPromiseError(f"{len(diagnosis.findings)} findings")
-        yield from (*diagnosis.findings, *diagnosis.doubts)
-        yield [
-            each.new.count("\n") == each.old.count("\n") for each in fixed_files(diagnosis.findings, facts)
-        ]
-        found = {finding.rule for finding in diagnosis.findings}
-        # The texts of all rules would take most of the time.
-        yield from _formats(Report("/", facts, tuple(rule for rule in RULES if rule.id in found), diagnosis))
-
-    return read
-
-
-def _formats(report: Report) -> Iterator[object]:
-    for document in (check_document(report), sarif_document(report)):
-        yield json.loads(to_json(document)) is not None
-    yield all("\n" not in line and "\r" not in line for line in github_lines(report))
-    yield ET.fromstring(junit(report)) is not None  # noqa: S314 - its own output
-    lines = [*(line.text for line in report_lines(report, 80)), *verdict_lines(report)]
-    yield all("\x1b" not in line for line in lines)
 
 
 def _fstab(text: str) -> Iterator[object]:
@@ -317,9 +260,8 @@ def _options(text: str) -> Iterator[object]:
 def _yaml(text: str) -> Iterator[object]:
     documents = parse_documents(text, "f")
     yield sum(node.weight for node in documents) <= MOST_VALUES
-    for node in documents:
-        yield node.height <= MOST_DEPTH
-        yield 0 < node.line <= len(_BREAKS.findall(text)) + 1
+    last = len(_BREAKS.findall(text)) + 1
+    yield all(node.height <= MOST_DEPTH and 0 < node.line <= last for node in documents)
 
 
 @functools.cache
@@ -345,7 +287,7 @@ def _policy(text: str) -> object:
 def _baseline(text: str) -> Iterator[object]:
     yield from parse_ignores(text, "f")
     known = parse_baseline(text, "f")
-    if sum(known.values()) < _MOST_FINDINGS:
+    if sum(known.values()) < checks.MOST_FINDINGS:
         yield (
             parse_baseline(baseline_text(each for each, count in known.items() for _ in range(count)), "f")
             == known
@@ -431,11 +373,15 @@ def _metadata(data: bytes) -> Iterator[object]:
 
 
 TARGETS: dict[str, Target] = {
-    "check-fstab": Target(_check("fstab"), lambda: (*seeds.of_hosts("etc/fstab"), *seeds.fstabs())),
-    "check-kubernetes": Target(_check("a.yaml"), lambda: seeds.of_corpus("kubernetes")),
-    "check-compose": Target(_check("compose.yaml"), lambda: seeds.of_corpus("compose", "docker-volume")),
-    "check-ansible": Target(_check("play.yml"), lambda: seeds.of_corpus("ansible")),
-    "check-script": Target(_check("mount.sh"), lambda: seeds.of_corpus("script", "docker-volume")),
+    "check-fstab": Target(checks.of_file("fstab"), lambda: (*seeds.of_hosts("etc/fstab"), *seeds.fstabs())),
+    "check-kubernetes": Target(checks.of_file("a.yaml"), lambda: seeds.of_corpus("kubernetes")),
+    "check-compose": Target(
+        checks.of_file("compose.yaml"), lambda: seeds.of_corpus("compose", "docker-volume")
+    ),
+    "check-ansible": Target(checks.of_file("play.yml"), lambda: seeds.of_corpus("ansible")),
+    "check-script": Target(checks.of_file("mount.sh"), lambda: seeds.of_corpus("script", "docker-volume")),
+    "check-image": Target(checks.of_tree(ImageRoot, image=True), lambda: seeds.trees(image=True)),
+    "check-host": Target(checks.of_tree(Root, image=False), lambda: seeds.trees(image=False)),
     "kubernetes": _deploy("a.yaml", "kubernetes"),
     "compose": _deploy("compose.yaml", "compose", "docker-volume"),
     "ansible": _deploy("play.yml", "ansible"),
