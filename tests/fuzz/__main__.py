@@ -122,7 +122,7 @@ def run(name: str, seconds: float) -> None:
             sorted({*had.findings, *findings(name)}),
             datetime.now(timezone.utc).date().isoformat(),
         )
-        rows = (figures[each]._asdict() for each in TARGETS if each in figures)
+        rows = (figures.get(each, Result(each))._asdict() for each in TARGETS)
         RESULTS.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         write_page()
         print(

@@ -57,7 +57,7 @@ def lines_of_inputs(kept: Mapping[str, Sequence[bytes]]) -> str:
 
 
 def results() -> dict[str, Result]:
-    """Return the figures of the parsers that were fuzzed."""
+    """Return each parser's figures."""
     rows = RESULTS.read_text().splitlines() if RESULTS.exists() else ()
     return {row["parser"]: Result(**row) for row in map(json.loads, rows)}
 

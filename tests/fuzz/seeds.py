@@ -128,7 +128,9 @@ def verdicts() -> Iterator[bytes]:
 
 
 def samples() -> Iterator[bytes]:
-    yield json.dumps(sample_to_json(test_samples.SAMPLE)).encode()
+    sample = sample_to_json(test_samples.SAMPLE)
+    yield json.dumps(sample).encode()
+    yield b"\n".join(json.dumps(sample | {"time": 1795298159 + 60 * turn}).encode() for turn in range(3))
 
 
 def entries() -> Iterator[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import socket
@@ -16,7 +15,6 @@ from unittest import mock
 import dns.exception
 import dns.message
 
-from nfstuned.core.fleet import Fleet
 from nfstuned.core.nconnect.fstab import ansible_lines, owner, with_count
 from nfstuned.core.nconnect.persist import sections
 from nfstuned.core.samples.copies import (
@@ -26,27 +24,17 @@ from nfstuned.core.samples.copies import (
     frame_since_mounted,
     parse_copies,
 )
-from nfstuned.core.samples.sample import sample_to_json
 from nfstuned.core.samples.top import TopState
 from nfstuned.core.udev.faults import find_broken
 from nfstuned.core.udev.writers import file_writers, started_scripts
 from nfstuned.errors import ParseError
-from nfstuned.host.bench.documents import parse_bench, parse_size
-from nfstuned.host.bench.fio import parse_fio
-from nfstuned.host.files.ledger import parse_installed
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network import names, outside
-from nfstuned.host.policy import builtin_texts
 from nfstuned.host.root import Root
 from nfstuned.host.system import calls_sysctl
-from nfstuned.model.bench import Pattern
-from nfstuned.model.facts import Severity
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Request, Unexpanded
-from nfstuned.model.policy import ConfigError
-from nfstuned.model.samples import Sample
 from nfstuned.model.udev import UdevFile
-from nfstuned.parse.check_settings import baseline_text, parse_baseline, parse_own, parse_project
 from nfstuned.parse.deploy.deployment import JudgedFile
 from nfstuned.parse.deploy.kinds import embedded_requests, read_sources
 from nfstuned.parse.etc.requests import local_lines, parse_fstab
@@ -61,19 +49,13 @@ from nfstuned.parse.fields import (
     unescape,
     unmangle,
 )
-from nfstuned.parse.ignores import parse_ignores
-from nfstuned.parse.policy import parse_config
 from nfstuned.parse.proc import machine, mounts, processes
 from nfstuned.parse.proc.mountstats import parse_stanzas, parse_transports
 from nfstuned.parse.proc.sunrpc import parse_endpoint
-from nfstuned.parse.samples import parse_entry, parse_line, parse_since
-from nfstuned.parse.verdict import parse_verdict
 from nfstuned.parse.yaml import MOST_DEPTH, MOST_VALUES, parse_documents
-from nfstuned.view.bench import bench_charts, bench_document, comparison_lines
-from nfstuned.view.fleet import left_out_lines, merge_document, merge_lines, merge_sarif
 from nfstuned.view.top import plain_lines
 from nfstuned.view.words import to_json
-from tests.fuzz import checks, seeds
+from tests.fuzz import checks, documents, seeds
 from tests.fuzz.checks import BrokenPromiseError
 from tests.parse.test_damage import READERS
 
@@ -264,87 +246,6 @@ def _yaml(text: str) -> Iterator[object]:
     yield all(node.height <= MOST_DEPTH and 0 < node.line <= last for node in documents)
 
 
-@functools.cache
-def _builtin() -> list[tuple[str, str]]:
-    """Return a few profiles: all of them take a hundred times longer than a file of a user."""
-    few = {"built-in generic.toml", "built-in azure-files.toml", "built-in random.toml"}
-    return [(name, text) for name, text in builtin_texts() if name in few]
-
-
-def _configuration(text: str) -> Iterator[object]:
-    """Yield the problems of a file, or its policy: as those of a child they are lines."""
-    for read in (_policy, lambda text: parse_own("f", text), lambda text: parse_project("f", text)):
-        try:
-            yield read(text)
-        except ConfigError as error:  # noqa: PERF203 - three
-            yield from error.problems
-
-
-def _policy(text: str) -> object:
-    return parse_config(_builtin(), [("f", text)])
-
-
-def _baseline(text: str) -> Iterator[object]:
-    yield from parse_ignores(text, "f")
-    known = parse_baseline(text, "f")
-    if sum(known.values()) < checks.MOST_FINDINGS:
-        yield (
-            parse_baseline(baseline_text(each for each, count in known.items() for _ in range(count)), "f")
-            == known
-        )
-
-
-def _verdicts(text: str) -> Iterator[object]:
-    """Yield the verdict of hosts, a document in each line, in all formats of `nfstuned merge`."""
-    fleet = Fleet(_NOW.timestamp())
-    for number, line in enumerate(text.split("\n"), 1):
-        try:
-            fleet.add(parse_verdict(line, "f", number), f"f:{number}")
-        except ParseError as error:  # noqa: PERF203 - a handful
-            fleet.refuse(error)
-            yield error
-    report = fleet.report(Severity.WARNING)
-    for document in (merge_document(report), merge_sarif(report, "h", 0.0, {})):
-        yield json.loads(to_json(document)) is not None
-    yield from (*left_out_lines(report), *merge_lines(report, 80))
-
-
-def _samples(data: bytes) -> Iterator[object]:
-    for number, line in enumerate(data.split(b"\n"), 1):
-        found = parse_line(line, "f", number)
-        yield found
-        if isinstance(found, Sample):
-            yield (
-                parse_line(to_json(sample_to_json(found)).encode("utf-8", "surrogateescape"), "f", 1) == found
-            )
-
-
-def _entry(data: bytes) -> Iterator[object]:
-    """Yield the sample of a journal's entry, a field in each line, and the time that its first line names."""
-    pairs = (line.partition(b"=")[::2] for line in data.split(b"\n"))
-    fields = {name.decode("ascii", "replace"): value for name, value in pairs}
-    yield parse_entry(fields, "f")
-    with suppress(ValueError):  # its own
-        yield parse_since(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"), _NOW)
-
-
-def _bench(data: bytes) -> Iterator[object]:
-    with suppress(ValueError):  # its own
-        yield parse_size(data[:40].decode("utf-8", "surrogateescape"))
-    bench = parse_bench(data, "f")
-    yield from comparison_lines(bench)
-    yield json.loads(to_json(bench_document(bench))) is not None
-    yield len(list(bench_charts(bench)))
-
-
-def _fio(text: str) -> Iterator[object]:
-    yield from (parse_fio(text, pattern) for pattern in (Pattern.READ, Pattern.RANDOM_WRITE))
-
-
-def _installed(text: str) -> Iterator[object]:
-    yield parse_installed(text, "f")
-
-
 def _program(data: bytes) -> Iterator[object]:
     yield parse_mount_nfs(data)
     yield mounts.parse_uevent(data, "bdi")
@@ -404,14 +305,15 @@ TARGETS: dict[str, Target] = {
     ),
     "fstab": Target(_text(_fstab), lambda: (*seeds.of_hosts("etc/fstab"), *seeds.fstabs())),
     "mount-tables": _group("utab", "findmnt", hosts="run/mount/utab"),
-    "configuration": Target(_text(_configuration), lambda: seeds.of_hosts("etc/nfstuned/.*")),
-    "baseline": Target(_text(_baseline), seeds.baselines),
-    "verdict": Target(_text(_verdicts), seeds.verdicts),
-    "samples": Target(_samples, seeds.samples),
-    "journal-entry": Target(_entry, seeds.entries),
-    "bench": Target(_bench, seeds.benches),
-    "fio": Target(_text(_fio), seeds.fio),
-    "installed": Target(_text(_installed), seeds.installed),
+    "configuration": Target(_text(documents.configuration), lambda: seeds.of_hosts("etc/nfstuned/.*")),
+    "baseline": Target(_text(documents.baseline), seeds.baselines),
+    "verdict": Target(_text(documents.verdicts), seeds.verdicts),
+    "samples": Target(documents.samples, seeds.samples),
+    "history": Target(documents.history, seeds.samples),
+    "journal-entry": Target(documents.entry, seeds.entries),
+    "bench": Target(documents.bench, seeds.benches),
+    "fio": Target(_text(documents.fio), seeds.fio),
+    "installed": Target(_text(documents.installed), seeds.installed),
     "mountinfo": Target(_text(_mountinfo), lambda: seeds.of_hosts("proc/.*mountinfo")),
     "nfsfs": _group(
         *("nfsfs/volumes", "nfsfs/servers", "one volume", "read_ahead_kb", "a device number"),

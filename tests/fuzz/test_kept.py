@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from nfstuned.errors import ParseError
@@ -15,13 +17,13 @@ KEPT = inputs()
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_kept_text_is_read_or_refused(name: str) -> None:
-    for text in KEPT.get(name) or TARGETS[name].seeds():
+    for text in KEPT.get(name) or islice(TARGETS[name].seeds(), 20):
         judge(TARGETS[name], text)
 
 
 def test_the_page_is_of_the_kept_figures() -> None:
     figures = results()
-    assert {*figures} <= {*TARGETS}
+    assert [*figures] == [*TARGETS]
     page = PAGE.read_text()
     assert page == filled(page, "fuzz", part(figures, KEPT))
 
