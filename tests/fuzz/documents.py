@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
+from unittest import mock
 
 from nfstuned.core.fleet import Fleet
 from nfstuned.core.samples.history import History, Series
@@ -25,13 +26,15 @@ from nfstuned.parse.ignores import parse_ignores
 from nfstuned.parse.policy import parse_config
 from nfstuned.parse.samples import parse_entry, parse_line, parse_since
 from nfstuned.parse.verdict import parse_verdict
-from nfstuned.view.bench import bench_charts, bench_document, comparison_lines
-from nfstuned.view.fleet import left_out_lines, merge_document, merge_lines, merge_sarif
+from nfstuned.view import pages
+from nfstuned.view.bench import bench_document, bench_page, comparison_lines
+from nfstuned.view.fleet import left_out_lines, merge_document, merge_lines, merge_page, merge_sarif
 from nfstuned.view.history import csv_row, history_lines
 from nfstuned.view.report import Account, Page, report_page
 from nfstuned.view.words import to_json
 from tests.fuzz.checks import MOST_FINDINGS
 
+_templates = functools.cache(pages.environment)
 _NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
 
@@ -77,6 +80,7 @@ def verdicts(text: str) -> Iterator[object]:
     for document in (merge_document(report), merge_sarif(report, "h", 0.0, {})):
         yield json.loads(to_json(document)) is not None
     yield from (*left_out_lines(report), *merge_lines(report, 80))
+    yield _drawn(merge_page(report, 0.0))
 
 
 def samples(data: bytes) -> Iterator[object]:
@@ -103,7 +107,13 @@ def history(data: bytes) -> Iterator[object]:
         account = Account(no_report="none", no_events="none")
         mounts = tuple(series.mounts())
         page = Page("t", 0.0, *series.span, series.axis(), mounts, account, timezone.utc)
-        yield "".join(report_page(page)) != ""
+        yield _drawn(report_page(page))
+
+
+def _drawn(page: Iterable[str]) -> bool:
+    """Return whether a page has no control character; its template is compiled only once."""
+    with mock.patch.object(pages, "environment", _templates):
+        return all(line.isprintable() for text in page for line in text.split("\n"))
 
 
 def entry(data: bytes) -> Iterator[object]:
@@ -116,13 +126,13 @@ def entry(data: bytes) -> Iterator[object]:
 
 
 def bench(data: bytes) -> Iterator[object]:
-    """Yield the lines of a measurement; its page's charts are drawn."""
+    """Yield the lines of a measurement, and its page."""
     with suppress(ValueError):  # its own
         yield parse_size(data[:40].decode("utf-8", "surrogateescape"))
     measured = parse_bench(data, "f")
     yield from comparison_lines(measured)
     yield json.loads(to_json(bench_document(measured))) is not None
-    yield len(list(bench_charts(measured)))
+    yield _drawn(bench_page(measured, zone=timezone.utc))
 
 
 def fio(text: str) -> Iterator[object]:
