@@ -181,7 +181,11 @@ def main() -> None:
     parser.add_argument(
         "--list", action="store_true", help="list the parsers, and the CPU minutes that each has had"
     )
+    parser.add_argument("--page", action="store_true", help="only write the page, from the kept figures")
     order = parser.parse_args()
+    if order.page:
+        write_page()
+        return
     had = {name: result.cpu_s for name, result in results().items()}
     if order.list:
         print("\n".join(f"{name} {had.get(name, 0.0) / 60:.1f}" for name in TARGETS))
