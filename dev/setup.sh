@@ -8,6 +8,7 @@
 #   setup_check    what dev/build --check tries the packages with
 #   setup_repository  what dev/repository indexes and signs with; some tests, too
 #   setup_site     what dev/site builds with
+#   setup_fuzz     what dev/fuzz fuzzes with, on amd64
 #   setup_collection  what dev/collection tries Ansible's collection with: a gigabyte
 set -eu
 cd "$(dirname "$0")/.."
@@ -123,6 +124,12 @@ setup_site() {
 	# shellcheck disable=SC2086
 	packages $SITE_PACKAGES
 	locked build/site dev/pages/site.lock
+}
+
+setup_fuzz() {
+	# shellcheck disable=SC2086
+	packages $PYTHON_PACKAGES
+	locked build/fuzz/venv dev/fuzz.lock
 }
 
 setup_collection() {

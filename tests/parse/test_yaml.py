@@ -35,6 +35,10 @@ d: [~, !vault secret, no]
     assert [(node.text, node.line) for node in second.items] == [("second", 9)]
 
 
+def test_an_empty_document_is_on_the_line_that_begins_it() -> None:
+    assert [node.line for node in parse_documents("a\n---", "f")] == [1, 2]
+
+
 def test_json_may_have_tabs() -> None:
     (document,) = parse_documents('{\n\t"a":\t[1,\n\t2]\n}', "f")
     assert [(node.text, node.line) for node in document.at("a").items] == [("1", 2), ("2", 3)]
@@ -81,3 +85,11 @@ def test_few_aliases_that_are_many_values_are_an_error(line: str) -> None:
         lines.append(line.format(n=n, before=n - 1, many=many))
     with pytest.raises(ParseError, match=r"f:[67]: .* more than 500000 values, with those of aliases"):
         parse_documents("\n".join(lines), "f")
+
+
+def test_many_documents_have_no_more_values_than_a_file() -> None:
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 5)]
+    document = "\n".join(["---", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *lines, ""])
+    assert sum(node.weight for node in parse_documents(document * 4, "f")) < 500_000
+    with pytest.raises(ParseError, match=r"f:29: .* more than 500000 values"):
+        parse_documents(document * 5, "f")

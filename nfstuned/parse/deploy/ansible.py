@@ -17,9 +17,10 @@ from typing import NamedTuple
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Request, Unexpanded
+from nfstuned.parse.deploy.deployment import placed
 from nfstuned.parse.deploy.docker import docker_request
 from nfstuned.parse.deploy.kubernetes import kubernetes_requests
-from nfstuned.parse.deploy.script import parse_command
+from nfstuned.parse.deploy.script import parse_script
 from nfstuned.parse.etc.requests import TYPES, mounted_type, parse_fstab
 from nfstuned.parse.fields import shell_line
 from nfstuned.parse.yaml import ABSENT, Node
@@ -347,7 +348,8 @@ def _command(call: _Call) -> Iterator[Row]:
         found = (_Expansion(call.scope).text(_Value(node, words.file)) for node in words.node.items)
         text = _Text(shell_line(word.text for word in found if word), words.file, words.node.line)
     if text:
-        yield from parse_command(text.text, text.file, text.line)
+        rows = parse_script(text.text, text.file)
+        yield from (placed(row, text.line, is_block=text.is_block) for row in rows)
 
 
 def _lines(call: _Call) -> Iterator[Row]:

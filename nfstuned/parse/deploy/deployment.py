@@ -53,17 +53,19 @@ Found = Request | Misnamed | Local | ParseError | Unexpanded
 R = TypeVar("R", bound=Found)
 
 
-def shifted(row: R, lines: int) -> R:
-    """Return a row of a text that begins so many lines further down."""
+def placed(row: R, line: int, *, is_block: bool) -> R:
+    """Return a row of a text that begins on this line of its file.
+
+    A text that is no block may have line breaks as escapes: all of its rows are on the one line.
+    """
+    own = line - 1 + row.line if is_block and not isinstance(row, (Misnamed, Local)) else line
     if isinstance(row, Request):
-        below = tuple(line + lines for line in row.option_lines)
-        source_line = row.source_line and row.source_line + lines
-        return row._replace(line=row.line + lines, option_lines=below, source_line=source_line)
+        below = tuple(line - 1 + each for each in row.option_lines) if is_block else ()
+        source_line = line - 1 + row.source_line if is_block and row.source_line else 0
+        return row._replace(line=own, option_lines=below, source_line=source_line)
     if isinstance(row, ParseError):
-        return type(row)(row.file, row.line + lines, row.message)
-    if isinstance(row, Unexpanded):
-        return row._replace(line=row.line + lines)
-    return row
+        return type(row)(row.file, own, row.message)
+    return row._replace(line=own) if isinstance(row, Unexpanded) else row
 
 
 @dataclass(slots=True, eq=False)

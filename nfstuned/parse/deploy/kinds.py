@@ -10,11 +10,11 @@ from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request, Unexpanded
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.deploy.ansible import PlayFile, ansible_requests, is_ansible, is_variables_path
-from nfstuned.parse.deploy.deployment import Deployment, Found, JudgedFile, Kind, add_fstab, shifted
+from nfstuned.parse.deploy.deployment import Deployment, Found, JudgedFile, Kind, add_fstab, placed
 from nfstuned.parse.deploy.docker import compose_requests, is_compose
 from nfstuned.parse.deploy.hostfiles import SERVICE, UNITS, is_drop_in, map_requests, unit_requests
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
-from nfstuned.parse.deploy.script import parse_command, parse_script
+from nfstuned.parse.deploy.script import parse_script
 from nfstuned.parse.deploy.terraform import is_plan, plan_requests
 from nfstuned.parse.etc.cloud import DEFAULTS, CloudConfig, cloud_lines, cloud_requests, parse_cloud
 from nfstuned.parse.etc.requests import local_lines, parse_fstab
@@ -274,21 +274,22 @@ def _add_cloud(deployment: Deployment, source: JudgedFile) -> None:
         deployment.add([error])
         return
     _add_entries(deployment, config, name)
-    for command, line in config.commands:
-        deployment.add(parse_command(command, name, line), name)
-    for path, content, line in config.files:
-        rows: Iterable[Found] = ()
+    for command in config.commands:
+        rows = parse_script(command.text, name)
+        deployment.add((placed(row, command.line, is_block=command.is_block) for row in rows), name)
+    for content, line, is_block, path in config.files:
+        found: Iterable[Found] = ()
         if path.endswith(UNITS) and not path.endswith(SERVICE):
-            rows = (
+            found = (
                 row._replace(file=name)
                 for _, row in unit_requests({path: content})
                 if isinstance(row, Request)
             )
         elif path.endswith("/etc/fstab"):
-            rows = parse_fstab(content, name)
+            found = parse_fstab(content, name)
         elif _SCRIPT.match(content):
-            rows = parse_script(content, name)
-        deployment.add((shifted(row, line - 1) for row in rows), name)
+            found = parse_script(content, name)
+        deployment.add((placed(row, line, is_block=is_block) for row in found), name)
     deployment.unexpanded += [Unexpanded("a file in another encoding", name, line) for line in config.encoded]
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
-from nfstuned.parse.deploy.deployment import Found, shifted
+from nfstuned.parse.deploy.deployment import Found, placed
 from nfstuned.parse.deploy.volumes import DriverVolume, read_options, volume_requests
 from nfstuned.parse.fields import with_brackets
 from nfstuned.parse.yaml import ABSENT, Node, parse_documents
@@ -78,7 +78,8 @@ class _Walk:
             for document in parse_documents(node.text, self._file):
                 # A text within the text is left.
                 found = _Walk(self._file, self._texts)
-                yield from (shifted(row, first - 1) for row in found.visit(document, document))
+                rows = found.visit(document, document)
+                yield from (placed(row, first, is_block=node.is_block) for row in rows)
         except ParseError as error:
             yield ParseError(self._file, first, f"values that are no YAML: {error.message}")
 

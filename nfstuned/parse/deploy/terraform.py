@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request, Unexpanded
-from nfstuned.parse.deploy.deployment import Found
+from nfstuned.parse.deploy.deployment import Found, placed
 from nfstuned.parse.deploy.docker import driver_requests
 from nfstuned.parse.deploy.kubernetes import kubernetes_requests
 from nfstuned.parse.yaml import Node
@@ -93,12 +93,8 @@ def _of_text(node: Node, file: str, read: Reader) -> Iterator[Found]:
             return
         text = data.decode()
     for found in read(text, file):
-        if isinstance(found, ParseError):
-            yield ParseError(file, node.line, found.message)
-        elif isinstance(found, Unexpanded):
-            yield found._replace(line=node.line)
-        elif isinstance(found, Request):
-            yield found._replace(line=node.line, option_lines=(), source_line=0)
+        if isinstance(found, (ParseError, Request, Unexpanded)):
+            yield placed(found, node.line, is_block=False)
 
 
 def _as_object(node: Node) -> Node:

@@ -35,12 +35,14 @@ class CloudEntry(NamedTuple):
     fields: tuple[str | None, ...]
 
 
-class CloudFile(NamedTuple):
-    """A file that cloud-init writes, and the line on which its text begins."""
+class CloudText(NamedTuple):
+    """A command, or a file that cloud-init writes, and the line on which its text begins."""
 
-    path: str
     text: str
     line: int
+    is_block: bool
+    """Its lines are lines of the configuration."""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ class CloudConfig:
     mounts: tuple[CloudEntry | ParseError, ...] | None = None
     defaults: tuple[str | None, ...] | None = None
     preserve_hostname: bool | None = None
-    commands: tuple[tuple[str, int], ...] = ()
-    """The commands of bootcmd and runcmd, and their lines."""
-    files: tuple[CloudFile, ...] = ()
+    commands: tuple[CloudText, ...] = ()
+    """The commands of bootcmd and runcmd."""
+    files: tuple[CloudText, ...] = ()
     """The files of write_files that are plain text."""
     encoded: tuple[int, ...] = ()
     """The lines of the other files of write_files."""
@@ -78,9 +80,9 @@ def parse_cloud(text: str, file: str) -> CloudConfig:
         None if mounts is None else tuple(_entry(item, file) for item in _items(mounts, file)),
         None if fields is None else tuple(fields),
         None if name is None else (name.text or "").lower() in _TRUE,
-        tuple((_command(item), item.line + item.is_block) for item in commands),
+        tuple(CloudText(_command(item), item.line + item.is_block, item.is_block) for item in commands),
         tuple(
-            CloudFile(item.text_at("path"), content.text, content.line + content.is_block)
+            CloudText(content.text, content.line + content.is_block, content.is_block, item.text_at("path"))
             for item in written
             if (content := item.at("content")).text
         ),

@@ -42,7 +42,8 @@ def parse_processor_ticks(text: str) -> int | None:
     """Return the clock ticks that a task ran so far, from the same file, in the kernel as well; else None."""
     fields = text.rpartition(") ")[2].split()
     ran = fields[_UTIME : _STIME + 1]
-    return sum(map(int, ran)) if len(ran) == _STIME + 1 - _UTIME and all(map(str.isdecimal, ran)) else None
+    known = len(ran) == _STIME + 1 - _UTIME and all(re.fullmatch("[0-9]{1,20}", each) for each in ran)
+    return sum(map(int, ran)) if known else None
 
 
 def parse_uptime(text: str) -> float | None:

@@ -36,7 +36,7 @@ def parse_requests(text: str, client: int, file: str) -> Iterator[tuple[RpcReque
     """
     text, cut, _ = text.partition("\0")
     text = text[: text.rfind("\n") + 1] if cut else text
-    for place, line in enumerate(text.splitlines(), 1):
+    for place, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         match = _TASK.fullmatch(line)
         if match is None:
             if _TASK_COUNT.fullmatch(line):

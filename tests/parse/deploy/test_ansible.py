@@ -306,6 +306,7 @@ SCRIPT = """ansible.builtin.shell:
         (BLOCK, ["f:6 n:/a ro", "f:7 ?"]),
         ("shell: mount -t nfs -o ro n:/a /a", ["f:2 n:/a ro"]),
         (SCRIPT, ["f:5 n:/a ro"]),
+        (r'shell: "a\n\nmount -t nfs -o ro n:/a /a"', ["f:2 n:/a ro"]),
         ("command:\n    argv: [mount, -t, nfs, -o, ro, 'n:/a', /a]\n", ["f:3 n:/a ro"]),
         ("kubernetes.core.k8s: {definition: {spec: {nfs: {server: n, path: /a}}}}", ["f:2 n:/a "]),
     ],

@@ -72,6 +72,19 @@ def test_a_file_that_was_named_and_not_read_is_a_problem() -> None:
     assert str(problem).startswith("main.tf: was not read: Terraform's source")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        rf'#cloud-config{chr(10)}runcmd: ["a\n\nmount -t nfs nas:/a /a"]',
+        rf'#cloud-config{chr(10)}write_files: [{{path: /etc/fstab, content: "\n\nnas:/a /a nfs ro 0 0"}}]',
+        r'{kind: HelmChart, spec: {valuesContent: "\n\nnfs: {server: nas, path: /a}"}}',
+    ],
+)
+def test_a_text_with_escaped_breaks_is_on_its_own_line(text: str) -> None:
+    (request,) = read(("a.yaml", text), named=True).intent.requests
+    assert (request.source, request.line) == ("nas:/a", text.count("\n") + 1)
+
+
 @pytest.mark.parametrize("text", ["kind: HelmChart\nnfs: x\nspec: {valuesContent: 'a: ['}\n", "a: [nfs\n"])
 def test_a_broken_file_costs_no_other(text: str) -> None:
     deployment = read(("a.yaml", text), ("b.yaml", PV))
