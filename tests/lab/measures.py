@@ -102,4 +102,4 @@ MEASURES: Mapping[str, Callable[[str, tuple[str, ...]], int]] = {
     "crowds": _crowds,
     "upgrade": _upgrade,
 }
-"""By the word of `dev/lab`: each takes a kernel's release and the words after its own; it returns the status."""
+"""By the word of `dev/lab`: each takes a kernel's release and its own words, and returns the exit status."""
