@@ -249,7 +249,10 @@ def _secrets() -> tuple[str, str]:
     begins = r"(?<![^\s,'\"])"
     named = (
         rf"(?:{_NAME})(?:{_IS})|{begins}(?:{_NAME}):(?=[^\s/:])|{begins}(?:{_NAME}),(?=[^\s,])"
-        r"|(?<![^,'\"])passw(?:or)?d2?(?!s\b)(?=[a-z013-9_+-]|\.\w)|(?<=,)pass(?-i:(?=[A-Z3-9_+-]))"
+        # Without a sign between name and value. A longer name with a masked value stays as it is.
+        rf"|(?!(?:{_NAME})(?:{_IS}|:[ \t]{{1,8}})?{_MASKED})"
+        r"(?:(?<![^,'\"])passw(?:or)?d2?(?!s\b)(?=[a-z013-9_+-]|\.\w)"
+        r"|(?<=,)pass(?-i:(?=[A-Z3-9_+-])))"
     )
     secret = (
         rf"(?P<option>(?:{named}|\bcred(?:ential)?s?=(?!{_FILE})"

@@ -16,8 +16,8 @@ INPUTS = PROJECT / "tests/data/fuzz-texts.jsonl"
 RESULTS = PROJECT / "tests/data/fuzz.jsonl"
 
 _METHOD = (
-    "The rows `check-` are the whole of `nfstuned check FILE --offline` with its rules, changes and "
-    "formats. The fuzzer (atheris with libFuzzer) begins with the texts of the tests, and changes them "
+    "The rows `check-` are whole checks of a file, an image or a host without its network: rules, changes "
+    "and formats. The fuzzer (atheris with libFuzzer) begins with the texts of the tests, and changes them "
     "towards new edges of the code."
 )
 _PROMISE = (
