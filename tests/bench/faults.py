@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.bench.page import filled
 from tests.lab.kit.faultlist import PHASES
+from tests.lab.kit.faultstates import listed
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/reliability.md"
@@ -31,7 +32,7 @@ _PROMISES = (
 )
 _COLUMNS = (
     "*Recovery* is the time from the fault's end until a new mount and the older ones have their value. It "
-    "includes the new mount(8), in emulation. *Lines* is the largest number of lines in the journal about a "
+    "includes the new mount(8), and after a stop the next start, in emulation. *Lines* is the largest number of lines in the journal about a "
     "fault; for a refused start, those of each attempt. The service samples each 2 s here."
 )
 Row = dict[str, Any]
@@ -61,14 +62,24 @@ def part(release: str, rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     yield _COLUMNS
     for phase in PHASES:
-        chosen = [row for row in rows if row["phase"] == phase]
-        if chosen:
+        of_phase = [row for row in rows if row["phase"] == phase]
+        if of_phase:
             yield ""
             yield f"{TITLES[phase]}:"
             yield ""
             yield "| Fault | Outcome | Recovery (s) | Lines |"
             yield "|---|---|---|---|"
-            yield from _merged(chosen)
+            yield from _merged(of_phase)
+    measured = {(row["phase"], row["fault"], row["error"]) for row in rows}
+    missing = [fault for fault in listed() if fault not in measured]
+    if missing:
+        yield ""
+        yield f"Not measured yet ({len(missing)}):"
+        yield ""
+        names = dict.fromkeys((phase, fault) for phase, fault, _ in missing)
+        for phase in PHASES:
+            if chosen := [fault for each, fault in names if each == phase]:
+                yield f"- {phase}: {', '.join(_named(fault) if ': ' in fault else fault for fault in chosen)}"
     if bad:
         yield ""
         yield "Broken promises:"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench.faults import KEPT, PAGE, PART, joined, part, rows_of, troubles
 from tests.bench.page import filled
-from tests.lab.kit.faultlist import CALLS
+from tests.lab.kit.faultstates import listed
 
 RELEASES = [path.stem.removeprefix("faults-") for path in sorted(KEPT.glob("faults-*.jsonl"))]
 
@@ -18,12 +18,12 @@ def test_the_page_is_of_the_kept_lines(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_each_listed_fault_was_measured_and_no_promise_was_broken(release: str) -> None:
+def test_each_measured_fault_is_listed_and_no_promise_was_broken(release: str) -> None:
+    """The page names those of the list that are not measured yet."""
     rows = rows_of((KEPT / f"faults-{release}.jsonl").read_text())
-    measured = {(row["phase"], row["fault"], row["error"]) for row in rows}
-    listed = {(call.phase, f"{call.name}: {call.file}", error) for call in CALLS for error in call.errors}
-    assert listed <= measured
-    assert len(measured - listed) >= 10  # states of the host
+    measured = [(row["phase"], row["fault"], row["error"]) for row in rows]
+    assert set(measured) <= set(listed())
+    assert len(set(measured)) == len(measured)
     assert troubles(rows) == []
 
 
@@ -45,3 +45,4 @@ def test_errors_of_a_call_with_the_same_outcome_are_a_line_and_a_broken_promise_
     assert "| `write` of a record: EDQUOT | silent |  | 1 |" in lines
     assert lines[0].startswith("Linux 7.3, 2026-11-30: 3 faults, 1 broken promises.")
     assert "- cycle write: a record EDQUOT: it was silent" in lines
+    assert f"Not measured yet ({len(listed()) - 2}):" in lines

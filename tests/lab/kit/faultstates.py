@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.lab.kit.daemon import UNIT
-from tests.lab.kit.faultlist import FILES, GROUPS, STATE, Call
+from tests.lab.kit.faultlist import CALLS, CYCLE, FILES, GROUPS, START, STATE, Call
 from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.shell import attempt, becomes, program, run, wait_for
 from tests.lab.kit.unit import process_status
@@ -202,6 +202,22 @@ LIMITS: dict[str, tuple[str, Callable[[int], contextlib.AbstractContextManager[N
     "udev is stopped": ("", no_udev),
 }
 """States at the start: a line of the unit, or a block."""
+
+
+UNLOADED, READ_ONLY, ALONE, NOT_LOADED = OTHERS = (
+    "the module nfs is unloaded, and loaded by a mount",
+    "/sys is read-only",
+    "without systemd and journald",
+    "the module nfs is not loaded",
+)
+"""States that have a measurement of their own, the first in a cycle and the others at the start."""
+
+
+def listed() -> list[tuple[str, str, str]]:
+    """Return all faults: the phase, the name, and the error of a call."""
+    calls = [(call.phase, f"{call.name}: {call.file}", error) for call in CALLS for error in call.errors]
+    running, starting = (*STATES, UNLOADED), (*LIMITS, *OTHERS[1:])
+    return [*calls, *((CYCLE, name, "") for name in running), *((START, name, "") for name in starting)]
 
 
 def outside_systemd() -> list[str]:

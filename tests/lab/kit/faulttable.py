@@ -78,7 +78,7 @@ class Cycle:
         self.table.calls(CYCLE, self._call)
         for name, state in states.STATES.items():
             self.table.row(CYCLE, name, "", partial(self._state, state))
-        self.table.row(CYCLE, "the module nfs is unloaded, and loaded by a mount", "", self._unload)
+        self.table.row(CYCLE, states.UNLOADED, "", self._unload)
         self.table.clean()
 
     def _ready(self) -> tuple[Mounted, Mounted]:
@@ -276,9 +276,9 @@ class Start:
             self.table.calls(START, self._call)
         for name, (line, state) in states.LIMITS.items():
             self.table.row(START, name, "", partial(self._limit, line, state))
-        self.table.row(START, "/sys is read-only", "", self._read_only)
-        self.table.row(START, "without systemd and journald", "", self._alone)
-        self.table.row(START, "the module nfs is not loaded", "", self._unloaded)
+        self.table.row(START, states.READ_ONLY, "", self._read_only)
+        self.table.row(START, states.ALONE, "", self._alone)
+        self.table.row(START, states.NOT_LOADED, "", self._unloaded)
 
     def _call(self, call: Call, fault: str, error: str) -> Row:
         states.LOG.unlink(missing_ok=True)
