@@ -32,8 +32,9 @@ _PROMISES = (
 )
 _COLUMNS = (
     "*Recovery* is the time from the fault's end until a new mount and the older ones have their value. It "
-    "includes the new mount(8), and after a stop the next start, in emulation. *Lines* is the largest number of lines in the journal about a "
-    "fault; for a refused start, those of each attempt. The service samples each 2 s here."
+    "includes the new mount(8), and after a stop the next start, in emulation. *Lines* is the largest number "
+    "of lines in the journal about a fault; for a refused start, those of each attempt. The service samples "
+    "each 2 s here."
 )
 Row = dict[str, Any]
 
