@@ -66,6 +66,7 @@ START, CYCLE, RELOAD, STOP = PHASES = ("start", "cycle", "reload", "stop")
 CALLS = (
     _call(START, "mkdir", "the records' folder", "ENOSPC EROFS EACCES"),
     _call(START, "openat", "/sys/class/bdi", "EMFILE EIO"),
+    _call(START, "openat", "the records' folder", "EMFILE EIO"),
     _call(START, "socket", "any file", "EMFILE EAFNOSUPPORT ENOBUFS"),
     _call(START, "bind", "any file", "EPERM ENOMEM"),
     _call(START, "openat", "libudev", "EMFILE EACCES"),
@@ -92,7 +93,6 @@ CALLS = (
     _call(CYCLE, "fchmod", "a record", "EPERM"),
     _call(CYCLE, "read", "a record", "EIO"),
     _call(CYCLE, "unlink", "a record", "EROFS"),
-    _call(CYCLE, "openat", "the records' folder", "EMFILE EIO"),
     _call(CYCLE, "openat", "nfsfs", "EMFILE EACCES"),
     _call(CYCLE, "read", "nfsfs", "EIO"),
     _call(CYCLE, "openat", "mountinfo", "EMFILE ENOMEM"),

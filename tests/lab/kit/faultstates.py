@@ -125,7 +125,8 @@ def full_disk(_pid: int = 0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_only_sys(_pid: int = 0) -> Iterator[None]:
-    run("mount", "-o", "remount,ro", "/sys")
+    """Make sysfs read-only, as soon as nobody writes to a file there."""
+    wait_for("a remount", lambda: attempt("mount", "-o", "remount,ro", "/sys").returncode == 0)
     try:
         yield
     finally:
