@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from itertools import pairwise
@@ -118,7 +119,8 @@ def _crowds(release: str, arguments: tuple[str, ...]) -> int:
     _say(boot.explain())
     if not boot.passed or boot.files is None:
         return 1
-    for file in crowds.keep((boot.files / "crowds.jsonl").read_text(), release):
+    text = (boot.files / "crowds.jsonl").read_text() + json.dumps(crowds.load()) + "\n"
+    for file in crowds.keep(text, release):
         _say(str(file))
     return 0
 
