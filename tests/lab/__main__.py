@@ -113,7 +113,7 @@ def _workloads(release: str) -> int:
 
 
 def _crowds(release: str, arguments: tuple[str, ...]) -> int:
-    limits = guest.Limits(3 * 3600, quiet_s=660, retries=2)
+    limits = guest.Limits(4 * 3600, quiet_s=1500, retries=2)
     target = runs.folder() / f"crowds-{release}"
     boot = runs.run_module(("tests.lab.kit.crowds", *arguments), release, target, guest.stdout_line, limits)
     _say(boot.explain())
