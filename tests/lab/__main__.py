@@ -128,8 +128,9 @@ def _upgrade(release: str) -> int:
         if not boot.passed or boot.files is None:
             return 1
         (kept / part).write_text((boot.files / "upgrade.jsonl").read_text())
-    for file in upgrade.make("".join((kept / part).read_text() for part in PARTS), release):
-        _say(str(file))
+        there = [kept / part for part in PARTS if (kept / part).exists()]
+        for file in upgrade.make("".join(path.read_text() for path in there), release):
+            _say(str(file))
     shutil.rmtree(kept)
     return 0
 
