@@ -58,7 +58,8 @@ def _upgrade(release: str, _words: tuple[str, ...]) -> int:
         if not files:
             return 1
         (kept / part).write_text((files / "upgrade.jsonl").read_text())
-    _shown(upgrade.make("".join((kept / part).read_text() for part in PARTS), release))
+        there = [kept / part for part in PARTS if (kept / part).exists()]
+        _shown(upgrade.make("".join(path.read_text() for path in there), release))
     shutil.rmtree(kept)
     return 0
 

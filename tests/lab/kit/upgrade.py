@@ -223,6 +223,7 @@ class Proof:
                 run("dpkg", "--install", each.deb, timeout=INSTALL_S)
                 self._all_have(KERNEL_KB)
             self._apply()
+        save({"part": "held", "mounts": 2 + IDLE, "versions": [self.first.name, self.tree.name]})
 
     def newer_configuration(self) -> None:
         """Give 0.1.0 a configuration with a key that it does not know; it must change no value."""
