@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from tests.lab.kit.judge import (
     trend,
     unended,
 )
+from tests.lab.kit.shell import wait_for
+from tests.lab.kit.writers import Writers
 
 HERE, THERE = "10.10.10.10", "10.10.10.11"
 
@@ -179,3 +182,20 @@ def test_the_picture_is_of_the_kept_soak(file: Path) -> None:
     drawing = soak.picture_file(rows[-1]["release"]).read_text()
     assert drawing == soak.picture(rows)
     ET.fromstring(drawing)  # noqa: S314 - our own text
+
+
+def test_writers_write_until_they_are_to_leave(tmp_path: Path) -> None:
+    wrote: list[tuple[str, str]] = []
+    writers = Writers(lambda point, _, why: wrote.append((point, why)))
+    threading.Thread(target=writers.run, daemon=True).start()
+    try:
+        for name in ("a", "gone"):
+            writers.begin(str(tmp_path / name))
+        (tmp_path / "a").mkdir()
+        wait_for("a write of each", lambda: len({point for point, _ in wrote}) == 2)
+        assert writers.leave(str(tmp_path / "a"))
+        assert writers.leave("unknown")
+    finally:
+        writers.kill()
+    assert (tmp_path / "a/page").stat().st_size == 4096
+    assert {bool(why) for point, why in wrote if point.endswith("gone")} == {True}

@@ -243,9 +243,12 @@ def main(hours: float, seed: int) -> int:
     world = World(server, Values(settings), recorder.say)
     server.start()
     trouble.lay_out(world)
+    # A kernel that hangs says where: the console is among the results.
+    Path("/proc/sys/kernel/printk").write_text("7")
     with tunnel():
         follower = Follower(world, recorder)
         _guarded(recorder, "journal", follower.run)
+        _guarded(recorder, "writers", world.writers.run)
         time.sleep(2)
         world.daemon.start(settings.text())
         observer, meter = Observer(world, recorder), Meter(world, recorder)
@@ -271,6 +274,7 @@ def main(hours: float, seed: int) -> int:
         follower.end()
         for used in list(world.live):
             trouble.unmount(world, used)
+        world.writers.kill()
         summary = _summary((recorder, world, follower, observer, meter), lasted_s)
     summary |= {"release": platform.release(), "seed": seed, "hours": round(lasted_s / 3600, 3)}
     recorder.say("summary", **summary)

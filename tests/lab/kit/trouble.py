@@ -13,8 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -29,13 +27,13 @@ from tests.lab.kit.server import GENERIC as GENERIC_HOST
 from tests.lab.kit.shell import CommandError, attempt, run
 from tests.lab.kit.tunnel import TLS_PORT
 from tests.lab.kit.watch import Watched, mount_and_look
+from tests.lab.kit.writers import Writers
 
 LEAST_MOUNTS, MOST_MOUNTS, SHARES = 2, 12, 16
 RIVAL_KB = 64
 """Below every right value."""
 LONG_S = 12.0
 """Waits of programs from here on are kept."""
-WRITE_EVERY_S = 2.0
 RELOAD_S = 120.0
 """A reload that the journal does not report for so long is lost."""
 MOST_CLOCK_S = 7200
@@ -80,29 +78,6 @@ _SPARSE = "1-1-268435456.0.0"
 """The file that kit/reading.py reads, with holes: nothing is written for it."""
 
 
-class Writer(threading.Thread):
-    """Writes a page to a mount and syncs it, again and again: somebody always waits for the server."""
-
-    def __init__(self, point: Path, ended: Callable[[float, str], None]) -> None:
-        super().__init__(daemon=True, name=f"writer {point}")
-        self.leaving = threading.Event()
-        self._file, self._ended = point / "page", ended
-
-    def run(self) -> None:
-        while not self.leaving.wait(WRITE_EVERY_S):
-            began, why = time.monotonic(), ""
-            try:
-                fd = os.open(self._file, os.O_RDWR | os.O_CREAT)
-                try:
-                    os.write(fd, b"x" * 4096)
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
-            except OSError as error:
-                why = str(error)
-            self._ended(began, why)
-
-
 @dataclass(eq=False)
 class Used:
     """A mount in use; who holds `busy` may use or unmount it."""
@@ -111,7 +86,6 @@ class Used:
     share: str
     form: Form
     address: str
-    writer: Writer
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -144,6 +118,10 @@ class World:
     configurations: list[bool] = field(default_factory=list)
     """The journal's entries about configurations, True for a loaded one."""
     moved_bytes: int = 0
+    writers: Writers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.writers = Writers(self.waited)
 
     def pause(self, random: Random, least_s: float, most_s: float) -> bool:
         """Wait for a random time; return whether the soak goes on."""
@@ -168,7 +146,8 @@ class World:
 
 def lay_out(world: World) -> None:
     """Export the shares, each with a file to read."""
-    world.server.export(*world.free)
+    # stunnel has no reserved port.
+    world.server.export(*world.free, options="insecure")
     for share in world.free:
         with (world.server.path(share) / _SPARSE).open("wb") as file:
             file.truncate(256 << 20)
@@ -203,7 +182,6 @@ def mount(world: World, form: Form) -> None:
         return
     address = options_at(point)["addr"]
     name = str(point)
-    writer = Writer(point, partial(world.waited, name))
     with world.lock:
         # Behind the tunnel is the first address.
         world.addresses[name] = ADDRESS if address == TLS.host else address
@@ -211,16 +189,14 @@ def mount(world: World, form: Form) -> None:
         world.values.add(name, form.kind, watched.returned)
         after_s, kb = watched.values[-1]
         world.values.look(name, watched.returned + after_s, kb)
-        world.live.append(Used(watched, share, form, address, writer))
-    writer.start()
+        world.live.append(Used(watched, share, form, address))
+    world.writers.begin(name)
     world.say("mount", form=str(form), point=name, device=watched.device, address=address)
 
 
 def unmount(world: World, used: Used) -> bool:
     """Unmount a mount that the caller has for itself; return whether it is gone."""
-    used.writer.leaving.set()
-    used.writer.join(240)
-    if used.writer.is_alive():
+    if not world.writers.leave(used.point):
         world.say("stuck", point=used.point)
         return False
     with world.lock:
