@@ -187,7 +187,8 @@ def test_the_picture_is_of_the_kept_soak(file: Path) -> None:
 def test_writers_write_until_they_are_to_leave(tmp_path: Path) -> None:
     wrote: list[tuple[str, str]] = []
     writers = Writers(lambda point, _, why: wrote.append((point, why)))
-    threading.Thread(target=writers.run, daemon=True).start()
+    reading = threading.Thread(target=writers.run)
+    reading.start()
     try:
         for name in ("a", "gone"):
             writers.begin(str(tmp_path / name))
@@ -197,5 +198,17 @@ def test_writers_write_until_they_are_to_leave(tmp_path: Path) -> None:
         assert writers.leave("unknown")
     finally:
         writers.kill()
+        reading.join()
     assert (tmp_path / "a/page").stat().st_size == 4096
     assert {bool(why) for point, why in wrote if point.endswith("gone")} == {True}
+
+
+def test_memory_grows_by_its_sum_and_in_hours_by_its_later_half() -> None:
+    def memory(hours: float, per_hour: float, first_kb: float = 0) -> list[tuple[float, float]]:
+        times = [10.0 * at for at in range(int(hours * 360))]
+        return [(at, 22000 + min(first_kb, at) + per_hour * at / 3600 + at % 30) for at in times]
+
+    assert judge.grows(memory(0.17, 3000)) == ""
+    assert judge.grows(memory(0.17, 12000)) != ""
+    assert judge.grows(memory(2, 0, first_kb=900)) == ""
+    assert "in the later half" in judge.grows(memory(2, 300))

@@ -25,6 +25,8 @@ STALLED_S, FOLLOW_S, MARGIN_S = 15.0, 5.0, 10.0
 RECOVERY_S = 150.0
 """After an outage: TCP sends again after twice as long each time, and NFSv4 reclaims its state."""
 MOST_WRONG = 200
+MOST_GROWTH_KB, MOST_KB_AN_HOUR, LONG_HOURS = 1024, 128, 0.8
+"""Of the memory, beyond twice the error of its trend: in all of the time, and an hour in the later half."""
 GENERIC, ACCOUNT, LOOP = "generic", "account", "loop"
 """The kinds of mounts: with a number of the configuration for all other servers or for an account, which the
 closed loop never moves, and with the vendor's."""
@@ -69,7 +71,8 @@ class Wrong:
 
     at: float
     point: str
-    kind: str
+    mount: str
+    """Its kind."""
     kb: int
     right: str
     after: str
@@ -290,6 +293,20 @@ def trend(points: Sequence[tuple[float, float]], blocks: int = 20) -> Trend:
     slope = sum((x - x0) * (y - y0) for x, y in means) / spread
     rest = sum((y - y0 - slope * (x - x0)) ** 2 for x, y in means)
     return Trend(slope, (rest / (len(means) - 2) / spread) ** 0.5)
+
+
+def grows(memory: Sequence[tuple[float, float]]) -> str:
+    """Return why a process grows, by its KiB over seconds after its first minutes; "" where it does not.
+
+    A young process imports modules and fills its caches: only in an hour or more is its later half judged.
+    """
+    hours = (memory[-1][0] - memory[0][0]) / 3600
+    whole, later = trend(memory), trend(memory[len(memory) // 2 :])
+    if (whole.per_hour - 2 * whole.error) * hours > MOST_GROWTH_KB:
+        return f"{whole.per_hour:.0f} KiB an hour, error {whole.error:.0f}"
+    if hours >= LONG_HOURS and later.per_hour - 2 * later.error > MOST_KB_AN_HOUR:
+        return f"{later.per_hour:.0f} KiB an hour in the later half, error {later.error:.0f}"
+    return ""
 
 
 def quantile(values: Sequence[float], part: float) -> float:

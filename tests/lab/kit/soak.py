@@ -38,8 +38,6 @@ RESULTS = Path("/results/soak.jsonl")
 LOOK_S, METER_S, STATUS_S, SAY_S = 0.05, 10.0, 120.0, 60.0
 REST_S = 300.0
 """For the last stalls to end, when the actors have stopped."""
-MOST_GROWTH_KB = 512
-"""Of the memory in all of the time after the first tenth, beyond twice the error of its trend."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _NAMES = {message.id: message.name for message in Message}
 _ENDS = {"STALLED": False, "STALL_ENDED": True}
@@ -212,7 +210,7 @@ class Meter:
                 judged = self.world.values.mounts[used.point]
                 settled = judged.is_right and now - judged.disturbed > judge.GRACE_S
                 if settled and judged.fate is Fate.ANSWERED and len(self.world.values.in_force) == 1:
-                    found[used.point] = (used.watched.values[-1][1], used.form.kind)
+                    found[used.point] = (used.watched.values[-1][1], judged.kind)
         return found
 
 
@@ -331,7 +329,6 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     later = [row for row in alive if row["t"] >= lasted_s / 10]
     keys = ("rss_kb", "pss_kb", "fds")
     trends = {key: trend([(row["t"], row[key]) for row in later]) for key in keys}
-    rss = trends["rss_kb"]
     restarts = len(meter.pids) - 1 + max(row["restarts"] for row in meter.rows)
     faults = [
         f"{sum(1 for one in recorder.troubles if one['kind'] == kind)} times: {kind}"
@@ -345,8 +342,8 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     faults += [f"the service was restarted {restarts} times"] if restarts else []
     lost = [kind for kind in ("reload lost", "stuck") if recorder.counts[kind]]
     faults += [f"{recorder.counts[kind]} times: {kind}" for kind in lost]
-    if (rss.per_hour - 2 * rss.error) * hours * 0.9 > MOST_GROWTH_KB:
-        faults.append(f"the memory grows: {rss.per_hour:.0f} KiB an hour, error {rss.error:.0f}")
+    if growing := judge.grows([(row["t"], row["rss_kb"]) for row in later]):
+        faults.append(f"the memory grows: {growing}")
     cpu = growth([(row["t"], row["cpu_s"]) for row in alive])
     return {
         "faults": faults,

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -180,18 +181,35 @@ def mount(world: World, form: Form) -> None:
         with world.lock:
             world.free.append(share)
         return
-    address = options_at(point)["addr"]
-    name = str(point)
+    name, address, shown = str(point), options_at(point)["addr"], _shown_host(point)
     with world.lock:
         # Behind the tunnel is the first address.
         world.addresses[name] = ADDRESS if address == TLS.host else address
         world.tls |= {name} if address == TLS.host else set()
-        world.values.add(name, form.kind, watched.returned)
+        world.values.add(name, _kind(shown, address), watched.returned)
         after_s, kb = watched.values[-1]
         world.values.look(name, watched.returned + after_s, kb)
         world.live.append(Used(watched, share, form, address))
     world.writers.begin(name)
-    world.say("mount", form=str(form), point=name, device=watched.device, address=address)
+    fields = {"form": str(form), "point": name, "device": watched.device, "address": address}
+    world.say("mount", shown=shown, **fields)
+
+
+def _shown_host(point: Path) -> str:
+    """Return the server's name as the kernel shows it.
+
+    Of two mounts of NFSv4 at once that lead to one server, the second gets the name of the first: both walk
+    down from one pseudo-root.
+    """
+    lines = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return next(source for source, at, *_ in reversed(lines) if at == str(point)).partition(":")[0]
+
+
+def _kind(host: str, address: str) -> str:
+    """Return the kind of a mount of a host: any name behind the tunnel is a name of its server."""
+    if host == GENERIC_HOST and address == TLS.host:
+        return LOOP
+    return next(form.kind for form in FORMS if form.host == host)
 
 
 def unmount(world: World, used: Used) -> bool:

@@ -33,12 +33,13 @@ class Writers:
     def run(self) -> None:
         """Pass on the process's lines until it ends."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            word, point, began, why = line.rstrip("\n").split("\t")
-            if word == "left":
-                self._left.pop(point).set()
-            else:
-                self._ended(point, float(began), why)
+        with self._process.stdout:
+            for line in self._process.stdout:
+                word, point, began, why = line.rstrip("\n").split("\t")
+                if word == "left":
+                    self._left.pop(point).set()
+                else:
+                    self._ended(point, float(began), why)
 
     def begin(self, point: str) -> None:
         self._left[point] = threading.Event()
@@ -53,7 +54,11 @@ class Writers:
         return event.wait(LEAVE_S)
 
     def kill(self) -> None:
+        """End it: no mount has a writer any more."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         self._process.kill()
+        self._process.wait()
 
     def _tell(self, point: str) -> None:
         assert self._process.stdin is not None
