@@ -208,7 +208,7 @@ def test_memory_grows_by_its_sum_and_in_hours_by_its_later_half() -> None:
         times = [10.0 * at for at in range(int(hours * 360))]
         return [(at, 22000 + min(first_kb, at) + per_hour * at / 3600 + at % 30) for at in times]
 
-    assert judge.grows(memory(0.17, 3000)) == ""
-    assert judge.grows(memory(0.17, 12000)) != ""
+    assert judge.grows(memory(0.17, 9600)) == ""
+    assert judge.grows(memory(0.17, 30000)) != ""
     assert judge.grows(memory(2, 0, first_kb=900)) == ""
     assert "in the later half" in judge.grows(memory(2, 300))

@@ -25,8 +25,9 @@ STALLED_S, FOLLOW_S, MARGIN_S = 15.0, 5.0, 10.0
 RECOVERY_S = 150.0
 """After an outage: TCP sends again after twice as long each time, and NFSv4 reclaims its state."""
 MOST_WRONG = 200
-MOST_GROWTH_KB, MOST_KB_AN_HOUR, LONG_HOURS = 1024, 128, 0.8
-"""Of the memory, beyond twice the error of its trend: in all of the time, and an hour in the later half."""
+MOST_GROWTH_KB, MOST_KB_AN_HOUR, LONG_HOURS = 3072, 128, 0.8
+"""Of the memory, beyond twice the error of its trend: in all of the time, and an hour in the later half. The
+first ten minutes were seen to add 1.6 MiB, as modules are imported and caches fill."""
 GENERIC, ACCOUNT, LOOP = "generic", "account", "loop"
 """The kinds of mounts: with a number of the configuration for all other servers or for an account, which the
 closed loop never moves, and with the vendor's."""
