@@ -56,9 +56,9 @@ def lines(release: str, text: str) -> Iterator[str]:
     )
     yield ""
     yield (
-        "After each kill these are compared with an installation without a kill: `dpkg --verify`, the files "
+        "After each kill the host is compared with a host without a kill: `dpkg --verify`, the files "
         "below `/usr/lib/nfstuned` with the compiled files, temporary files, masked units, the service, the "
-        "mask of udev's rule, the mounts' lines in mountinfo, and all values, also that of the new mount. "
+        "mask of udev's rule, the mounts' lines in mountinfo, and the values of all mounts. "
         f"Differences: {_faults(dpkg)}."
     )
     if many := sum(bool(row["orphans"]) for row in dpkg):
