@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from nfstuned.errors import ParseError
 from nfstuned.host.read_ahead import BDI_FOLDER, PAGE_KB, State, identities
 from nfstuned.host.root import Root, demand_local, is_of_process
-from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume
+from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume, bracketed
 from nfstuned.model.mounts import SEEN_READS, Login, Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
@@ -327,9 +327,13 @@ def _read_ahead(root: Root, known: _Known, device: str) -> int | None:
 
 
 def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, ...]:
-    """Return the local TLS proxies; their files are only read where a mount goes to this machine itself."""
-    local = any(m.source.startswith(LOOPBACKS) for s in superblocks for m in s.mounts)
-    if not local:
+    """Return the local TLS proxies; their files are only read where a superblock goes to this machine itself.
+
+    Its address counts as well as its mounts' sources: a mount by another name may share a tunnel's
+    connection, and of a mount that is detached or in another namespace a look may show the address alone.
+    """
+    sources = [mount.source for each in superblocks for mount in each.mounts]
+    if not any(source.startswith(LOOPBACKS) for source in (*sources, *_addresses(superblocks))):
         return ()
     return tuple(
         tunnel
@@ -340,9 +344,16 @@ def _tunnels(root: Root, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, .
     )
 
 
+def _addresses(superblocks: Iterable[Superblock]) -> tuple[str, ...]:
+    """Return the servers' addresses by nfsfs, each as a source begins with it."""
+    return tuple(f"{bracketed(each.volume.address)}:" for each in superblocks if each.volume is not None)
+
+
 def _stand_ins(root: Root, known: _Known, superblocks: tuple[Superblock, ...]) -> tuple[Tunnel, ...]:
     """Return the addresses that stand in for servers; read where a mount goes to a private address."""
-    if not any(mount.source.startswith(_PRIVATE) for each in superblocks for mount in each.mounts):
+    sources = [mount.source for each in superblocks for mount in each.mounts]
+    unseen = _addresses(each for each in superblocks if not each.mounts)
+    if not any(source.startswith(_PRIVATE) for source in (*sources, *unseen)):
         return ()
     parsed = known.rows(
         chain.from_iterable(

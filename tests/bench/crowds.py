@@ -105,6 +105,16 @@ def today() -> str:
     return datetime.now(timezone.utc).date().isoformat()
 
 
+def load() -> Row:
+    """Return the line of this machine's load in the last 15 minutes: other work makes all times longer."""
+    return {"part": "load", "load": round(os.getloadavg()[2], 1), "processors": os.cpu_count()}
+
+
+def load_words(rows: Sequence[Row]) -> str:
+    (row,) = _of(rows, "load")
+    return f"The machine's load was {row['load']} on {row['processors']} processors."
+
+
 def events(*arguments: object) -> Iterator[Row]:
     """Run the daemon's loop in a process of its own; yield its lines."""
     command = [sys.executable, "-m", "tests.bench.events", *map(str, arguments)]
@@ -167,6 +177,7 @@ def measure() -> Iterator[Row]:
             yield {"part": "present", "present": present} | row
     yield from checks()
     yield from merges()
+    yield load()
 
 
 def _cell(row: Row, key: str) -> str:
@@ -201,7 +212,7 @@ def guest_tables(rows: Sequence[Row]) -> Iterator[str]:
         "superblock with a bdi of its own. Its time to value begins with the return of mount(2), and ends "
         "with the first look that shows the value; - stands for a mount that never had it. Per mount, *CPU* "
         "is the daemon's, and *waited* its time in the queue for a processor, which it shares with the "
-        "server, udev, systemd and the measurement."
+        f"server, udev, systemd and the measurement. {load_words(rows)}"
     )
     yield ""
     yield f"{PROBES} mounts, each unmounted when it has its value, with other superblocks present:"
@@ -235,7 +246,7 @@ def host_tables(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         f"On {host['date']}, Linux {host['kernel']}, Python {host['python']}. Superblocks come and go in a "
         f"tree of files, while {STAYING} stay. The loop, its looks, records and watches of writes are the "
-        "daemon's. *Traced* is the memory of Python's objects, from a run of its own."
+        f"daemon's. *Traced* is the memory of Python's objects, from a run of its own. {load_words(rows)}"
     )
     both = zip(_of(rows, "events"), traced, strict=True)
     long = [row | {"traced_kb": other["traced_kb"]} for row, other in both]

@@ -26,16 +26,18 @@ def kept(release: str) -> Path:
 
 
 def rows_of(text: str, part: str) -> list[Row]:
-    """Return the rows of a kind: `dpkg`, `service`, `installation`, `configuration`, `purge` or `run`."""
-    return [row for row in map(json.loads, text.splitlines()) if row["part"] == part]
+    """Return the rows of a kind: `dpkg`, `service`, `run`, or one of `_FACTS`."""
+    return [row for row in _rows(text) if row["part"] == part]
+
+
+def _rows(text: str) -> list[Row]:
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def lines(release: str, text: str) -> Iterator[str]:
-    """Yield the lines of the page."""
-    runs, (installation,) = rows_of(text, "run"), rows_of(text, "installation")
-    (configuration,), (purge,) = rows_of(text, "configuration"), rows_of(text, "purge")
+    """Yield the lines of the page, about the parts that have run."""
+    runs, dpkg, service = rows_of(text, "run"), rows_of(text, "dpkg"), rows_of(text, "service")
     run = runs[-1] | {name: sum(run[name] for run in runs) for name in ("blocks", "looks", "undone")}
-    dpkg, service = rows_of(text, "dpkg"), rows_of(text, "service")
     yield (
         f"{run['date']}, Linux {release}, Debian 13 in emulation. {run['mounts']} NFS mounts have "
         f"{run['kb']} KiB by the configuration. On a mount of version 4.1 and a mount of version 3 a program "
@@ -54,39 +56,59 @@ def lines(release: str, text: str) -> Iterator[str]:
     )
     yield ""
     yield (
-        "After each kill these are compared with an installation without a kill: `dpkg --verify`, the files "
+        "After each kill the host is compared with a host without a kill: `dpkg --verify`, the files "
         "below `/usr/lib/nfstuned` with the compiled files, temporary files, masked units, the service, the "
-        "mask of udev's rule, the mounts' lines in mountinfo, and all values, also that of the new mount. "
-        f"Differences: {_faults([*dpkg, installation])}. After {len(_of_orphans(dpkg))} downgrades "
-        "0.1.0 has compiled files of modules that it does not have; nothing loads them, and the next change "
-        "of version removes them."
+        "mask of udev's rule, the mounts' lines in mountinfo, and the values of all mounts. "
+        f"Differences: {_faults(dpkg)}."
     )
-    yield ""
-    yield "The service is killed with SIGKILL, all its processes, while a new mount waits for its value:"
-    yield ""
-    yield from _service_table(service)
-    yield ""
-    yield (
-        f"Differences: {_faults(service)}. The unit ignores a failure of the command that masks udev's rule: "
-        "then the service sets its values again after the rule."
-    )
+    if many := sum(bool(row["orphans"]) for row in dpkg):
+        yield ""
+        yield (
+            f"After {many} downgrades 0.1.0 has compiled files of modules that it does not have; nothing "
+            "loads them, and the next change of version removes them."
+        )
+    if service:
+        yield ""
+        yield "The service is killed with SIGKILL, all its processes, while a new mount waits for its value:"
+        yield ""
+        yield from _service_table(service)
+        yield ""
+        yield (
+            f"Differences: {_faults(service)}. The unit ignores a failure of the command that masks udev's "
+            "rule: then the service sets its values again after the rule."
+        )
     yield ""
     yield (
         f"- `nfstuned undo`, {run['undone']} times by both versions, after kills and changes of version: "
         f"each mount has the kernel's {run['kernel_kb']} KiB again, also where the other version made the "
-        "record. A value that was taken back stays so through a downgrade and an upgrade."
+        "record."
     )
-    yield (
-        f"- The first installation is killed when {installation['moment']}. The {installation['held']} "
-        "mounts that existed keep their values, and a mount that the service sets meanwhile stays the "
-        "service's, also after `dpkg --configure -a` and another start."
-    )
-    yield (
-        "- 0.1.0 refuses a configuration with keys that it does not know, and then changes no value: a new "
-        f"mount has {configuration['value_kb']} KiB, all others keep theirs. After `apt-get upgrade`, from a "
-        f"repository in a folder, it has {configuration['again_kb']} KiB."
-    )
-    yield f"- Paths that stay or differ after `dpkg --purge`: {', '.join(purge['left']) or 'none'}."
+    for row in _rows(text):
+        if row["part"] in _FACTS:
+            words = {
+                key: ", ".join(value) or "none" if isinstance(value, list) else value
+                for key, value in row.items()
+            }
+            yield f"- {_FACTS[row['part']].format_map(words)}"
+
+
+_FACTS = {
+    "configuration": (
+        "0.1.0 refuses a configuration with keys that it does not know, and then changes no value: a new "
+        "mount has {value_kb} KiB, all others keep theirs. After `apt-get upgrade`, from a repository in a "
+        "folder, it has {again_kb} KiB."
+    ),
+    "held": (
+        "{mounts} values that `nfstuned undo` has put back stay so through a downgrade and an upgrade "
+        "({versions})."
+    ),
+    "installation": (
+        "The first installation is killed when {moment}. The {held} mounts that existed keep their values, "
+        "and a mount that the service sets meanwhile stays the service's, also after `dpkg --configure -a` "
+        "and another start. Differences: {faults}."
+    ),
+    "purge": "Paths that stay or differ after `dpkg --purge`: {left}.",
+}
 
 
 def _dpkg_table(rows: Sequence[Row]) -> Iterator[str]:
@@ -111,10 +133,6 @@ def _service_table(rows: Sequence[Row]) -> Iterator[str]:
             f"| {row['moment']} | {row['value_kb']} KiB | {row['again_s']} s | {row['wrong']} "
             f"| {row['io_errors']} |"
         )
-
-
-def _of_orphans(rows: Sequence[Row]) -> list[Row]:
-    return [row for row in rows if row["orphans"]]
 
 
 def _faults(rows: Sequence[Row]) -> str:

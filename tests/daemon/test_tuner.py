@@ -79,6 +79,12 @@ class Host:
         self._volumes[device] = f"v4 0a0a0a0a  801 {device:<12} 0:0                               no "
         self._save()
 
+    def tunnel(self, device: str) -> None:
+        """Make a superblock of which the requests go through a local tunnel."""
+        self.bdi(device)
+        self._volumes[device] = f"v4 7f000001 4e51 {device:<12} 0:0                               no "
+        self._save()
+
     def mount(
         self, device: str, source: str = f"{AZURE}:/a", point: str = "/mnt/a", options: str = ""
     ) -> None:
@@ -672,6 +678,48 @@ def test_a_mount_of_another_namespace_keeps_its_value_at_looks_that_do_not_see_i
     assert host.value("0:43") == 15360
     (contested,) = host.entries.texts(Message.READ_AHEAD_CONTESTED)
     assert contested.startswith("/mnt/a: ")
+
+
+@pytest.mark.parametrize("detached", [True, False])
+def test_a_mount_behind_a_tunnel_keeps_its_value_at_looks_that_do_not_see_it(
+    host: Host, *, detached: bool
+) -> None:
+    """The look shows no mount with a loopback source, and the tunnel counts all the same."""
+    put(
+        host.folder / "etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_10.0.0.4.conf",
+        "[s]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n",
+    )
+    host.tunnel("0:43")
+    options = "rw,vers=4.1,rsize=262144,port=20049,addr=127.0.0.1"
+    mounted = f"90 80 0:43 / /mnt/a rw - nfs4 127.0.0.1:/a {options}\n"
+    own = host.folder / "proc/1/mountinfo"
+    if detached:
+        own.write_text(mounted)
+    else:
+        host.mount_elsewhere("0:43")
+        put(host.folder / "proc/77/mountinfo", mounted)
+    host.look(deep=True)
+    assert host.value("0:43") == 15360
+    own.write_text("")
+    host.look()
+    assert host.value("0:43") == 15360
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_name_of_a_tunnels_server_counts_without_a_mount_of_the_tunnel(host: Host, *, named: bool) -> None:
+    """Over NFSv4.1 the kernel sends a later mount of the server over the tunnel's connections."""
+    put(
+        host.folder / "etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_10.0.0.4.conf",
+        "[s]\naccept = 127.0.0.1:20049\nconnect = 10.0.0.4:2049\n",
+    )
+    host.tunnel("0:43")
+    if named:
+        host.tunnel("0:44")
+        host.mount("0:44", "127.0.0.1:/b", "/mnt/b", ",port=20049")
+    with (host.folder / "proc/1/mountinfo").open("a") as file:
+        file.write("90 80 0:43 / /mnt/a rw - nfs4 nas:/a rw,vers=4.1,rsize=262144,addr=127.0.0.1\n")
+    host.look()
+    assert host.value("0:43") == 15360
 
 
 @pytest.mark.parametrize("result", [Result.FAILED, Result.SKIPPED])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +58,8 @@ def _upgrade(release: str, _words: tuple[str, ...]) -> int:
         if not files:
             return 1
         (kept / part).write_text((files / "upgrade.jsonl").read_text())
-    _shown(upgrade.make("".join((kept / part).read_text() for part in PARTS), release))
+        there = [kept / part for part in PARTS if (kept / part).exists()]
+        _shown(upgrade.make("".join(path.read_text() for path in there), release))
     shutil.rmtree(kept)
     return 0
 
@@ -77,8 +79,12 @@ def _faults(release: str, names: tuple[str, ...]) -> int:
 
 
 def _crowds(release: str, options: tuple[str, ...]) -> int:
-    files = _left(release, ("crowds", *options), "crowds", guest.Limits(3 * 3600, quiet_s=660, retries=2))
-    return _shown(crowds.keep((files / "crowds.jsonl").read_text(), release)) if files else 1
+    limits = guest.Limits(4 * 3600, quiet_s=1500, retries=2)
+    files = _left(release, ("crowds", *options), "crowds", limits)
+    if not files:
+        return 1
+    text = (files / "crowds.jsonl").read_text() + json.dumps(crowds.load()) + "\n"
+    return _shown(crowds.keep(text, release))
 
 
 def _left(release: str, words: tuple[str, ...], name: str, limits: guest.Limits) -> Path | None:

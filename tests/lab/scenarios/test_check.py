@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,44 +16,12 @@ from tests.lab.kit.mounts import Mounted, Mounts, nfs_clients, table_device
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, Server
 from tests.lab.kit.shell import attempt, program, restored, run, tuned, wait_for
 from tests.lab.kit.strangers import strangers
+from tests.lab.kit.tunnel import CONFIGURATION, TLS_PORT, tunnel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.newest]
 
-TLS_PORT = 20049
-CONFIGURATION = Path(f"/etc/stunnel/microsoft/aznfs/nfsv4_fileShare/stunnel_{ADDRESS}.conf")
-_SERVER, _PID = Path("/run/lab-stunnel.conf"), Path("/run/lab-stunnel.pid")
-_KEY, _CERTIFICATE = Path("/run/lab-stunnel.key"), Path("/run/lab-stunnel.crt")
-_REMOTE_PORT = 2050
-_SLOWER = ("env", "OPENSSL_ia32cap=~0x200000200000000")
-"""Without a processor's instructions for AES: the client's end is the limit, not the server's."""
 AGE_S = 2.0
 """mountstats counts ages in seconds."""
-
-
-@contextlib.contextmanager
-def tunnel() -> Iterator[subprocess.Popen[bytes]]:
-    """Carry 127.0.0.1:20049 through TLS to the guest's NFS server; gives the client's process."""
-    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-days", "60"]
-    run(*argv, "-keyout", str(_KEY), "-out", str(_CERTIFICATE))
-    _SERVER.write_text(
-        f"foreground = yes\npid =\n[nfs]\ncert = {_CERTIFICATE}\nkey = {_KEY}\n"
-        f"accept = {ADDRESS}:{_REMOTE_PORT}\nconnect = {ADDRESS}:2049\n"
-    )
-    CONFIGURATION.parent.mkdir(parents=True, exist_ok=True)
-    CONFIGURATION.write_text(
-        f"CAFile = {_CERTIFICATE}\nverifyChain = yes\ncheckHost = lab\n"
-        f"foreground = yes\npid = {_PID}\n[{ADDRESS}]\nclient = yes\n"
-        f"accept = 127.0.0.1:{TLS_PORT}\nconnect = {ADDRESS}:{_REMOTE_PORT}\n"
-    )
-    with (
-        program("stunnel4", str(_SERVER), stderr=subprocess.DEVNULL),
-        program(*_SLOWER, "stunnel4", str(CONFIGURATION), stderr=subprocess.DEVNULL) as client,
-    ):
-        try:
-            wait_for("both ends of the tunnel", lambda: {_REMOTE_PORT, TLS_PORT} <= _listening())
-            yield client
-        finally:
-            CONFIGURATION.unlink()
 
 
 def _unmount(mount: Mounts, *mounts: Mounted) -> None:
@@ -69,11 +35,6 @@ def _unmount(mount: Mounts, *mounts: Mounted) -> None:
         "the end of the tunnel's nfs_client",
         lambda: not [row for row in nfs_clients() if row.port == TLS_PORT],
     )
-
-
-def _listening() -> set[int]:
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {int(row[1].partition(":")[2], 16) for row in rows if row[3] == "0A"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,0 +1,267 @@
+"""`python -m tests.lab.soak`: a soak in a guest, its data, its table in docs/reliability.md and its picture.
+
+See `dev/soak`. The data of each kernel's last soak are kept in tests/data; a test holds page and picture to
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
+
+from dev.package.run import BuildError
+from tests.bench.page import filled
+from tests.lab import guest, image, runs
+
+PAGE = runs.PROJECT / "docs/reliability.md"
+KEPT = runs.PROJECT / "tests/data"
+PICTURES = runs.PROJECT / "docs/pictures"
+PART = "soak"
+MOST_POINTS = 240
+"""Of each curve that is kept and drawn."""
+Row = dict[str, Any]
+
+
+def main(arguments: list[str]) -> int:
+    """Soak a kernel; return the exit status of dev/soak."""
+    parser = argparse.ArgumentParser(prog="sh dev/soak")
+    parser.add_argument("--hours", type=float, required=True)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
+    parser.add_argument("kernel", nargs="?", default="newest")
+    words = parser.parse_args(arguments)
+    try:
+        image.ensure(_say)
+        release = image.release(words.kernel)
+        target = runs.folder() / f"soak-{release}"
+        # The rest of it is for the boot, the last stalls and the last unmounts.
+        limits = guest.Limits(words.hours * 3600 + 2700, first_s=240, quiet_s=900, retries=2)
+        module = ("tests.lab.kit.soak", str(words.hours), str(words.seed))
+        boot = runs.run_module(module, release, target, guest.stdout_line, limits)
+    except image.NoKernelError as error:
+        _say(str(error))
+        return 2
+    except BuildError as error:
+        _say(f"nfstuned's package does not build: {error}")
+        return 2
+    _say(boot.explain())
+    _say(f"results: {target}")
+    if boot.files is None or boot.status not in {0, 1} or not (boot.files / "soak.jsonl").exists():
+        return 2
+    rows = rows_of((boot.files / "soak.jsonl").read_text())
+    if rows[-1]["kind"] != "summary":
+        return 2
+    for file in make(rows, release, f"{datetime.now(UTC):%Y-%m-%d}"):
+        _say(str(file))
+    return 0 if boot.status == 0 else 1
+
+
+def rows_of(text: str) -> list[Row]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def make(rows: Sequence[Row], release: str, date: str) -> list[Path]:
+    """Keep a guest's lines, and make the page's part and the picture; return the files."""
+    data, drawing = KEPT / f"soak-{release}.jsonl", picture_file(release)
+    few = thinned(rows, date)
+    data.write_text("".join(json.dumps(row) + "\n" for row in few))
+    PAGE.write_text(page(PAGE.read_text(), [rows_of(file.read_text()) for file in kept()]))
+    drawing.write_text(picture(few))
+    return [data, PAGE, drawing]
+
+
+def kept() -> list[Path]:
+    """Return the files of all kernels, the oldest kernel first."""
+
+    def version(path: Path) -> list[int]:
+        return [int(word) for word in path.stem.split("-")[1].partition("+")[0].split(".")]
+
+    return sorted(KEPT.glob("soak-*.jsonl"), key=version)
+
+
+def picture_file(release: str) -> Path:
+    return PICTURES / f"soak-{release.partition('-')[0]}.svg"
+
+
+def thinned(rows: Sequence[Row], date: str) -> list[Row]:
+    """Return the rows that the page and the picture show, the summary last."""
+    meters = [row for row in rows if row["kind"] == "meter" and "fds" in row]
+    step = -(-len(meters) // MOST_POINTS)
+    keys = ("t", "kind", "rss_kb", "fds", "mounts", "cpu_s")
+    few = [{key: row[key] for key in keys} for row in meters[::step]]
+    events = [{key: row[key] for key in ("t", "kind")} | _shown(row) for row in rows if _shown(row)]
+    return [*sorted([*few, *events], key=lambda row: float(row["t"])), rows[-1] | {"date": date}]
+
+
+def _shown(row: Row) -> Row:
+    """Return the fields of an event that the picture shows; none where it does not show it."""
+    if row["kind"] == "outage":
+        return {"what": row["what"], "lasted_s": round(row["lasted_s"], 1)}
+    lane = {"reload": "reload", "rival": "rival", "clock": "clock", "restart": "restart"}.get(row["kind"])
+    return {"what": lane} if lane else {}
+
+
+def page(text: str, soaks: Sequence[Sequence[Row]]) -> str:
+    """Return the page with the table of all soaks."""
+    return filled(text, PART, _lines([rows[-1] for rows in soaks]))
+
+
+def _lines(sums: Sequence[Row]) -> Iterator[str]:
+    if not sums:
+        return
+    yield "In an emulator, on a machine with other work. `tests/lab/kit/judge.py` has the limits."
+    yield ""
+    yield f"| | {' | '.join(one['release'] for one in sums)} |"
+    yield f"|---|{'---|' * len(sums)}"
+    for name, cell in CELLS.items():
+        yield f"| {name} | {' | '.join(cell(one) for one in sums)} |"
+    for one in sums:
+        yield ""
+        words = f"Memory, descriptors, mounts, processor time and events on {one['release']}, over the time"
+        yield f"![{words}](pictures/{picture_file(one['release']).name})"
+    for one in sums:
+        if one["faults"]:
+            yield ""
+            yield f"Faults on {one['release']}:"
+            yield ""
+            yield from (f"- {fault}" for fault in one["faults"])
+
+
+def _trend(key: str, unit: str) -> Callable[[Row], str]:
+    def cell(one: Row) -> str:
+        slope, error = one["trends"][key]
+        return f"{slope:+.1f} ± {2 * error:.1f} {unit}"
+
+    return cell
+
+
+def _times(key: str) -> Callable[[Row], str]:
+    return lambda one: " / ".join(f"{ms:,.0f}" for ms in one[key]) + " ms"
+
+
+def _outages(one: Row) -> str:
+    return str(one["events"].get("outage", 0))
+
+
+def _events(*kinds: str) -> Callable[[Row], str]:
+    return lambda one: f"{sum(one['events'].get(kind, 0) for kind in kinds):,}"
+
+
+CELLS: dict[str, Callable[[Row], str]] = {
+    "date; hours; seed": lambda one: f"{one['date']}; {one['hours']:.2f}; {one['seed']}",
+    "mounts made; through TLS (stunnel)": lambda one: f"{one['mounts']:,}; {one['through_tls']}",
+    "outages; reloads; rivals' writes; clock steps and restarts of udev and journald": lambda one: "; ".join(
+        _events(*kinds)(one) for kinds in (("outage",), ("reload",), ("rival",), ("clock", "restart"))
+    ),
+    "programs read and wrote": lambda one: f"{one['moved_bytes'] / 1e9:.1f} GB",
+    "read-aheads written": lambda one: f"{one['writes']:,}",
+    "**wrong values**": lambda one: str(one["wrong"]),
+    "from mount(8)'s return to the right value: median / p99 / worst": _times("first_ms"),
+    "from a rival's write to the right value: median / p99 / worst": _times("again_ms"),
+    "stalls reported; **missed**; **made up**": lambda one: (
+        f"{one['reported_stalls']}; {one['missed']}; {one['made_up']}"
+    ),
+    "**restarts by itself**": lambda one: str(one["restarts"]),
+    "RSS after a tenth / at the end / most": lambda one: (
+        " / ".join(f"{kb:,}" for kb in one["rss_kb"]) + " KiB"
+    ),
+    "RSS, slope ± 2 standard errors": _trend("rss_kb", "KiB/h"),
+    "descriptors after a tenth / at the end / most": lambda one: " / ".join(map(str, one["fds"])),
+    "descriptors, slope ± 2 standard errors": _trend("fds", "/h"),
+    "processor time": lambda one: f"{one['cpu_percent']:.1f} % of one",
+    "journal": lambda one: f"{one['entries_an_hour']:,} entries/h, nearly all of them samples",
+}
+
+
+class Panel(NamedTuple):
+    """A curve of the picture."""
+
+    title: str
+    points: list[tuple[float, float]]
+
+
+_WIDTH, _LEFT, _HEIGHT, _GAP, _TOP = 720, 90, 70, 34, 30
+_LANES = ("silent", "stopped", "slow", "reload", "rival", "clock", "restart")
+_LANE = 16
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """Return the SVG: four curves over the time, and below them a lane for each kind of event."""
+    meters, last = [row for row in rows if row["kind"] == "meter"], rows[-1]
+    end_s = max(last["hours"] * 3600, meters[-1]["t"])
+    rates = [(b["t"], 100 * (b["cpu_s"] - a["cpu_s"]) / (b["t"] - a["t"])) for a, b in pairwise(meters)]
+    curves = {"RSS, MiB": "rss_kb", "descriptors": "fds", "mounts": "mounts"}
+    panels = [
+        Panel(title, [(row["t"], row[key] / (1024 if key == "rss_kb" else 1)) for row in meters])
+        for title, key in curves.items()
+    ]
+    panels.append(Panel("processor, %", rates))
+    height = _TOP + (_HEIGHT + _GAP) * len(panels) + _LANE * len(_LANES) + 40
+    total = _LEFT + _WIDTH + 20
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {height}" font-family="sans-serif">',
+        f'<rect width="{total}" height="{height}" fill="#ffffff"/>',
+        _text(8, 16, f"Linux {last['release']}, {last['hours']:.2f} hours, seed {last['seed']}", size=13),
+    ]
+    for at, panel in enumerate(panels):
+        lines += _curve(panel, _TOP + (_HEIGHT + _GAP) * at + 14, end_s)
+    top = _TOP + (_HEIGHT + _GAP) * len(panels) + 4
+    lines += _lanes(rows, top, end_s)
+    bottom = top + _LANE * len(_LANES)
+    step_s = next((s for s in (60, 300, 600, 1800, 3600) if end_s / s <= 12), 7200)
+    for second in range(0, int(end_s) + 1, step_s):
+        lines.append(_text(_x(second, end_s), bottom + 16, f"{second / 60:.0f} min", anchor="middle"))
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _curve(panel: Panel, top: float, end_s: float) -> Iterator[str]:
+    least, most = (choose(value for _, value in panel.points) for choose in (min, max))
+    most = most if most > least else least + 1
+
+    def y(value: float) -> float:
+        return top + _HEIGHT - _HEIGHT * (value - least) / (most - least)
+
+    yield _text(8, top + _HEIGHT / 2, panel.title)
+    for value in (least, most):
+        yield f'<path d="M{_LEFT} {y(value):.1f}H{_LEFT + _WIDTH}" stroke="#d1d9e0" fill="none"/>'
+        yield _text(_LEFT - 6, y(value) + 4, f"{value:.3g}", anchor="end")
+    path = "L".join(f"{_x(at, end_s):.1f} {y(value):.1f}" for at, value in panel.points)
+    yield f'<path d="M{path}" stroke="#0969da" stroke-width="1.2" fill="none"/>'
+
+
+def _lanes(rows: Sequence[Row], top: float, end_s: float) -> Iterator[str]:
+    for at, lane in enumerate(_LANES):
+        y = top + _LANE * at
+        yield _text(8, y + 11, lane)
+        yield f'<path d="M{_LEFT} {y + 7}H{_LEFT + _WIDTH}" stroke="#d1d9e0" fill="none"/>'
+        for row in rows:
+            if row.get("what") == lane:
+                lasted_s = row.get("lasted_s", 0)
+                x, width = _x(row["t"] - lasted_s, end_s), max(1.5, _WIDTH * lasted_s / end_s)
+                yield f'<rect x="{x:.1f}" y="{y + 2}" width="{width:.1f}" height="10" fill="#bc4c00"/>'
+
+
+def _x(at_s: float, end_s: float) -> float:
+    return _LEFT + _WIDTH * min(1.0, max(0.0, at_s / end_s))
+
+
+def _text(x: float, y: float, text: str, *, size: int = 11, anchor: str = "start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="#1f2328">'
+        f"{escape(text)}</text>"
+    )
+
+
+def _say(line: str) -> None:
+    print(f"soak: {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
