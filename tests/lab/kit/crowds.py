@@ -255,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
         server.start()
         server.export("a", options="insecure")
         guest: dict[str, object] = {"part": "guest", "release": os.uname().release, "date": TODAY}
-        guest["processors"] = os.cpu_count()
+        guest |= {"processors": os.cpu_count(), "patience_s": MOST_S}
         _keep(guest)
         # On a busy machine a guest takes minutes for a first look at 2,000 superblocks.
         with override(f"[Service]\nTimeoutStartSec={LONG_S:.0f}s\n"), strangers() as others:
