@@ -183,8 +183,20 @@ class Meter:
             self._disks = disks
         return row
 
-    def compare(self) -> None:
-        """Hold the service's status to sysfs: its value, and its target for mounts that the loop may move."""
+    def compare(self) -> bool:
+        """Hold the status to sysfs, its value and its target; return False during a reload or a contest.
+
+        The command reads the configuration's file: while that is invalid, it shows no target.
+        """
+        if not self.world.calm.acquire(blocking=False):
+            return False
+        try:
+            self._compare()
+        finally:
+            self.world.calm.release()
+        return True
+
+    def _compare(self) -> None:
         before = self._settled()
         try:
             rows = status_rows()
@@ -297,9 +309,8 @@ def _watch(meter: Meter, follower: Follower, end: float) -> None:
                 f"{sum(follower.counts.values())} entries, {len(recorder.troubles)} troubles",
                 flush=True,
             )
-        if now - compared >= STATUS_S:
+        if now - compared >= STATUS_S and meter.compare():
             compared = now
-            meter.compare()
         time.sleep(max(0.0, METER_S - (time.monotonic() - now)))
 
 

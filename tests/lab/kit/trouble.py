@@ -349,6 +349,8 @@ def reload(world: World, settings: Settings, *, valid: bool) -> None:
         got = world.configurations[known:]
         if valid:
             world.values.end_reload(time.monotonic(), loaded=True)
+    if not valid:
+        file.write_text(world.values.in_force[0].text())
     as_told = got[:1] == [valid]
     what = str(settings) if valid else "invalid"
     world.say("reload" if as_told else "reload lost", what=what, took_s=time.monotonic() - began)
