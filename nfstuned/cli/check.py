@@ -76,7 +76,7 @@ def run_check(root: Root, order: CheckOrder, outside: Outside | None = None) -> 
     rules = _select(order)
     judged = _open_root(root, order)
     own = root if order.image is None else judged
-    policy = usable_policy(own) if order.image is None else image_policy(judged)
+    policy = usable_policy(own) if order.image is None else image_policy(own)
     if policy is None:
         return BROKEN
     policy = replace(policy, assignments=(*order.providers, *policy.assignments))

@@ -18,18 +18,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from tests.bench.bench_check import cpu_s
 from tests.bench.bench_merge import documents
-from tests.bench.page import filled
+from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.bench.test_growth import host_files
 from tests.check import hosts
 from tests.tree import put
 
-PROJECT = Path(__file__).parents[2]
-PAGE = PROJECT / "docs/reliability.md"
-KEPT = PROJECT / "tests/data"
 HOST = "host"
 PROBES, KEPT_MOUNTS = 100, 10
 """As tests/lab/kit/crowds.py has it, which runs in the guest."""
@@ -74,7 +70,6 @@ COMMAND = (
     "print(peak.split()[1], file=sys.stderr); sys.exit(status)"
 )
 """The program `nfstuned`, over a tree instead of /. The last line on stderr is its most memory in KiB."""
-Row = dict[str, Any]
 
 
 def kept(name: str) -> Path:
@@ -82,15 +77,11 @@ def kept(name: str) -> Path:
     return KEPT / f"crowds-{name}.jsonl"
 
 
-def rows_of(text: str) -> list[Row]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def keep(text: str, name: str) -> list[Path]:
     """Keep the lines that were measured, and write the page's part of all that are kept; return the files."""
     kept(name).write_text(text)
-    PAGE.write_text(filled(PAGE.read_text(), "crowds", part()))
-    return [kept(name), PAGE]
+    RELIABILITY.write_text(filled(RELIABILITY.read_text(), "crowds", part()))
+    return [kept(name), RELIABILITY]
 
 
 def part() -> Iterator[str]:

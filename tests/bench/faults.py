@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from tests.bench.page import filled
+from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab.kit.faultlist import PHASES
 from tests.lab.kit.faultstates import listed
 
-PROJECT = Path(__file__).parents[2]
-PAGE = PROJECT / "docs/reliability.md"
-KEPT = PROJECT / "tests/data"
 PART = "faults"
 TITLES = {
     "start": "At the start",
@@ -36,16 +32,11 @@ _COLUMNS = (
     "of lines in the journal about a fault; for a refused start, those of each attempt. The service samples "
     "each 2 s here."
 )
-Row = dict[str, Any]
 
 
 def kept(release: str) -> Path:
     """Return the file of a kernel's lines."""
     return KEPT / f"faults-{release}.jsonl"
-
-
-def rows_of(text: str) -> list[Row]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def troubles(rows: Iterable[Row]) -> list[str]:
@@ -125,5 +116,5 @@ def make(text: str, release: str, *, some: bool = False) -> list[Path]:
     file = kept(release)
     text = joined(file.read_text() if some and file.exists() else "", text)
     file.write_text(text)
-    PAGE.write_text(filled(PAGE.read_text(), PART, part(release, rows_of(text))))
-    return [file, PAGE]
+    RELIABILITY.write_text(filled(RELIABILITY.read_text(), PART, part(release, rows_of(text))))
+    return [file, RELIABILITY]

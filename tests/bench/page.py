@@ -1,23 +1,26 @@
-"""Parts of a page of docs/ that a measurement writes, each between two marks."""
+"""Parts of a page of docs/ that a measurement writes, each between two marks, and the lines behind them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[2]
+KEPT = PROJECT / "tests/data"
+"""Where the measured lines stay; tests hold the pages to them."""
+RELIABILITY = PROJECT / "docs/reliability.md"
+Row = dict[str, Any]
 
 
-def marks(name: str) -> tuple[str, str]:
-    """Return the lines of a page between which a measurement's part is."""
-    return f"<!-- measured: {name} -->\n", f"<!-- end: {name} -->\n"
-
-
-def part(page: str, name: str) -> str:
-    """Return the part of that name. Raises ValueError where the page has no such marks."""
-    begin, end = marks(name)
-    return page[page.index(begin) + len(begin) : page.index(end)]
+def rows_of(text: str) -> list[Row]:
+    """Return the measured lines of a text of JSON lines."""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def filled(page: str, name: str, lines: Iterable[str]) -> str:
-    """Return the page with these lines as the part of that name. Raises ValueError as `part` does."""
-    begin, end = marks(name)
+    """Return the page with these lines as the part of that name; raises ValueError without its two marks."""
+    begin, end = f"<!-- measured: {name} -->\n", f"<!-- end: {name} -->\n"
     before, after = page.index(begin) + len(begin), page.index(end)
     return page[:before] + "".join(f"{line}\n" for line in lines) + page[after:]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.crowds import PAGE, events, part
-from tests.bench.page import filled
+from tests.bench.crowds import events, part
+from tests.bench.page import RELIABILITY, filled
 from tests.lab.kit.crowds import times
 from tests.lab.kit.watch import NEVER
 
@@ -13,7 +13,7 @@ FEW, MANY = 250, 2000
 
 
 def test_the_page_is_of_the_kept_lines() -> None:
-    page = PAGE.read_text()
+    page = RELIABILITY.read_text()
     assert page == filled(page, "crowds", part())
 
 

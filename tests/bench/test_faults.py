@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.faults import KEPT, PAGE, PART, joined, part, rows_of, troubles
-from tests.bench.page import filled
+from tests.bench.faults import PART, joined, part, troubles
+from tests.bench.page import KEPT, RELIABILITY, filled, rows_of
 from tests.lab.kit.faultstates import listed
 
 RELEASES = [path.stem.removeprefix("faults-") for path in sorted(KEPT.glob("faults-*.jsonl"))]
@@ -13,7 +13,7 @@ RELEASES = [path.stem.removeprefix("faults-") for path in sorted(KEPT.glob("faul
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_page_is_of_the_kept_lines(release: str) -> None:
-    page = PAGE.read_text()
+    page = RELIABILITY.read_text()
     assert page == filled(page, PART, part(release, rows_of((KEPT / f"faults-{release}.jsonl").read_text())))
 
 

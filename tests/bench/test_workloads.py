@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.page import filled
-from tests.bench.workloads import KEPT, PAGE, losses, picture, picture_file, rows_of, tables
+from tests.bench.page import KEPT, filled, rows_of
+from tests.bench.workloads import PAGE, losses, picture, picture_file, tables
 
 RELEASES = [path.stem.removeprefix("workloads-") for path in sorted(KEPT.glob("workloads-*.jsonl"))]
 

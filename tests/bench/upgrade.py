@@ -6,18 +6,11 @@ a test holds the page to them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from tests.bench.page import filled
+from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab.kit.dpkg import MOMENTS
-
-PROJECT = Path(__file__).parents[2]
-PAGE = PROJECT / "docs/reliability.md"
-KEPT = PROJECT / "tests/data"
-Row = dict[str, Any]
 
 
 def kept(release: str) -> Path:
@@ -25,18 +18,14 @@ def kept(release: str) -> Path:
     return KEPT / f"upgrade-{release}.jsonl"
 
 
-def rows_of(text: str, part: str) -> list[Row]:
+def of_part(text: str, part: str) -> list[Row]:
     """Return the rows of a kind: `dpkg`, `service`, `run`, or one of `_FACTS`."""
-    return [row for row in _rows(text) if row["part"] == part]
-
-
-def _rows(text: str) -> list[Row]:
-    return [json.loads(line) for line in text.splitlines()]
+    return [row for row in rows_of(text) if row["part"] == part]
 
 
 def lines(release: str, text: str) -> Iterator[str]:
     """Yield the lines of the page, about the parts that have run."""
-    runs, dpkg, service = rows_of(text, "run"), rows_of(text, "dpkg"), rows_of(text, "service")
+    runs, dpkg, service = of_part(text, "run"), of_part(text, "dpkg"), of_part(text, "service")
     run = runs[-1] | {name: sum(run[name] for run in runs) for name in ("blocks", "looks", "undone")}
     yield (
         f"{run['date']}, Linux {release}, Debian 13 in emulation. {run['mounts']} NFS mounts have "
@@ -83,7 +72,7 @@ def lines(release: str, text: str) -> Iterator[str]:
         f"each mount has the kernel's {run['kernel_kb']} KiB again, also where the other version made the "
         "record."
     )
-    for row in _rows(text):
+    for row in rows_of(text):
         if row["part"] in _FACTS:
             words = {
                 key: ", ".join(value) or "none" if isinstance(value, list) else value
@@ -143,5 +132,5 @@ def _faults(rows: Sequence[Row]) -> str:
 def make(text: str, release: str) -> list[Path]:
     """Keep the lines that a guest has left, and fill the page; return the files."""
     kept(release).write_text(text)
-    PAGE.write_text(filled(PAGE.read_text(), "upgrade", lines(release, text)))
-    return [kept(release), PAGE]
+    RELIABILITY.write_text(filled(RELIABILITY.read_text(), "upgrade", lines(release, text)))
+    return [kept(release), RELIABILITY]

@@ -6,33 +6,24 @@ tests/data, by kernel; a test holds the page and the pictures to them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from math import log2
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import escape
 
 from nfstuned.core.samples.sample import amount, speed
-from tests.bench.page import filled
+from tests.bench.page import KEPT, PROJECT, Row, filled, rows_of
 
-PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/workloads.md"
-KEPT = PROJECT / "tests/data"
 ENOUGH = 0.9
 """The least part of the better column, and of the kernel's, that a case is to have."""
 _FROM_MEMORY = 0.5
 """Of the bytes that were read: where the server sent less, a run says nothing of the read-ahead."""
-Row = dict[str, Any]
 
 
 def kept(release: str) -> Path:
     """Return the file of a kernel's lines."""
     return KEPT / f"workloads-{release}.jsonl"
-
-
-def rows_of(text: str) -> list[Row]:
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def counts(row: Row) -> bool:

@@ -80,7 +80,7 @@ class Host:
         self._save()
 
     def tunnel(self, device: str) -> None:
-        """Make a superblock of which the requests go through a local tunnel."""
+        """Make a superblock with its requests through a local tunnel."""
         self.bdi(device)
         self._volumes[device] = f"v4 7f000001 4e51 {device:<12} 0:0                               no "
         self._save()

@@ -47,7 +47,7 @@ def of_file(name: str) -> Callable[[bytes], Iterator[object]]:
 
 
 def of_tree(root: Callable[[str], Root], *, image: bool) -> Callable[[bytes], Iterator[object]]:
-    """Return a check of a host or an image, of which a text has the files."""
+    """Return a check of a host or an image with the files in a text."""
 
     def read(data: bytes) -> Iterator[object]:
         folder = _folder() / "tree"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.page import filled
+from tests.bench.page import KEPT, RELIABILITY, filled
 
-PROJECT = Path(__file__).parents[2]
-PAGE = PROJECT / "docs/reliability.md"
-INPUTS = PROJECT / "tests/data/fuzz-texts.jsonl"
+INPUTS = KEPT / "fuzz-texts.jsonl"
 """A line has a parser's name and a text, with bytes that are not UTF-8 as lone surrogates."""
-RESULTS = PROJECT / "tests/data/fuzz.jsonl"
+RESULTS = KEPT / "fuzz.jsonl"
 
 _METHOD = (
     "The rows `check-` are whole checks of a file, an image or a host without its network: rules, changes "
@@ -84,5 +81,5 @@ def part(figures: Mapping[str, Result], kept: Mapping[str, Sequence[bytes]]) -> 
 
 def write_page() -> None:
     """Write the fuzzer's part of the page."""
-    page = PAGE.read_text()
-    PAGE.write_text(filled(page, "fuzz", part(results(), inputs())))
+    page = RELIABILITY.read_text()
+    RELIABILITY.write_text(filled(page, "fuzz", part(results(), inputs())))

@@ -7,9 +7,9 @@ from itertools import islice
 import pytest
 
 from nfstuned.errors import ParseError
-from tests.bench.page import filled
+from tests.bench.page import RELIABILITY, filled
 from tests.fuzz.checks import BrokenPromiseError
-from tests.fuzz.kept import PAGE, inputs, lines_of_inputs, part, results
+from tests.fuzz.kept import inputs, lines_of_inputs, part, results
 from tests.fuzz.targets import MOST_TIMES, TARGETS, Target, judge
 
 KEPT = inputs()
@@ -24,7 +24,7 @@ def test_every_kept_text_is_read_or_refused(name: str) -> None:
 def test_the_page_is_of_the_kept_figures() -> None:
     figures = results()
     assert [*figures] == [*TARGETS]
-    page = PAGE.read_text()
+    page = RELIABILITY.read_text()
     assert page == filled(page, "fuzz", part(figures, KEPT))
 
 

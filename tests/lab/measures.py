@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tests.bench import crowds, faults, pictures, upgrade, workloads
+from tests.bench.page import rows_of
 from tests.lab import guest, runs
 from tests.lab.kit.upgrade import PARTS
 from tests.lab.kit.workloads import RTTS_MS
@@ -30,7 +31,7 @@ def _workloads(release: str, _words: tuple[str, ...]) -> int:
     limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
     lines = runs.PROJECT / f"build/workloads-{release}.jsonl"
     text = lines.read_text() if lines.exists() else ""
-    measured = {row["rtt_ms"] for row in workloads.rows_of(text)}
+    measured = {row["rtt_ms"] for row in rows_of(text)}
     for rtt_ms in RTTS_MS:
         if rtt_ms in measured:
             say(f"{rtt_ms} ms is in {lines} already; remove the file to measure it again")
@@ -72,7 +73,7 @@ def _faults(release: str, names: tuple[str, ...]) -> int:
         return 1
     text = (files / "faults.jsonl").read_text()
     _shown(faults.make(text, release, some=bool(names)))
-    troubles = faults.troubles(faults.rows_of(text))
+    troubles = faults.troubles(rows_of(text))
     for line in troubles:
         say(line)
     return 1 if troubles else 0

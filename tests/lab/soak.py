@@ -14,20 +14,17 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from dev.package.run import BuildError
-from tests.bench.page import filled
+from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab import guest, image, runs
 
-PAGE = runs.PROJECT / "docs/reliability.md"
-KEPT = runs.PROJECT / "tests/data"
 PICTURES = runs.PROJECT / "docs/pictures"
 PART = "soak"
 MOST_POINTS = 240
 """Of each curve that is kept and drawn."""
-Row = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
@@ -63,18 +60,14 @@ def main(arguments: list[str]) -> int:
     return 0 if boot.status == 0 else 1
 
 
-def rows_of(text: str) -> list[Row]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def make(rows: Sequence[Row], release: str, date: str) -> list[Path]:
     """Keep a guest's lines, and make the page's part and the picture; return the files."""
     data, drawing = KEPT / f"soak-{release}.jsonl", picture_file(release)
     few = thinned(rows, date)
     data.write_text("".join(json.dumps(row) + "\n" for row in few))
-    PAGE.write_text(page(PAGE.read_text(), [rows_of(file.read_text()) for file in kept()]))
+    RELIABILITY.write_text(page(RELIABILITY.read_text(), [rows_of(file.read_text()) for file in kept()]))
     drawing.write_text(picture(few))
-    return [data, PAGE, drawing]
+    return [data, RELIABILITY, drawing]
 
 
 def kept() -> list[Path]:

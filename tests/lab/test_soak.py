@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.page import RELIABILITY, rows_of
 from tests.lab import soak
 from tests.lab.kit import judge
 from tests.lab.kit.judge import (
@@ -172,13 +173,13 @@ KEPT = soak.kept()
 
 
 def test_the_page_has_the_kept_soaks() -> None:
-    soaks = [soak.rows_of(file.read_text()) for file in KEPT]
-    assert soak.PAGE.read_text() == soak.page(soak.PAGE.read_text(), soaks)
+    soaks = [rows_of(file.read_text()) for file in KEPT]
+    assert RELIABILITY.read_text() == soak.page(RELIABILITY.read_text(), soaks)
 
 
 @pytest.mark.parametrize("file", KEPT, ids=lambda file: file.stem)
 def test_the_picture_is_of_the_kept_soak(file: Path) -> None:
-    rows = soak.rows_of(file.read_text())
+    rows = rows_of(file.read_text())
     drawing = soak.picture_file(rows[-1]["release"]).read_text()
     assert drawing == soak.picture(rows)
     ET.fromstring(drawing)  # noqa: S314 - our own text

@@ -6,7 +6,7 @@ import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -112,4 +112,9 @@ def reach(kb: int, *mounts: Mounted, seconds: float = RECOVERY_S) -> bool:
 
 def troubled(row: Row, trouble: str) -> Row:
     """Return the row with another trouble."""
-    return replace(row, trouble="; ".join(filter(None, (row.trouble, trouble))))
+    return replace(row, trouble=joined((row.trouble, trouble)))
+
+
+def joined(troubles: Iterable[str]) -> str:
+    """Return the troubles that there are as one text; each other is ""."""
+    return "; ".join(filter(None, troubles))

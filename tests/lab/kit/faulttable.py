@@ -22,7 +22,7 @@ from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import faultstates as states
 from tests.lab.kit.daemon import STATE, UNIT
 from tests.lab.kit.faultlist import CYCLE, RELOAD, START, STOP, Call
-from tests.lab.kit.faultrows import NOTICE, Row, Table, reach, rounds, troubled
+from tests.lab.kit.faultrows import NOTICE, Row, Table, joined, reach, rounds, troubled
 from tests.lab.kit.mounts import Mounted
 from tests.lab.kit.server import GENERIC
 from tests.lab.kit.shell import attempt, program, run, tuned, wait_for
@@ -139,7 +139,7 @@ class Cycle:
             text,
             recovery_s,
             used,
-            "; ".join(filter(None, troubles)),
+            joined(troubles),
         )
 
     def _unload(self, fault: str, error: str) -> Row:
@@ -185,7 +185,7 @@ class Reload:
         with states.failing(call, error, pid):
             done = attempt("systemctl", "reload", UNIT)
             took_s = time.monotonic() - began
-            # systemctl does not wait for a daemon of which systemd hears nothing.
+            # systemctl does not wait for a daemon that systemd does not hear.
             patience_s = 3 * RELOAD_S if call.name == "sendmsg" else RELOAD_S
             new = reach(self.kb, mounted, seconds=patience_s)
         ended = time.monotonic()
@@ -210,7 +210,7 @@ class Reload:
             len(entries),
             text,
             recovery_s,
-            trouble="; ".join(filter(None, troubles)),
+            trouble=joined(troubles),
         )
 
 
@@ -261,7 +261,7 @@ class Stop:
             len(entries),
             text,
             recovery_s,
-            trouble="; ".join(filter(None, troubles)),
+            trouble=joined(troubles),
         )
 
 
@@ -316,9 +316,7 @@ class Start:
         if not started:
             outcome = "refused; systemd tries again"
             outcome = "served, but systemd hears nothing of it and tries again" if served else outcome
-        return Row(
-            START, fault, error, outcome, lines, text, recovery_s, trouble="; ".join(filter(None, troubles))
-        )
+        return Row(START, fault, error, outcome, lines, text, recovery_s, trouble=joined(troubles))
 
     def _read_only(self, fault: str, error: str) -> Row:
         self.table.clean()

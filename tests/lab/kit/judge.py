@@ -19,7 +19,7 @@ GRACE_S = 10.0
 """A value may be wrong for so long after a mount, a rival's write or the end of a reload."""
 KERNELS_KB, VENDORS_KB = 128, 15360
 TRIES, WINDOW_S, SLACK_S = 3, 60.0, 5.0
-"""The service answers so many writes of a rival in a window, whose end the soak does not know exactly."""
+"""The service answers so many writes of a rival in a window; the soak does not know its end exactly."""
 STALLED_S, FOLLOW_S, MARGIN_S = 15.0, 5.0, 10.0
 """A request that waits for so long is a stall, the service looks so often, and emulation is slow."""
 RECOVERY_S = 150.0

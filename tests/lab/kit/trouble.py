@@ -113,7 +113,7 @@ class World:
     addresses: dict[str, str] = field(default_factory=dict)
     """By mount point, also of mounts that have gone."""
     tls: set[str] = field(default_factory=set)
-    """The mounts whose connections went through the tunnel."""
+    """The mounts with connections through the tunnel."""
     outages: list[Outage] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     configurations: list[bool] = field(default_factory=list)
