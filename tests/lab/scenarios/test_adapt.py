@@ -14,7 +14,7 @@ from tests.lab.kit.faults import shaped
 from tests.lab.kit.mounts import Mounted, Mounts, set_read_ahead_kb
 from tests.lab.kit.reading import MAPPED_RANDOM, SEQUENTIAL, Way, lay_out, read
 from tests.lab.kit.server import GENERIC, Server
-from tests.lab.kit.shell import Say, becomes
+from tests.lab.kit.shell import Say, becomes, tuned
 
 pytestmark = [pytest.mark.kernel, pytest.mark.newest, pytest.mark.usefixtures("quiet_udev")]
 
@@ -34,7 +34,7 @@ def test_page_faults_here_and_there_end_with_the_kernels_value_and_reads_in_orde
     lay_out(server.path("a"), 1, SEQUENTIAL)
     stopped_daemon.start(CONFIGURATION)
     mounted = mount("a", "vers=4.1")
-    assert mounted.read_ahead_kb == VENDORS_KB
+    tuned(VENDORS_KB, mounted)
     say(read_until(mounted, MAPPED_RANDOM, lambda: mounted.read_ahead_kb == KERNELS_KB))
     row = status_rows()[str(mounted.point)]
     assert (row["read_ahead_kb"], row["read_ahead_target_kb"], row["adapted"]) == (128, 128, True)
