@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -66,6 +67,14 @@ def test_profiles_are_not_compared_for_a_policy_that_was_read_again(monkeypatch:
     assert matcher(again) is not before
     assert matcher(again) is matcher(again)
     assert matcher(BUILTIN) is before
+
+
+def test_policies_that_were_replaced_are_gone_without_the_collector() -> None:
+    """A daemon of months sees many reloads."""
+    gc.collect()
+    for _ in range(6):
+        matcher(policy_of(PROFILES)).providers.by_name("sa1.file.core.windows.net")
+    assert gc.collect() == 0
 
 
 Rows = tuple[NfsClient, ...]

@@ -7,9 +7,9 @@ does not distinguish 100.64.0.0/10, documentation and benchmark ranges.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from nfstuned.model.facts import Target
@@ -178,19 +178,27 @@ def is_loopback(address: str | None) -> bool:
     return parsed is not None and parsed.is_loopback
 
 
+def _recognise(known: Sequence[tuple[str, re.Pattern[str]]], name: str) -> str:
+    """Return the first provider with such names."""
+    names = [re.sub(PLACEHOLDER, part, name) for part in _SAMPLES] if has_placeholder(name) else [name]
+    found = (provider for provider, pattern in known if any(map(pattern.fullmatch, names)))
+    return next(found, GENERIC)
+
+
 class Providers:
     """The providers of a policy, by the names of their servers and by other signs."""
 
-    __slots__ = ("_by_name", "_known", "_names")
+    __slots__ = ("_by_name", "_known")
 
     def __init__(self, known: tuple[Provider, ...]) -> None:
         self._known = known
-        self._names = tuple(
+        names = tuple(
             (provider.name, re.compile(pattern, re.VERBOSE))
             for provider in known
             for pattern in provider.servers
         )
-        self._by_name = lru_cache(_MOST_KEPT)(self._recognise)
+        # Not a method: this object would refer to itself, and keep its policy until the collector runs.
+        self._by_name = lru_cache(_MOST_KEPT)(partial(_recognise, names))
 
     def by_name(self, host: str) -> str:
         """Return the provider with servers named like `host`; "generic" where no provider has such names."""
@@ -274,11 +282,6 @@ class Providers:
                 ):
                     return Endpoint(plain(server.hostname), address, port, named)
         return Endpoint(plain(host), address, port, provider)
-
-    def _recognise(self, name: str) -> str:
-        names = [re.sub(PLACEHOLDER, part, name) for part in _SAMPLES] if has_placeholder(name) else [name]
-        found = (provider for provider, pattern in self._names if any(map(pattern.fullmatch, names)))
-        return next(found, GENERIC)
 
     def _by_tunnel(self, place: Endpoint, volume: Volume | None, tunnels: tuple[Tunnel, ...]) -> Endpoint:
         """Return the server of a mount made by name that shows a loopback address.
