@@ -28,7 +28,7 @@ ExecStart=
 ExecStart=/bin/sh {LAUNCHER}
 ReadWritePaths={FOLDER}
 SystemCallFilter=
-TimeoutStartSec=40s
+TimeoutStartSec=90s
 """
 """A drop-in for faults at the start: the launcher decides about a fault at each of systemd's attempts."""
 
@@ -39,15 +39,16 @@ def sound_launcher() -> None:
 
 
 def faulty_launcher(call: Call, error: str) -> None:
-    """Let each start be with a fault."""
-    words = ["/usr/bin/strace", "-D", "-f", "--seccomp-bpf", *_words(call, error, FILES[call.file])]
+    """Let each start be with a fault, until `release` ends its tracer: -I2 lets a signal end it."""
+    words = ["/usr/bin/strace", "-D", "-f", "-I2", *_words(call, error, FILES[call.file])]
     LAUNCHER.write_text(f"exec {' '.join(words)} /usr/bin/nfstuned daemon\n")
 
 
 def _words(call: Call, error: str, paths: tuple[str, ...]) -> list[str]:
     inject = f"inject={call.name}:error={error}:when={call.when}"
     limits = [word for path in paths for word in ("-P", path)]
-    return ["-qq", "-s0", "-o", str(LOG), "-e", f"trace={call.name}", "-e", inject, *limits]
+    # Each attempt of a start has a tracer of its own, and adds to the log.
+    return ["-qq", "-s0", "-A", "-o", str(LOG), "-e", f"trace={call.name}", "-e", inject, *limits]
 
 
 def injected() -> int:
