@@ -20,7 +20,7 @@ from nfstuned.daemon.sampler import Sampler
 from nfstuned.daemon.tuner import Tuner
 from nfstuned.host.config import Child, builtin_policy, find_files, start_load
 from nfstuned.host.events import EventsLostError, KernelEvents, MountTable, UdevEvents, Writes
-from nfstuned.host.process import catch_signals, notify, reloading, watchdog_s, without_huge_pages
+from nfstuned.host.process import catch_signals, keep_heap_small, notify, reloading, watchdog_s
 from nfstuned.host.read_ahead import State, hold_existing
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -393,7 +393,7 @@ REMEDIES = {
 
 def serve() -> int:
     """Serve until SIGTERM; return the exit status: 1 when the kernel's events cannot be had."""
-    without_huge_pages()
+    keep_heap_small()
     journal = Journal()
     journal.send(Message.STARTED, f"nfstuned {__version__}", Priority.INFO, version=__version__)
     try:

@@ -15,15 +15,21 @@ from types import FrameType
 from nfstuned.model.kernel import decimal
 
 _PR_SET_THP_DISABLE = 41
+_M_MMAP_THRESHOLD = -3
 
 
-def without_huge_pages() -> None:
-    """Ask the kernel for no transparent huge pages; one that does not know the request ignores it.
+def keep_heap_small() -> None:
+    """Ask the kernel for no transparent huge pages, and libc for large buffers outside of the heap.
 
-    A small heap that lives for minutes would get pages of 2 MiB, and use a small part of them.
+    A small heap that lives for minutes would get pages of 2 MiB, and use a small part of them. glibc takes
+    ever larger buffers from the heap (mallopt(3), M_MMAP_THRESHOLD): the texts of udev's rules leave holes
+    there, and the heap grows for hours. A kernel or a libc that does not know the request ignores it.
     """
+    libc = ctypes.CDLL(None)
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+    with suppress(AttributeError):
+        libc.mallopt(_M_MMAP_THRESHOLD, 128 * 1024)
 
 
 def catch_signals(*numbers: signal.Signals) -> tuple[socket.socket, socket.socket]:

@@ -273,7 +273,7 @@ def test_a_refused_start_names_the_place_the_reason_and_a_remedy(
         raise error
 
     monkeypatch.setattr(loop, "Daemon", refuse)
-    monkeypatch.setattr(loop, "without_huge_pages", lambda: None)
+    monkeypatch.setattr(loop, "keep_heap_small", lambda: None)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert loop.serve() == 1
     assert capfd.readouterr().err.splitlines()[-1] == f"<3>cannot start: {text}"
