@@ -168,9 +168,9 @@ class Reporter:
         self._shortages.clear()
 
     def fault(self, error: ParseError, now_s: float) -> None:
-        """Report once that a file could not be read."""
-        if self._is_news(str(error), now_s) and not self._is_known_shortage(error):
-            self._send_unreadable(error)
+        """Report once that a file could not be read; a look may have met it, or meet it next."""
+        if self._is_news(str(error), now_s):
+            self.unreadable(error)
 
     def cycle_failed(self, error: Exception, now_s: float) -> None:
         """Report once that a step of the loop has failed: it is tried again, and may fail for ever."""

@@ -619,8 +619,18 @@ def test_a_fault_that_lasts_is_reported_once(host: Host) -> None:
     for now in range(0, 3 * int(FORGOTTEN_S), 60):
         reporter.fault(fault, now)
     assert len(host.entries.texts(Message.UNREADABLE)) == 1
+    reporter.forget_unreadable(())  # a look at files without it
     reporter.fault(fault, 5 * FORGOTTEN_S)
     assert len(host.entries.texts(Message.UNREADABLE)) == 2
+
+
+def test_a_file_that_fails_for_a_look_and_at_an_event_is_reported_once(host: Host) -> None:
+    reporter = Reporter(host.entries.journal)
+    first, second = (ParseError(f"/run/{name}", 0, "No space left on device") for name in "ab")
+    reporter.fault(first, 0.0)
+    reporter.unreadable(first, second)
+    reporter.fault(second, 1.0)
+    assert host.entries.texts(Message.UNREADABLE) == [str(first), str(second)]
 
 
 def test_many_files_with_the_same_error_have_one_line_and_wrong_lines_one_each(host: Host) -> None:
