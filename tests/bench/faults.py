@@ -103,9 +103,12 @@ def _most(times: Sequence[float]) -> str:
 
 
 def joined(old: str, new: str) -> str:
-    """Return the old lines, with those that were measured again in their places."""
+    """Return the old lines, with those that were measured again, in the order of the list.
+
+    A fault that the list no longer has is left out.
+    """
     lines = {(row["phase"], row["fault"], row["error"]): row for row in (*rows_of(old), *rows_of(new))}
-    return "".join(f"{json.dumps(row)}\n" for row in lines.values())
+    return "".join(f"{json.dumps(lines[fault])}\n" for fault in listed() if fault in lines)
 
 
 def make(text: str, release: str, *, some: bool = False) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.bench.faults import PART, joined, part, troubles
@@ -27,10 +29,17 @@ def test_each_measured_fault_is_listed_and_no_promise_was_broken(release: str) -
     assert troubles(rows) == []
 
 
-def test_a_fault_that_was_measured_again_keeps_its_place() -> None:
-    old, new = ('{"phase": "stop", "fault": "%s", "error": "", "lines": %d}\n' for _ in range(2))
-    text = joined(old % ("a", 1) + old % ("b", 1), new % ("a", 2) + new % ("c", 2))
-    assert [(row["fault"], row["lines"]) for row in rows_of(text)] == [("a", 2), ("b", 1), ("c", 2)]
+def test_faults_that_were_measured_again_replace_the_old_ones_in_the_order_of_the_list() -> None:
+    names = [*listed()[:3], ("stop", "given up", "")]
+    old, again = (
+        [{"phase": phase, "fault": fault, "error": error, "lines": lines} for phase, fault, error in names]
+        for lines in (1, 2)
+    )
+    texts = (
+        "".join(f"{json.dumps(row)}\n" for row in rows) for rows in ((old[3], old[1], old[0]), again[1:3])
+    )
+    found = [(row["phase"], row["fault"], row["error"], row["lines"]) for row in rows_of(joined(*texts))]
+    assert found == [(*names[0], 1), (*names[1], 2), (*names[2], 2)]
 
 
 def test_errors_of_a_call_with_the_same_outcome_are_a_line_and_a_broken_promise_is_listed() -> None:

@@ -197,7 +197,6 @@ STATES: dict[str, Callable[[int], contextlib.AbstractContextManager[None]]] = {
 }
 """States that begin while the service runs."""
 LIMITS: dict[str, tuple[str, Callable[[int], contextlib.AbstractContextManager[None]] | None]] = {
-    "LimitNOFILE=5": ("LimitNOFILE=5\n", None),
     "LimitNOFILE=12": ("LimitNOFILE=12\n", None),
     "MemoryMax=8M": ("MemoryMax=8M\n", None),
     "the disk of /run/nfstuned is full": ("", full_disk),
