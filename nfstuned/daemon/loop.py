@@ -408,8 +408,8 @@ def serve() -> int:
         text += f"; {remedy}" if remedy else ""
         journal.send(Message.STOPPED, text, Priority.ERROR, reason=text)
         return 1
-    # The modules live as long as the process: keep collections away from them. A full collection comes when a
-    # quarter more objects live than at the last full one: without the second, than with all modules.
+    # The modules live as long as the process: keep collections away from them. A full collection waits until
+    # a quarter more objects live than at the last one: the second counts them without the modules.
     gc.collect()
     gc.freeze()
     gc.collect()

@@ -56,10 +56,15 @@ class Table:
         states.sound_launcher()
 
     def calls(self, phase: str, measure: Callable[[Call, str, str], Row]) -> None:
-        """Measure the rows of a phase's calls."""
+        """Measure the rows of a phase's calls; a call that was not made is a row's trouble."""
+
+        def made(call: Call, fault: str, error: str) -> Row:
+            row = measure(call, fault, error)
+            return row if states.injected() else troubled(row, "the call was not made")
+
         for call in CALLS:
             for error in call.errors if call.phase == phase else ():
-                self.row(phase, f"{call.name}: {call.file}", error, partial(measure, call))
+                self.row(phase, f"{call.name}: {call.file}", error, partial(made, call))
 
     def row(self, phase: str, fault: str, error: str, measure: Callable[[str, str], Row]) -> None:
         """Measure a row that is wanted, and keep it; a tool that fails is the row's trouble."""

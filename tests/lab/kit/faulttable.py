@@ -22,7 +22,7 @@ from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import faultstates as states
 from tests.lab.kit.daemon import STATE, UNIT
 from tests.lab.kit.faultlist import CYCLE, RELOAD, START, STOP, Call
-from tests.lab.kit.faultrows import NOTICE, Row, Table, joined, reach, rounds, troubled
+from tests.lab.kit.faultrows import NOTICE, Row, Table, joined, reach, rounds
 from tests.lab.kit.mounts import Mounted
 from tests.lab.kit.server import GENERIC
 from tests.lab.kit.shell import attempt, program, run, tuned, wait_for
@@ -92,8 +92,7 @@ class Cycle:
 
     def _call(self, call: Call, fault: str, error: str) -> Row:
         self._ready()
-        row = self._under(fault, error, states.failing(call, error, self.table.daemon.pid))
-        return row if states.injected() else troubled(row, "the call was not made")
+        return self._under(fault, error, states.failing(call, error, self.table.daemon.pid))
 
     def _state(self, state: Callable[[int], Fault], fault: str, error: str) -> Row:
         self._ready()
@@ -197,21 +196,12 @@ class Reload:
             "it ended" if daemon.pid != pid else "",
             f"the reload took {took_s:.0f} s" if done.returncode or took_s > 45 else "",
             "it was silent" if not (new or entries) else "",
-            "the call was not made" if not states.injected() else "",
         ]
         if right and daemon.pid == pid:
             self.mounted = mounted
         outcome = "new configuration in use" if new else "earlier configuration in use until the fault ended"
-        return Row(
-            RELOAD,
-            fault,
-            error,
-            outcome,
-            len(entries),
-            text,
-            recovery_s,
-            trouble=joined(troubles),
-        )
+        trouble = joined(troubles)
+        return Row(RELOAD, fault, error, outcome, len(entries), text, recovery_s, trouble=trouble)
 
 
 class Stop:
@@ -248,21 +238,12 @@ class Stop:
             f"it ended with {result}" if result != "success" or not stopped else "",
             "it was silent" if value != KERNELS_KB and not entries else "",
             "a wrong value" if value not in {KERNELS_KB, KB} else "",
-            "the call was not made" if not states.injected() else "",
         ]
         if right:
             self.mounted = mounted
         outcome = "value put back" if value == KERNELS_KB else "stopped, the value stays"
-        return Row(
-            STOP,
-            fault,
-            error,
-            outcome,
-            len(entries),
-            text,
-            recovery_s,
-            trouble=joined(troubles),
-        )
+        trouble = joined(troubles)
+        return Row(STOP, fault, error, outcome, len(entries), text, recovery_s, trouble=trouble)
 
 
 class Start:
@@ -282,8 +263,7 @@ class Start:
 
     def _call(self, call: Call, fault: str, error: str) -> Row:
         states.LOG.unlink(missing_ok=True)
-        row = self._under(fault, error, _launched(call, error))
-        return row if states.injected() else troubled(row, "the call was not made")
+        return self._under(fault, error, _launched(call, error))
 
     def _limit(self, line: str, state: Callable[[int], Fault] | None, fault: str, error: str) -> Row:
         if state is not None:
