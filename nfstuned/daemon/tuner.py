@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from nfstuned.core.policy.decision import decide, decide_early, depends_on_implementation
@@ -86,16 +86,20 @@ class Tuner:
         with ExitStack() as opened:
             bdis: list[Bdi] = []
             for device in devices:
-                with self._refusals():
+                try:
                     bdis.append(opened.enter_context(Bdi(self._root, device)))
+                except OSError as error:  # noqa: PERF203 - a handful
+                    self._refused(error)
             if not bdis:
                 return
             with self._root.faults.block() as faults:
                 volumes, servers = observe_volumes(self._root), observe_servers(self._root)
                 self.must_look |= bool(faults)
             for bdi in bdis if not faults else ():
-                with self._refusals():
+                try:
                     self._tune_early(bdi, find_volume(volumes, bdi.device), servers)
+                except (OSError, ParseError) as error:  # noqa: PERF203 - a handful
+                    self._refused(error)
 
     def removed(self, device: str) -> None:
         """Forget a superblock, but not another that has its device number by now: events may come late."""
@@ -126,8 +130,11 @@ class Tuner:
 
         A write was seen, or udev's rules have run. The next look reports who wrote.
         """
-        with self._refusals(), Bdi(self._root, device) as bdi:
-            self._set_again(bdi)
+        try:
+            with Bdi(self._root, device) as bdi:
+                self._set_again(bdi)
+        except (OSError, ParseError) as error:
+            self._refused(error)
 
     def look(self, *, deep: bool) -> None:
         """Look at everything and set each value that is not right; `deep` includes other namespaces."""
@@ -288,17 +295,14 @@ class Tuner:
         watched = self._devices[device] = self._watched(device).successor(bdi)
         return watched
 
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
+    def _refused(self, error: OSError | ParseError) -> None:
         """Where work on a bdi fails, look at everything soon, unless the bdi is gone."""
-        try:
-            yield
-        except OSError as error:
-            # The pseudo-root that every NFSv4 mount makes and drops again is often gone by now.
-            self.must_look |= error.errno not in GONE
-        except ParseError as error:
+        if isinstance(error, ParseError):
             self._reporter.unreadable(error)
             self.must_look = True
+        else:
+            # The pseudo-root that every NFSv4 mount makes and drops again is often gone by now.
+            self.must_look |= error.errno not in GONE
 
     def _tune_early(self, bdi: Bdi, volume: Volume | None, servers: tuple[NfsClient, ...]) -> None:
         watched = self._at(bdi.device, bdi.inode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -279,6 +280,15 @@ def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
     host.look(deep=True)
     assert (before, host.tuner.deep_delay_s) == (DEEP_DELAY_S, None)
     assert host.value("0:50") == 128
+
+
+def test_a_device_that_is_gone_leaves_nothing_for_the_collector(host: Host) -> None:
+    """Each mount of NFSv4 has a pseudo-root that is gone, and a full collection comes after hours."""
+    gc.collect()
+    for _ in range(5):
+        host.tuner.may_be_written("0:99")
+        host.tuner.added("0:99")
+    assert gc.collect() == 0
 
 
 def test_a_device_that_is_gone_already_and_a_value_that_stayed_right_need_no_look(host: Host) -> None:
