@@ -122,6 +122,18 @@ class TestByRequests:
         shown = superblock("0:43"), superblock("0:44"), superblock("0:45")
         assert stalls(every(20, [shown, shown], requests)).keys() == {("0:43", 43), ("0:44", 44)}
 
+    def test_a_request_without_a_slot_waits_for_those_that_have_them(self) -> None:
+        known = clients(d43={7, 5}, d44={8, 5})
+        slotless = WRITE._replace(client=8, xid=0, operation="GETATTR")
+        both = superblock("0:43"), superblock("0:44")
+        full = every(15, [both, both], Requests((WRITE,), known, (slotless,)))
+        assert stalls(full)["0:44", 44] == Stall(0, 1, ("GETATTR",))
+        # "Ask later", again and again: a server that answers.
+        elsewhere = WRITE._replace(peer="v4 10.0.0.6:2049")
+        assert ("0:44", 44) not in stalls(every(15, [both, both], Requests((elsewhere,), known, (slotless,))))
+        nameless = Requests((WRITE._replace(peer=""),), known, (slotless._replace(peer=""),))
+        assert ("0:44", 44) not in stalls(every(15, [both, both], nameless))
+
     def test_the_oldest_request_says_since_when_and_the_most_frequent_comes_first(self) -> None:
         known = clients(d43={7})
         more = [WRITE._replace(task=number, operation="GETATTR") for number in range(3)]

@@ -164,6 +164,9 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "stalls reported; **missed**; **made up**": lambda one: (
         f"{one['reported_stalls']}; {one['missed']}; {one['made_up']}"
     ),
+    "stalls without a request that the kernel lists": lambda one: (
+        "not known" if one.get("unlisted") is None else str(one["unlisted"])
+    ),
     "**restarts by itself**": lambda one: str(one["restarts"]),
     "RSS after a tenth / at the end / most": lambda one: (
         " / ".join(f"{kb:,}" for kb in one["rss_kb"]) + " KiB"

@@ -23,6 +23,7 @@ from tests.lab.kit.judge import (
     StallEntry,
     Values,
     Wait,
+    is_listed,
     made_up,
     missed,
     trend,
@@ -134,14 +135,21 @@ def entries(*times: float, ends: tuple[float, ...] = ()) -> list[StallEntry]:
 
 def test_a_long_wait_in_an_outage_needs_an_entry() -> None:
     outage, wait = Outage("silent", HERE, 100, 150), Wait("a", HERE, 101, 170)
-    assert missed([outage], [wait], []) == [wait]
+    within = wait._replace(ended=150)
+    assert missed([outage], [wait], []) == [within]
     assert missed([outage], [wait], entries(125)) == []
     assert missed([outage], [wait], entries(80)) == []
-    assert missed([outage], [wait], entries(80, ends=(90,))) == [wait]
-    assert missed([outage], [wait], entries(181)) == [wait]
+    assert missed([outage], [wait], entries(80, ends=(90,))) == [within]
+    assert missed([outage], [wait], entries(181)) == [within]
     assert missed([outage], [wait._replace(address=THERE)], []) == []
     assert missed([outage], [wait._replace(began=112)], []) == []
-    assert missed([outage._replace(address="", kind="stopped")], [wait], []) == [wait]
+    assert missed([outage._replace(address="", kind="stopped")], [wait], []) == [within]
+
+
+def test_only_a_request_that_the_kernel_lists_can_be_reported() -> None:
+    wait = Wait("a", HERE, 101, 150)
+    assert is_listed(wait, [(120, {"a", "b"})])
+    assert not is_listed(wait, [(103, {"a"}), (120, {"b"})])
 
 
 def test_a_stall_without_an_outage_of_its_server_is_made_up() -> None:

@@ -8,6 +8,10 @@ superblock. These superblocks of the server then count as waiting:
 - the only superblock on a connection that answers nothing;
 - every superblock, where as many clients wait as there are superblocks.
 
+From Linux 6.5 to 6.13 a request without a slot of its session counts as well, as long as others of its
+server wait for an answer. Linux 6.14 no longer lists it (net/sunrpc/clnt.c, call_reserveresult): its
+superblock is not reported, those with the slots are.
+
 Where requests cannot be read, only the connections' counters are left (net/sunrpc/xprt.c): a connection that
 sends and receives nothing, or that is made again and again.
 """
@@ -174,7 +178,10 @@ def follow(watch: RequestWatch, look: Look, requests: Requests | None) -> Reques
     full = _full_servers(look, (*requests.waiting, *requests.queued))
     late = (request for request in requests.waiting if _is_late(watch.waits.get(request), look.monotonic_s))
     seen = _Evidence(watch.look, look, requests, connections, full, _full_servers(look, late) - look.hidden)
-    waits = {request: _wait(watch.waits.get(request), request, seen) for request in requests.waiting}
+    # A request without a slot names nobody but its client: that must be known.
+    queued = () if requests.clients is None else requests.queued
+    followed = (*requests.waiting, *queued)
+    waits = {request: _wait(watch.waits.get(request), request, seen) for request in followed}
     return RequestWatch(look, waits, connections, seen_s=look.monotonic_s)
 
 
@@ -303,9 +310,12 @@ def stalls(watch: RequestWatch) -> dict[SuperblockKey, Stall]:
             for counted in watch.look.superblocks
             if (since_s := since.get(counted.group)) is not None
         }
+    overdue = {request: wait for request, wait in watch.waits.items() if _is_late(wait, watch.seen_s)}
+    silent = {request.peer for request in overdue if request.xid} - {""}
     late: defaultdict[SuperblockKey, list[tuple[float, str]]] = defaultdict(list)
-    for request, wait in watch.waits.items():
-        if _is_late(wait, watch.seen_s):
+    for request, wait in overdue.items():
+        # The others may have their answer again and again: "ask later" (NFS4ERR_DELAY, NFS3ERR_JUKEBOX).
+        if request.xid or request.peer in silent:
             for superblock in wait.superblocks:
                 late[superblock].append((wait.since_s, request.operation))
     stalled = {}

@@ -6,7 +6,7 @@ of CLOCK_MONOTONIC.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
@@ -224,7 +224,8 @@ class StallEntry(NamedTuple):
 def missed(outages: Sequence[Outage], waits: Sequence[Wait], entries: Sequence[StallEntry]) -> list[Wait]:
     """Return the writes that an outage made wait for so long that an entry is due, and that have none.
 
-    An earlier stall of the mount that has not ended counts as well.
+    Each is returned with its time within the outage. An earlier stall of the mount that has not ended counts
+    as well.
     """
     sample_s = 10.0
     due_s = STALLED_S + sample_s + FOLLOW_S + MARGIN_S
@@ -232,13 +233,18 @@ def missed(outages: Sequence[Outage], waits: Sequence[Wait], entries: Sequence[S
     for entry in entries:
         of_point.setdefault(entry.point, []).append(entry)
     return [
-        wait
+        wait._replace(began=max(wait.began, outage.began), ended=min(wait.ended, outage.ended))
         for wait in waits
         for outage in outages
         if outage.address in {"", wait.address}
         and min(wait.ended, outage.ended) - max(wait.began, outage.began) >= due_s
         and not _is_reported(wait, outage, of_point.get(wait.point, []))
     ]
+
+
+def is_listed(wait: Wait, listed: Iterable[tuple[float, Container[str]]]) -> bool:
+    """Return whether the kernel showed a request of the mount meanwhile; `listed` has such mounts by time."""
+    return any(wait.point in points for at, points in listed if wait.began + FOLLOW_S <= at <= wait.ended)
 
 
 def _is_reported(wait: Wait, outage: Outage, entries: Sequence[StallEntry]) -> bool:

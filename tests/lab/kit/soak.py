@@ -36,6 +36,8 @@ from tests.lab.kit.unit import process_status
 
 RESULTS = Path("/results/soak.jsonl")
 LOOK_S, METER_S, STATUS_S, SAY_S = 0.05, 10.0, 120.0, 60.0
+SUPERBLOCKS = Path("/sys/fs/nfs")
+CLIENTS = Path("/sys/kernel/debug/sunrpc/rpc_clnt")
 REST_S = 300.0
 """For the last stalls to end, when the actors have stopped."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -160,6 +162,8 @@ class Meter:
     recorder: Recorder
     rows: list[dict[str, Any]] = field(default_factory=list)
     pids: list[int] = field(default_factory=list)
+    listed: list[tuple[float, frozenset[str]]] = field(default_factory=list)
+    """The mounts with a request in the kernel's list, by time. Empty before Linux 6.5."""
     _disks: dict[str, str] = field(default_factory=lambda: _disk_values())
 
     def measure(self) -> dict[str, Any]:
@@ -178,6 +182,11 @@ class Meter:
             row |= {"cpu_s": (int(stat[11]) + int(stat[12])) / _TICKS}
         self.recorder.say("meter", **row)
         self.rows.append({"t": time.monotonic() - self.recorder.began, **row})
+        if SUPERBLOCKS.exists():
+            with self.world.lock:
+                devices = {used.watched.device: used.point for used in self.world.live}
+            points = (point for device, point in devices.items() if _is_listed(device))
+            self.listed.append((time.monotonic(), frozenset(points)))
         if (disks := _disk_values()) != self._disks:
             self.recorder.trouble("other device", before=self._disks, now=disks)
             self._disks = disks
@@ -224,6 +233,15 @@ class Meter:
                 if settled and judged.fate is Fate.ANSWERED and len(self.world.values.in_force) == 1:
                     found[used.point] = (used.watched.values[-1][1], judged.kind)
         return found
+
+
+def _is_listed(device: str) -> bool:
+    """Return whether the RPC client of a superblock has a request in the kernel's list."""
+    try:
+        client = int(os.readlink(SUPERBLOCKS / device / "nfs_client").rpartition("-")[2])
+        return bool((CLIENTS / f"{client:x}/tasks").read_text())
+    except OSError:  # unmounted meanwhile
+        return False
 
 
 def _disk_values() -> dict[str, str]:
@@ -334,6 +352,11 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     recorder, world, follower, observer, meter = parts
     values, hours = world.values, lasted_s / 3600
     missed = judge.missed(world.outages, world.waits, follower.stalls)
+    unlisted = [one for one in missed if meter.listed and not judge.is_listed(one, meter.listed)]
+    for wait in unlisted:
+        missed.remove(wait)
+        since = wait.began - recorder.began
+        recorder.say("unlisted", point=wait.point, since=since, took_s=wait.ended - wait.began)
     made_up = judge.made_up(world.outages, world.addresses, follower.stalls)
     unended = judge.unended(_mounted(world, follower))
     alive = [row for row in meter.rows if "fds" in row]
@@ -365,6 +388,7 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
         ),
         "wrong": len(values.wrong) + sum(recorder.counts[kind] for kind in ("status", "other device")),
         "missed": len(missed),
+        "unlisted": len(unlisted) if meter.listed else None,
         "made_up": len(made_up),
         "reported_stalls": follower.counts["STALLED"],
         "restarts": restarts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from tests.lab.kit.faults import client_ports, cut, shaped, silent
 from tests.lab.kit.load import writing
 from tests.lab.kit.mounts import Mounted, Mounts
 from tests.lab.kit.server import ADDRESS, GENERIC, GRACE_S, Server
-from tests.lab.kit.shell import Say, program, run
+from tests.lab.kit.shell import Say, program, restored, run, wait_for
 
 pytestmark = [
     pytest.mark.kernel,
@@ -167,6 +168,40 @@ def test_of_four_connections_one_is_enough(sampling: Daemon, lab: Lab) -> None:
         # Of those that a mount made on the way some are gone by now.
         ports = [min(group & set(client_ports(ADDRESS))) for group in made]
         judge(sampling, mounts, cut(ADDRESS, ports), lab.say)
+
+
+SLOTS, FEW_SLOTS = Path("/sys/module/nfs/parameters/max_session_slots"), 4
+KERNEL = tuple(int(number) for number in platform.release().split(".")[:2])
+FIRST_UNLISTED = (6, 14)
+"""From this kernel on a request without a slot is not in the list of its RPC client's requests."""
+
+
+def requests_of(mounted: Mounted) -> int:
+    """Return the number of requests that the kernel lists for a superblock (Linux 6.5)."""
+    link = (Path("/sys/fs/nfs") / mounted.device / "nfs_client").readlink()
+    tasks = DEBUGFS / f"sunrpc/rpc_clnt/{int(link.name.removeprefix('clnt-')):x}/tasks"
+    return tasks.read_text().count(" nfsv4 ")
+
+
+@pytest.mark.release
+@pytest.mark.skipif(KERNEL < (6, 5), reason="the kernel does not say whose a request is")
+def test_who_has_no_slot_waits_as_well_where_the_kernel_lists_him(sampling: Daemon, lab: Lab) -> None:
+    """Two mounts share a session, and the first has all of its slots when the server falls silent."""
+    run("modprobe", "nfs")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(restored(SLOTS, str(FEW_SLOTS)))
+        full, slotless = lab.mount("a", "vers=4.1"), lab.mount("b", "vers=4.1")
+        stack.callback(lab.mount.clean)
+        time.sleep(INTERVAL_S)
+        stack.enter_context(silent(ADDRESS))
+        for number in range(FEW_SLOTS):
+            stack.enter_context(program("touch", f"{full.point}/{number}"))
+        wait_for("a full session", lambda: requests_of(full) >= FEW_SLOTS)
+        stack.enter_context(program("touch", f"{slotless.point}/new"))
+        expected = {full.device, slotless.device} if KERNEL < FIRST_UNLISTED else {full.device}
+        found = await_all(sampling, Message.STALLED, expected, 2 * INTERVAL_S + 10)
+        assert (requests_of(full), requests_of(slotless)) == (FEW_SLOTS, len(expected) - 1)
+        assert found.keys() == expected, under_way()
 
 
 SHORT_S = 10
