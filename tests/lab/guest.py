@@ -233,7 +233,9 @@ def _command(system: System, processors: int, payload: Path, results: Path, cons
     """Return QEMU's command: the console goes to a file, the payload's terminal to its own streams."""
     terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")
     machine, disks = _machine(system.release, processors), _disks(system, payload, results)
-    return [*machine, *disks, *system.more, "-serial", f"file:{console}", *terminal]
+    # A signal may end this program at any time, and would leave the emulator running.
+    ended_with_us = ("setpriv", "--pdeathsig", "KILL")
+    return [*ended_with_us, *machine, *disks, *system.more, "-serial", f"file:{console}", *terminal]
 
 
 def _follow(argv: list[str], errors: IO[str], limits: Limits, say: Callable[[str], None]) -> tuple[str, bool]:
