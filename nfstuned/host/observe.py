@@ -22,10 +22,11 @@ from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume, 
 from nfstuned.model.mounts import SEEN_READS, Login, Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
+from nfstuned.parse.etc.mount_units import MountUnits
 from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, misplaced_lines, read_nfs_utils, read_storages
 from nfstuned.parse.etc.tunnel import LOOPBACKS, parse_mountmap, parse_stunnel, unordered_mounts
-from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS, MountUnits
+from nfstuned.parse.etc.units import STRONG_UNIT_FOLDERS, WEAK_UNIT_FOLDERS
 from nfstuned.parse.proc.machine import parse_major_faults, parse_nfs_inodes, parse_os_release, parse_release
 from nfstuned.parse.proc.mounts import (
     follow_path,

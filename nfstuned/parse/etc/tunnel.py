@@ -23,7 +23,8 @@ from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Tunnel, UnitSetting, Unordered
 from nfstuned.model.system import AUTOFS, LOGINS, CaFile, Override, Refusal, Tls, TunnelEntry, TunnelService
-from nfstuned.parse.etc.units import UNIT_FOLDERS, MountUnits, conf_files, parse_unit, read_unit
+from nfstuned.parse.etc.mount_units import MountUnits
+from nfstuned.parse.etc.units import UNIT_FOLDERS, conf_files, parse_unit, read_unit
 from nfstuned.parse.fields import clean_path, quoted, unit_name
 from nfstuned.parse.fields import parse_number as read_number
 from nfstuned.parse.tree import FSTAB, FileTree
