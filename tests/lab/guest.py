@@ -42,7 +42,9 @@ class Limits:
     """In seconds: how long a boot may take, how long until its first word, and how long without another.
 
     `retries` is how often to boot again when a guest ends before its first word. `processors` is how many the
-    guest has.
+    guest has; with `counted` it has a single one, and its clock counts instructions: 1,000 million are a
+    second, and a time without any passes at once. Its times do not depend on this machine and its other work,
+    but it needs several times as long as another guest. The limits are of this machine's time.
     """
 
     total_s: float = 900
@@ -50,6 +52,7 @@ class Limits:
     quiet_s: float = 300
     retries: int = 0
     processors: int = 2
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def _boot_once(
         packed = _pack(payload, Path(folder) / "payload.tar", word)
         with results.open("wb") as file:
             file.truncate(int(_RESULT_DISK.rstrip("M")) << 20)
-        argv = _command(system, limits.processors, packed, results, console)
+        argv = _command(system, limits, packed, results, console)
         errors = target / "qemu.txt"
         with errors.open("w") as stderr:
             output, in_time = _follow(argv, stderr, limits, say)
@@ -148,7 +151,7 @@ def shell(release: str, payload: Path) -> int:
         packed = _pack(payload, Path(folder) / "payload.tar", "shell")
         results = Path(folder) / "results"
         results.write_bytes(bytes(1 << 20))
-        argv = _command(System(release), Limits().processors, packed, results, Path(folder, "console"))
+        argv = _command(System(release), Limits(), packed, results, Path(folder, "console"))
         return subprocess.run(argv, check=False).returncode
 
 
@@ -195,7 +198,7 @@ def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _machine(release: str, processors: int) -> list[str]:
+def _machine(release: str, limits: Limits) -> list[str]:
     """Emulate: nested KVM hangs stock kernels on many cloud machines.
 
     cmpxchg16b is taken away: QEMU 7.2 emulates it wrongly, and kernels from 6.12 on corrupt their slabs.
@@ -211,9 +214,10 @@ def _machine(release: str, processors: int) -> list[str]:
     options = "rw console=ttyS0 loglevel=4 systemd.show_status=0 mitigations=off audit=0 oops=panic panic=-1"
     off = ("cx16", "la57", "avx", "avx2", "fma", "f16c", "erms", "fsrm", "smap", "smep")
     return [
-        *(*image.emulator(), "-accel", "tcg,thread=multi,tb-size=1024"),
+        *(*image.emulator(), "-accel", f"tcg,thread={'single' if limits.counted else 'multi'},tb-size=1024"),
+        *(("-icount", "shift=0,sleep=off") if limits.counted else ()),
         *("-cpu", ",".join(["max", *(f"{name}=off" for name in off)])),
-        *("-smp", str(processors), "-m", "2048"),
+        *("-smp", str(1 if limits.counted else limits.processors), "-m", "2048"),
         *("-kernel", str(kernel / f"vmlinuz-{release}"), "-initrd", str(kernel / f"initrd-{release}")),
         *("-append", options, "-no-reboot", "-nodefaults", "-display", "none"),
     ]
@@ -229,10 +233,10 @@ def _disks(system: System, payload: Path, results: Path) -> list[str]:
     ]
 
 
-def _command(system: System, processors: int, payload: Path, results: Path, console: Path) -> list[str]:
+def _command(system: System, limits: Limits, payload: Path, results: Path, console: Path) -> list[str]:
     """Return QEMU's command: the console goes to a file, the payload's terminal to its own streams."""
     terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")
-    machine, disks = _machine(system.release, processors), _disks(system, payload, results)
+    machine, disks = _machine(system.release, limits), _disks(system, payload, results)
     # A signal may end this program at any time, and would leave the emulator running.
     ended_with_us = ("setpriv", "--pdeathsig", "KILL")
     return [*ended_with_us, *machine, *disks, *system.more, "-serial", f"file:{console}", *terminal]

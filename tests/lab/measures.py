@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import crowds, faults, pictures, upgrade, workloads
 from tests.bench.page import rows_of
 from tests.lab import guest, runs
+from tests.lab.kit.crowds import PARTS as CROWDS
 from tests.lab.kit.upgrade import PARTS
 from tests.lab.kit.workloads import RTTS_MS
 
@@ -27,40 +27,47 @@ def _pictures(release: str, _words: tuple[str, ...]) -> int:
 
 
 def _workloads(release: str, _words: tuple[str, ...]) -> int:
-    """Boot a guest for each round trip. The lines of those before stay where a later one fails."""
     limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
-    lines = runs.PROJECT / f"build/workloads-{release}.jsonl"
-    text = lines.read_text() if lines.exists() else ""
-    measured = {row["rtt_ms"] for row in rows_of(text)}
-    for rtt_ms in RTTS_MS:
-        if rtt_ms in measured:
-            say(f"{rtt_ms} ms is in {lines} already; remove the file to measure it again")
-            continue
-        files = _left(release, ("workloads", str(rtt_ms)), f"{rtt_ms}-ms", limits)
-        if not files:
-            return 1
-        text += (files / "workloads.jsonl").read_text()
-        lines.write_text(text)
-    _shown(workloads.make(text, release))
-    lines.unlink()
-    return 0
+    rtts = tuple(str(rtt_ms) for rtt_ms in RTTS_MS)
+    return _in_parts(release, ("workloads",), rtts, limits, workloads.make)
 
 
 def _upgrade(release: str, _words: tuple[str, ...]) -> int:
-    """Boot a guest for each part, as `_workloads` does for each round trip."""
     limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
-    kept = runs.PROJECT / f"build/upgrade-{release}"
+    return _in_parts(release, ("upgrade",), tuple(PARTS), limits, upgrade.make)
+
+
+def _crowds(release: str, options: tuple[str, ...]) -> int:
+    limits = guest.Limits(4 * 3600, first_s=900, quiet_s=3600, retries=2, counted=True)
+    return _in_parts(release, ("crowds", *options), CROWDS, limits, crowds.keep)
+
+
+def _in_parts(
+    release: str,
+    words: tuple[str, ...],
+    parts: Sequence[str],
+    limits: guest.Limits,
+    make: Callable[[str, str], Iterable[Path]],
+) -> int:
+    """Run a module of the kit in a boot for each part, and make pages of all lines so far.
+
+    The lines of earlier parts stay where a later one fails: the next call goes on after them.
+    """
+    name, *options = words
+    kept = runs.PROJECT / f"build/{name}-{release}"
     kept.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
-        if (kept / part).exists():
-            say(f"{kept / part} is there already; remove it to try its kills again")
-            continue
-        files = _left(release, ("upgrade", part), f"upgrade-{part}", limits)
-        if not files:
-            return 1
-        (kept / part).write_text((files / "upgrade.jsonl").read_text())
-        there = [kept / part for part in PARTS if (kept / part).exists()]
-        _shown(upgrade.make("".join(path.read_text() for path in there), release))
+    text = ""
+    for part in parts:
+        lines = kept / part
+        if lines.exists():
+            say(f"{lines} is there already; remove it to measure it again")
+        else:
+            files = _left(release, (name, part, *options), f"{name}-{part}", limits)
+            if not files:
+                return 1
+            lines.write_text((files / f"{name}.jsonl").read_text())
+        text += lines.read_text()
+        _shown(make(text, release))
     shutil.rmtree(kept)
     return 0
 
@@ -77,15 +84,6 @@ def _faults(release: str, names: tuple[str, ...]) -> int:
     for line in troubles:
         say(line)
     return 1 if troubles else 0
-
-
-def _crowds(release: str, options: tuple[str, ...]) -> int:
-    limits = guest.Limits(4 * 3600, quiet_s=1500, retries=2)
-    files = _left(release, ("crowds", *options), "crowds", limits)
-    if not files:
-        return 1
-    text = (files / "crowds.jsonl").read_text() + json.dumps(crowds.load()) + "\n"
-    return _shown(crowds.keep(text, release))
 
 
 def _left(release: str, words: tuple[str, ...], name: str, limits: guest.Limits) -> Path | None:

@@ -28,10 +28,11 @@ from tests.lab.kit.rivals import settle
 from tests.lab.kit.server import ADDRESS, AZURE, Server
 from tests.lab.kit.shell import CommandError, run, wait_for
 from tests.lab.kit.strangers import strangers
-from tests.lab.kit.unit import override
 from tests.lab.kit.watch import NEVER, STEP_S, Watched
 
 RESULTS = Path("/results/crowds.jsonl")
+PARTS = GROWING, _TURNING = ("levels", "turns")
+"""Of a boot each."""
 LEVELS = (10, 100, 500, 1000, 2000)
 STARTS = (100, 500)
 TURNS, A_SECOND = 20_000, 5.6
@@ -216,8 +217,8 @@ class Crowd:
 Measured = tuple[str, int, dict[str, object]]
 
 
-def measure(crowd: Crowd, most: int, turns: int, minutes: float) -> Iterator[Measured]:
-    """Yield the part, the number of superblocks present, and the figures."""
+def levels(crowd: Crowd, most: int) -> Iterator[Measured]:
+    """Yield the part, the number of superblocks present, and the figures: more and more, and all at once."""
     crowd.start()
     yield "empty", 0, crowd.rest()
     for level in (*(level for level in LEVELS if level < most), most):
@@ -229,22 +230,23 @@ def measure(crowd: Crowd, most: int, turns: int, minutes: float) -> Iterator[Mea
     yield "vanish", most, crowd.vanish() | crowd.process()
     yield "at once", most, crowd.grow(most) | {"wrong": crowd.wrong()}
     yield "vanish", most, crowd.vanish() | crowd.process()
+
+
+def churn(crowd: Crowd, turns: int) -> Iterator[Measured]:
+    """Yield the same of many mounts and unmounts in turns, while a few stay."""
+    crowd.start()
     crowd.grow(KEPT)
-    end = time.monotonic() + minutes * 60
     for done in range(0, turns, A_ROW):
-        if time.monotonic() >= end:
-            break
         figures = crowd.take_turns(min(A_ROW, turns - done), 1 / A_SECOND)
         yield "churn", KEPT, figures | crowd.process() | {"wrong": crowd.wrong()}
-    yield "vanish", KEPT, crowd.vanish() | crowd.process()
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure all; return the exit status."""
     parser = argparse.ArgumentParser("sh dev/lab KERNEL crowds")
+    parser.add_argument("part", choices=PARTS)
     parser.add_argument("--superblocks", type=int, default=LEVELS[-1])
     parser.add_argument("--mounts", type=int, default=TURNS, help="mounts in turns")
-    parser.add_argument("--minutes", type=float, default=NEVER, help="the most time for the mounts in turns")
     wanted = parser.parse_args(arguments)
     # Each mount that waits for its value has an open file.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -255,12 +257,13 @@ def main(arguments: Sequence[str]) -> int:
         server.start()
         server.export("a", options="insecure")
         guest: dict[str, object] = {"part": "guest", "release": os.uname().release, "date": TODAY}
-        guest |= {"processors": os.cpu_count(), "patience_s": MOST_S}
+        guest |= {"patience_s": MOST_S}
         _keep(guest)
-        # On a busy machine a guest takes minutes for a first look at 2,000 superblocks.
-        with override(f"[Service]\nTimeoutStartSec={LONG_S:.0f}s\n"), strangers() as others:
+        with strangers() as others:
             before = others.values()
-            for part, present, figures in measure(crowd, wanted.superblocks, wanted.mounts, wanted.minutes):
+            growing = wanted.part == GROWING
+            measured = levels(crowd, wanted.superblocks) if growing else churn(crowd, wanted.mounts)
+            for part, present, figures in measured:
                 _keep({"part": part, "present": present} | figures)
             failed = len(crowd.daemon.failed_cycles)
             _keep({"part": "end", "failed_cycles": failed, "strangers_kept": others.values() == before})
