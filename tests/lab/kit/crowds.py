@@ -31,7 +31,8 @@ from tests.lab.kit.strangers import strangers
 from tests.lab.kit.watch import NEVER, STEP_S, Watched
 
 RESULTS = Path("/results/crowds.jsonl")
-PARTS = GROWING, _TURNING = ("levels", "turns")
+GROWING = "levels"
+PARTS = (GROWING, "turns")
 """Of a boot each."""
 LEVELS = (10, 100, 500, 1000, 2000)
 STARTS = (100, 500)

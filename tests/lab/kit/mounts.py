@@ -19,6 +19,9 @@ from tests.lab.kit import server
 from tests.lab.kit.shell import CommandError, attempt, run
 
 BDI = Path("/sys/class/bdi")
+SUPERBLOCKS = Path("/sys/fs/nfs")
+"""A folder for each superblock, since Linux 6.5."""
+DEBUGFS = Path("/sys/kernel/debug")
 _POINTS = Path("/mnt/lab")
 _MOUNT_S = 150.0
 """More than a server's lease of 90 s: a mount of 4.2 on 5.10 was seen to wait for a minute."""
@@ -87,6 +90,12 @@ def read_ahead_kb(device: str) -> int:
 def set_read_ahead_kb(device: str, value: int) -> None:
     """Set a device's read-ahead in KiB, as a rival would."""
     (BDI / device / "read_ahead_kb").write_text(f"{value}\n")
+
+
+def requests_of(device: str) -> str:
+    """Return the requests that the kernel lists for a superblock's RPC client (Linux 6.5). Raises OSError."""
+    client = int((SUPERBLOCKS / device / "nfs_client").readlink().name.removeprefix("clnt-"))
+    return (DEBUGFS / f"sunrpc/rpc_clnt/{client:x}/tasks").read_text()
 
 
 def device_of(path: Path) -> str:

@@ -27,7 +27,7 @@ from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import judge, trouble
 from tests.lab.kit.daemon import UNIT, status_rows
 from tests.lab.kit.judge import Fate, Settings, StallEntry, Values, growth, quantile, trend
-from tests.lab.kit.mounts import BDI
+from tests.lab.kit.mounts import BDI, SUPERBLOCKS, requests_of
 from tests.lab.kit.server import Server
 from tests.lab.kit.shell import run
 from tests.lab.kit.trouble import ACTORS, World
@@ -36,8 +36,6 @@ from tests.lab.kit.unit import process_status
 
 RESULTS = Path("/results/soak.jsonl")
 LOOK_S, METER_S, STATUS_S, SAY_S = 0.05, 10.0, 120.0, 60.0
-SUPERBLOCKS = Path("/sys/fs/nfs")
-CLIENTS = Path("/sys/kernel/debug/sunrpc/rpc_clnt")
 REST_S = 300.0
 """For the last stalls to end, when the actors have stopped."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -238,8 +236,7 @@ class Meter:
 def _is_listed(device: str) -> bool:
     """Return whether the RPC client of a superblock has a request in the kernel's list."""
     try:
-        client = int(os.readlink(SUPERBLOCKS / device / "nfs_client").rpartition("-")[2])
-        return bool((CLIENTS / f"{client:x}/tasks").read_text())
+        return bool(requests_of(device))
     except OSError:  # unmounted meanwhile
         return False
 

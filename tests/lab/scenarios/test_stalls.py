@@ -17,7 +17,7 @@ from tests.lab.kit import faults
 from tests.lab.kit.daemon import Daemon, nfstuned_json
 from tests.lab.kit.faults import client_ports, cut, shaped, silent
 from tests.lab.kit.load import writing
-from tests.lab.kit.mounts import Mounted, Mounts
+from tests.lab.kit.mounts import DEBUGFS, Mounted, Mounts, requests_of
 from tests.lab.kit.server import ADDRESS, GENERIC, GRACE_S, Server
 from tests.lab.kit.shell import Say, program, restored, run, wait_for
 
@@ -32,7 +32,6 @@ INTERVAL_S = 20
 VERSIONS = ("vers=3,nolock", "vers=4.1", "vers=4.2")
 END_S = 300.0
 """TCP sends again after twice as long each time, and NFSv4 reclaims its state within the grace."""
-DEBUGFS = Path("/sys/kernel/debug")
 
 
 class Lab(NamedTuple):
@@ -176,11 +175,9 @@ FIRST_UNLISTED = (6, 14)
 """From this kernel on a request without a slot is not in the list of its RPC client's requests."""
 
 
-def requests_of(mounted: Mounted) -> int:
-    """Return the number of requests that the kernel lists for a superblock (Linux 6.5)."""
-    link = (Path("/sys/fs/nfs") / mounted.device / "nfs_client").readlink()
-    tasks = DEBUGFS / f"sunrpc/rpc_clnt/{int(link.name.removeprefix('clnt-')):x}/tasks"
-    return tasks.read_text().count(" nfsv4 ")
+def listed(mounted: Mounted) -> int:
+    """Return the number of requests that the kernel lists for a superblock."""
+    return requests_of(mounted.device).count(" nfsv4 ")
 
 
 @pytest.mark.release
@@ -196,11 +193,11 @@ def test_who_has_no_slot_waits_as_well_where_the_kernel_lists_him(sampling: Daem
         stack.enter_context(silent(ADDRESS))
         for number in range(FEW_SLOTS):
             stack.enter_context(program("touch", f"{full.point}/{number}"))
-        wait_for("a full session", lambda: requests_of(full) >= FEW_SLOTS)
+        wait_for("a full session", lambda: listed(full) >= FEW_SLOTS)
         stack.enter_context(program("touch", f"{slotless.point}/new"))
         expected = {full.device, slotless.device} if KERNEL < FIRST_UNLISTED else {full.device}
         found = await_all(sampling, Message.STALLED, expected, 2 * INTERVAL_S + 10)
-        assert (requests_of(full), requests_of(slotless)) == (FEW_SLOTS, len(expected) - 1)
+        assert (listed(full), listed(slotless)) == (FEW_SLOTS, len(expected) - 1)
         assert found.keys() == expected, under_way()
 
 
