@@ -22,6 +22,7 @@ from nfstuned.model.kernel import Mount, MountStats, NfsClient, Stanza, Volume, 
 from nfstuned.model.mounts import SEEN_READS, Login, Request, Snapshot, Superblock, Tunnel
 from nfstuned.model.stalls import STALLED, Stalled, stalled_from_json
 from nfstuned.parse.etc.automaps import AutoMaps
+from nfstuned.parse.etc.boot import Boot
 from nfstuned.parse.etc.mount_units import MountUnits
 from nfstuned.parse.etc.requests import Intent, parse_utab
 from nfstuned.parse.etc.settings import MountConf, misplaced_lines, read_nfs_utils, read_storages
@@ -472,16 +473,17 @@ def observe_intent(root: Root, mounted: Sequence[str]) -> Intent:
     units.read_fstab()
     units.read(WEAK_UNIT_FOLDERS)
     units.add_misnamed_automounts()
-    units.add_local()
+    boot = Boot(units)
+    boot.add_local()
     with suppress(OSError):
         types = root.mount_types(root.view) if mounted else ()
-        units.add_linked(lambda path: follow_path(types, path, lambda link: root.link(link[1:]))[0])
-    units.add_unloaded()
-    units.add_unmet()
+        boot.add_linked(lambda path: follow_path(types, path, lambda link: root.link(link[1:]))[0])
+    boot.add_unloaded()
+    boot.add_unmet()
     AutoMaps(root, mounted, collected).read()
-    units.add_unstarted()
-    units.add_runlevel()
-    units.add_early_services()
+    boot.add_unstarted()
+    boot.add_runlevel()
+    boot.add_early_services()
     if any(request.source.startswith(LOOPBACKS) for request in collected.requests):
         collected.unordered += unordered_mounts(units)
     return collected
