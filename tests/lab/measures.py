@@ -14,6 +14,8 @@ from tests.lab.kit.crowds import PARTS as CROWDS
 from tests.lab.kit.upgrade import PARTS
 from tests.lab.kit.workloads import RTTS_MS
 
+COUNTED = guest.Limits(4 * 3600, first_s=900, quiet_s=3600, retries=2, counted=True)
+
 
 def say(line: str) -> None:
     """Print a line for the person who waits."""
@@ -39,13 +41,11 @@ def _workload_pages(text: str, release: str) -> list[Path]:
 
 
 def _upgrade(release: str, _words: tuple[str, ...]) -> int:
-    limits = guest.Limits(5400, quiet_s=600, retries=2, processors=2)
-    return _in_parts(release, ("upgrade",), tuple(PARTS), limits, upgrade.make)
+    return _in_parts(release, ("upgrade",), tuple(PARTS), COUNTED, upgrade.make)
 
 
 def _crowds(release: str, options: tuple[str, ...]) -> int:
-    limits = guest.Limits(4 * 3600, first_s=900, quiet_s=3600, retries=2, counted=True)
-    return _in_parts(release, ("crowds", *options), CROWDS, limits, crowds.keep)
+    return _in_parts(release, ("crowds", *options), CROWDS, COUNTED, crowds.keep)
 
 
 def _in_parts(
