@@ -419,6 +419,8 @@ class Misnamed(NamedTuple):
     right_point: str = ""
     """The mount point to write, where the unit's name is right: for an .automount unit the mount unit's, for
     a mount point with a remark the text before the remark."""
+    unit: str = ""
+    """The unit's file, where another file has its text."""
 
 
 class Unloaded(NamedTuple):

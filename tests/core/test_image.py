@@ -193,6 +193,13 @@ def test_a_misnamed_unit_of_an_image_has_the_command_and_the_names_elsewhere() -
     assert fault.remedy.startswith("write Where=/mnt/b in /etc/systemd/system/a.mount:")
 
 
+def test_a_misnamed_unit_of_a_script_has_the_name_to_write() -> None:
+    script = Misnamed(ask("vers=4")._replace(file="a.sh"), "mnt-a.mount", unit="/etc/systemd/system/a.mount")
+    (fault,) = misnamed_unit.judge(replace(facts(misnamed=(script,)), has=Scope(files=("a.sh",)).has_of_file))
+    assert (fault.subject, fault.observed) == ("a.sh:2", "a.mount")
+    assert fault.remedy == "give the unit the name mnt-a.mount in a.sh, also where others name it"
+
+
 def test_a_line_outside_of_a_section_is_put_below_a_section() -> None:
     problem = ParseError("/etc/nfsmount.conf", 1, "an assignment outside of a section has no effect: 'x=1'")
     (fault,) = ineffective.judge(facts(problems=(problem,)))

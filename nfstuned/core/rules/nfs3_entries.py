@@ -182,27 +182,29 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
             )
 
 
-@rule("NFS315", "unit-misnamed", ERROR, needs=(HOST,), source="systemd.mount(5)")
+@rule("NFS315", "unit-misnamed", ERROR, source="systemd.mount(5)")
 def misnamed_unit(facts: Facts) -> Iterator[Fault]:
     """Yield mount and automount units that systemd refuses: their name does not match their mount point."""
     for refused in facts.snapshot.misnamed:
-        request = refused.request
-        folder, _, own = request.file.rpartition("/")
+        request, file = refused.request, refused.unit or refused.request.file
+        folder, _, own = file.rpartition("/")
         noun = "a mount" if own.endswith(".mount") else "an automount"
         remedy = (
             f"write Where={refused.right_point} in {request.file}:{request.line}"
             if refused.right_point
+            else f"give the unit the name {refused.name} in {request.file}, also where others name it"
+            if HOST not in facts.has
             else f"{systemctl(facts)} disable {quote(own)}, where it is enabled; "
-            + sudo("mv", request.file, f"{folder}/{refused.name}", folder=facts.folder)
+            + sudo("mv", file, f"{folder}/{refused.name}", folder=facts.folder)
             + f"; {systemctl(facts)} enable {quote(refused.name)}, where it was; change other files that "
             "name the unit, such as an .automount unit of a .mount unit"
         )
         yield Fault(
-            request.file,
+            request.place if refused.unit else request.file,
             f"systemd refuses the unit {quoted(own)}: {noun} at {quoted(request.point)} is {refused.name}",
             observed=own,
             expected=refused.name,
-            remedy=remedy + then_sudo(RELOAD_UNITS, image=facts.image),
+            remedy=remedy + (then_sudo(RELOAD_UNITS, image=facts.image) if HOST in facts.has else ""),
         )
 
 

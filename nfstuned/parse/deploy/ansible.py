@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import Maker, Request, Unexpanded
+from nfstuned.model.mounts import Maker, Misnamed, Request, Unexpanded
 from nfstuned.parse.deploy.deployment import placed
 from nfstuned.parse.deploy.docker import docker_request
+from nfstuned.parse.deploy.hostfiles import script_requests, written_requests
 from nfstuned.parse.deploy.kubernetes import kubernetes_requests
-from nfstuned.parse.deploy.script import parse_script
+from nfstuned.parse.deploy.script import UNITS
 from nfstuned.parse.etc.requests import TYPES, mounted_type, parse_fstab
 from nfstuned.parse.fields import shell_line
 from nfstuned.parse.yaml import ABSENT, Node
@@ -84,7 +85,7 @@ _FALSE = frozenset({"0", "f", "false", "n", "no", "off"})
 _MAKERS = {"mounted": Maker.TASK, "present": Maker.TASK, "ephemeral": Maker.COMMAND}
 """By the states of the mount module that mount something or write a line of fstab."""
 
-Row = Request | ParseError | Unexpanded
+Row = Request | Misnamed | ParseError | Unexpanded
 
 
 class PlayFile(NamedTuple):
@@ -348,16 +349,24 @@ def _command(call: _Call) -> Iterator[Row]:
         found = (_Expansion(call.scope).text(_Value(node, words.file)) for node in words.node.items)
         text = _Text(shell_line(word.text for word in found if word), words.file, words.node.line)
     if text:
-        rows = parse_script(text.text, text.file)
+        rows = script_requests(text.text, text.file)
         yield from (placed(row, text.line, is_block=text.is_block) for row in rows)
 
 
-def _lines(call: _Call) -> Iterator[Row]:
-    """Yield the rows of lines that a task writes to /etc/fstab."""
-    text = call.find("line", "value", "block", "content")
-    off = call.text("state") == "absent" or call.text("backrefs").lower() not in {"", *_FALSE}
-    if not text or off or not call.text("path", "dest", "destfile", "name").endswith("/etc/fstab"):
+def _file(call: _Call) -> Iterator[Row]:
+    """Yield the rows of a unit that a task writes, or of lines for /etc/fstab."""
+    text, path = call.find("line", "value", "block", "content"), call.text("path", "dest", "destfile", "name")
+    if not text or call.text("state") == "absent":
         return
+    if path.endswith(UNITS) and call.find("content"):
+        rows = written_requests({path: text.text}, text.file)
+        yield from (placed(row, text.line, is_block=text.is_block) for row in rows)
+    elif path.endswith("/etc/fstab") and call.text("backrefs").lower() in {"", *_FALSE}:
+        yield from _lines(text)
+
+
+def _lines(text: _Text) -> Iterator[Row]:
+    """Yield the rows of lines for /etc/fstab."""
     rows, lines = parse_fstab(text.text, text.file), text.text.split("\n")
     judged = {row.line for row in rows if isinstance(row, Request)}
     for row in rows:
@@ -385,7 +394,7 @@ _JUDGES: dict[str, Callable[[_Call], Iterator[Row]]] = {
     **dict.fromkeys(_VOLUMES, _volume),
     **dict.fromkeys(_OBJECTS, _object),
     **dict.fromkeys(_COMMANDS, _command),
-    **dict.fromkeys(_WRITERS, _lines),
+    **dict.fromkeys(_WRITERS, _file),
 }
 
 

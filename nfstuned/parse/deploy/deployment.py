@@ -58,7 +58,9 @@ def placed(row: R, line: int, *, is_block: bool) -> R:
 
     A text that is no block may have line breaks as escapes: all of its rows are on the one line.
     """
-    own = line - 1 + row.line if is_block and not isinstance(row, (Misnamed, Local)) else line
+    if isinstance(row, Misnamed):
+        return row._replace(request=placed(row.request, line, is_block=is_block))
+    own = line - 1 + row.line if is_block and not isinstance(row, Local) else line
     if isinstance(row, Request):
         below = tuple(line - 1 + each for each in row.option_lines) if is_block else ()
         source_line = line - 1 + row.source_line if is_block and row.source_line else 0

@@ -1,4 +1,4 @@
-"""A host's own files without their host: units and maps, judged by their texts."""
+"""A host's own files without their host: units, also those that scripts write, and maps."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ import re
 from collections.abc import Iterator, Mapping
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import AutoMap, Local, Maker, MapEntry, Request, UnitSetting
+from nfstuned.model.mounts import AutoMap, Local, Maker, MapEntry, Misnamed, Request, Unexpanded, UnitSetting
 from nfstuned.parse.deploy.deployment import Found
-from nfstuned.parse.deploy.script import parse_command
+from nfstuned.parse.deploy.script import (
+    AUTOMOUNT,
+    EXPANDED,
+    MOUNT,
+    SERVICE,
+    WrittenUnit,
+    marked,
+    parse_command,
+)
+from nfstuned.parse.deploy.shell import MARK, Word
 from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map
 from nfstuned.parse.etc.units import mount_request, parse_unit
+from nfstuned.parse.fields import has_placeholder
 
-MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
 _AFTER_NETWORK = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 
+_IN_PLACE = re.compile(r"(?:^|/)systemd/system/[^/]+", re.DOTALL)
+"""A unit in a folder of systemd's has its name already; elsewhere its installation may give it another."""
 _DROP_IN = re.compile(r"(?P<unit>.*\.(?:mount|automount|service))\.d/[^/]+\.conf", re.DOTALL)
 
 
@@ -48,17 +59,63 @@ def unit_requests(files: Mapping[str, str]) -> Iterator[tuple[str, Found]]:
             for setting in settings:
                 if setting.section == "Service" and setting.name.startswith("Exec"):
                     rows = parse_command(setting.value.lstrip("-@:+!|"), setting.file, setting.line)
-                    yield from ((file, row) for row in rows)
+                    yield from ((file, row) for row in rows if not isinstance(row, WrittenUnit))
 
 
 def _of_mount(file: str, settings: list[UnitSetting], automount: list[UnitSetting]) -> Iterator[Found]:
     for item in mount_request(posixpath.basename(file), settings, {}):
+        if isinstance(item, Misnamed) and not _is_refused(file, item.request.point):
+            item = item.request  # noqa: PLW2901 - the same request
         if isinstance(item, Request) and automount:
             item = item._replace(maker=Maker.AUTOMOUNT)  # noqa: PLW2901 - the same request
             for setting in automount:
                 if setting.name == "After" and not _AFTER_NETWORK.isdisjoint(setting.value.split()):
                     yield Local(item._replace(file=setting.file, line=setting.line), item)
         yield item
+
+
+def _is_refused(file: str, point: str) -> bool:
+    """Return whether systemd refuses a unit with another mount point than its name: both must be its own."""
+    return bool(_IN_PLACE.search(file)) and point.startswith("/") and not has_placeholder(file + point)
+
+
+def written_requests(units: Mapping[str, str], file: str) -> Iterator[Request | Misnamed]:
+    """Yield the requests of units by their names and texts; `file` has the texts.
+
+    A line is of the unit's text.
+    """
+    for unit, row in unit_requests(units):
+        if isinstance(row, Misnamed):
+            yield row._replace(request=row.request._replace(file=file), unit=unit)
+        elif isinstance(row, Request):
+            yield row._replace(file=file)
+
+
+def script_requests(text: str, file: str) -> Iterator[Request | Misnamed | ParseError | Unexpanded]:
+    """Yield the mounts of a script's commands, and of the units that it writes.
+
+    A unit with a variable, and a unit that several commands write, is named, not judged.
+    """
+    units: dict[str, list[Word]] = {}
+    for row in parse_command(text, file):
+        if isinstance(row, WrittenUnit):
+            units.setdefault(row.name, []).append(row.text)
+        else:
+            yield row
+    whole = {unit: "\n".join(marked(word.text) for word in words) for unit, words in units.items()}
+    for unit, found in unit_requests(whole):
+        lines = units[unit][0].lines
+        request = found.request if isinstance(found, Misnamed) else found
+        if units[unit][1:]:
+            yield Unexpanded("a unit that several commands write", file, lines[0])
+        elif isinstance(request, Request):
+            if MARK in f"{unit}{request.source}{request.point}{request.options}":
+                yield Unexpanded(EXPANDED, file, lines[0])
+                continue
+            request = request._replace(file=file, line=lines[request.line - 1])
+            yield found._replace(request=request, unit=unit) if isinstance(found, Misnamed) else request
+        elif isinstance(request, Unexpanded):
+            yield request._replace(file=file, line=lines[request.line - 1])
 
 
 def map_requests(text: str, file: str) -> Iterator[Request | ParseError]:

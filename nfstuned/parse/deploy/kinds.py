@@ -12,9 +12,15 @@ from nfstuned.model.udev import UdevFile
 from nfstuned.parse.deploy.ansible import PlayFile, ansible_requests, is_ansible, is_variables_path
 from nfstuned.parse.deploy.deployment import Deployment, Found, JudgedFile, Kind, add_fstab, placed
 from nfstuned.parse.deploy.docker import compose_requests, is_compose
-from nfstuned.parse.deploy.hostfiles import SERVICE, UNITS, is_drop_in, map_requests, unit_requests
+from nfstuned.parse.deploy.hostfiles import (
+    is_drop_in,
+    map_requests,
+    script_requests,
+    unit_requests,
+    written_requests,
+)
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
-from nfstuned.parse.deploy.script import parse_script
+from nfstuned.parse.deploy.script import SERVICE, UNITS
 from nfstuned.parse.deploy.terraform import is_plan, plan_requests
 from nfstuned.parse.etc.cloud import DEFAULTS, CloudConfig, cloud_lines, cloud_requests, parse_cloud
 from nfstuned.parse.etc.requests import local_lines, parse_fstab
@@ -161,7 +167,7 @@ class _Reader:
         if kind is Kind.CLOUD:
             _add_cloud(self._deployment, source)
         elif kind is Kind.SCRIPT:
-            self._deployment.add(parse_script(text, name), name)
+            self._deployment.add(script_requests(text, name), name)
         elif kind is Kind.MAP and not _MASTER_NAME.fullmatch(posixpath.basename(name)):
             self._deployment.add(map_requests(text, name), _machine(name))
         elif kind is Kind.CONF:
@@ -222,8 +228,9 @@ def embedded_requests(text: str, file: str) -> Iterator[Found]:
         except ParseError as error:
             deployment.unexpanded.append(Unexpanded("a text that is no YAML", file, error.line))
     else:
-        deployment.add(parse_script(text, file))
+        deployment.add(script_requests(text, file))
     yield from deployment.intent.requests
+    yield from deployment.intent.misnamed
     yield from deployment.intent.problems
     yield from deployment.unexpanded
 
@@ -275,20 +282,16 @@ def _add_cloud(deployment: Deployment, source: JudgedFile) -> None:
         return
     _add_entries(deployment, config, name)
     for command in config.commands:
-        rows = parse_script(command.text, name)
+        rows = script_requests(command.text, name)
         deployment.add((placed(row, command.line, is_block=command.is_block) for row in rows), name)
     for content, line, is_block, path in config.files:
         found: Iterable[Found] = ()
         if path.endswith(UNITS) and not path.endswith(SERVICE):
-            found = (
-                row._replace(file=name)
-                for _, row in unit_requests({path: content})
-                if isinstance(row, Request)
-            )
+            found = written_requests({path: content}, name)
         elif path.endswith("/etc/fstab"):
             found = parse_fstab(content, name)
         elif _SCRIPT.match(content):
-            found = parse_script(content, name)
+            found = script_requests(content, name)
         deployment.add((placed(row, line, is_block=is_block) for row in found), name)
     deployment.unexpanded += [Unexpanded("a file in another encoding", name, line) for line in config.encoded]
 

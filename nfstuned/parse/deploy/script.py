@@ -1,4 +1,4 @@
-"""Mounts in a shell's text: commands of mount(8) and Docker, and the lines that it writes into fstab.
+"""Mounts in a shell's text: commands of mount(8) and Docker, lines that it writes into fstab, and units.
 
 The language is sh(1) with the additions of bash(1). Nothing is expanded: a command that depends on a variable
 is named, not judged. Commands in functions, conditions and loops count like all others.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
@@ -24,7 +25,7 @@ _MOST_REPEATED = 10_000
 """Characters of a format that printf repeats."""
 _MAY_ASK = re.compile(r"mount|fstab|volume")
 _ASKS = re.compile(r"(?<![\w-])mount(?:\.\w+)?[ \t]|fstab")
-_EXPANDED = "a command with a variable"
+EXPANDED = "a command with a variable"
 _OPEN = "a text with an open quote"
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -44,23 +45,30 @@ _WRAPPERS = {
 """Programs that start a command: the letters of their options with a value, and the number of operands."""
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "su", "zsh"})
 _ENGINES = {"docker": Maker.DOCKER, "podman": Maker.PODMAN}
+MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
 
 
-def parse_script(text: str, file: str) -> Iterator[Request | ParseError | Unexpanded]:
-    """Yield the mounts of a script's commands, a text that is no entry of fstab, and commands with variables.
+class WrittenUnit(NamedTuple):
+    """A unit of systemd that a command writes."""
 
-    A quote without an end ends the reading.
+    name: str
+    """The file, as the command has it."""
+    text: Word
+
+
+def parse_command(
+    text: str, file: str, line: int = 1
+) -> Iterator[Request | ParseError | Unexpanded | WrittenUnit]:
+    """Yield the mounts of a text's commands, and the units that they write.
+
+    Also a text that is no entry of fstab, and commands with variables. A quote without an end ends the
+    reading. The text may have several lines, from `line` of the file on.
     """
-    return parse_command(text, file, 1)
-
-
-def parse_command(text: str, file: str, line: int) -> Iterator[Request | ParseError | Unexpanded]:
-    """Yield the same for a command's text in another file, which may have several lines from `line` on."""
     text = text.replace("\r\n", "\n")
     return _requests(Word(text, range(line, line + text.count("\n") + 1)), file, 0)
 
 
-def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseError | Unexpanded]:
+def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseError | Unexpanded | WrittenUnit]:
     if depth > _DEEPEST or not _MAY_ASK.search(text.text):
         return
     reader = Reader(text.text + "\n", (*text.lines, text.lines[-1]))
@@ -79,7 +87,7 @@ def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseErro
 
 def _requests_of_command(
     command: Command, after: Command, file: str, depth: int
-) -> Iterator[Request | ParseError | Unexpanded]:
+) -> Iterator[Request | ParseError | Unexpanded | WrittenUnit]:
     """Yield those of a command; `after` reads its output."""
     words = _bare(command.words)
     name = _name(words[0].text) if words else ""
@@ -97,6 +105,8 @@ def _requests_of_command(
         written = _written(name, words[1:]) if name in {"echo", "printf"} else command.document
         if written and any(target.endswith("/etc/fstab") for target in targets):
             yield from _entries(written, file)
+        elif written:
+            yield from (WrittenUnit(target, written) for target in targets if target.endswith(UNITS))
 
 
 def _name(text: str) -> str:
@@ -157,7 +167,7 @@ def _shell_text(words: list[Word], command: Command) -> Word | None:
     return command.document if all(word.text.startswith(("-", "+")) for word in words[1:]) else None
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Return the text with each placeholder of a template as an expansion; a `$` in it stands for itself."""
     if not has_placeholder(text):
         return text
@@ -193,13 +203,13 @@ def _mount(name: str, words: list[Word], line: int, file: str) -> Iterator[Reque
     joined = ",".join(word.text for word in options)
     if "remount" in joined.split(","):
         return
-    known = "" if MARK in _marked(named) else named
-    texts = [_marked(word.text) for word in places]
-    if MARK in "".join((_marked(named), _marked(joined), *texts)):
+    known = "" if MARK in marked(named) else named
+    texts = [marked(word.text) for word in places]
+    if MARK in "".join((marked(named), marked(joined), *texts)):
         # A variable may be several words.
         is_whole = len(places) >= _OPERANDS or (known in TYPES and MARK in "".join(texts))
         if is_whole and any(mounted_type(known, text) in TYPES for text in texts):
-            yield Unexpanded(_EXPANDED, file, line)
+            yield Unexpanded(EXPANDED, file, line)
         return
     match places:
         case [source, point] if (fstype := mounted_type(named, source.text)) in TYPES:
@@ -218,10 +228,10 @@ def _volumes(words: list[Word], line: int, file: str) -> Iterator[Request | Unex
     """Yield the volumes that a command of Docker or Podman makes."""
     for opts in _volume_options(words):
         fstype, device, options = (opts.get(key, ("", 0))[0] for key in ("type", "device", "o"))
-        if any(MARK in _marked(text) for text in (fstype, device, options)):
-            asked = mounted_type("", device) if MARK in _marked(fstype) else fstype
+        if any(MARK in marked(text) for text in (fstype, device, options)):
+            asked = mounted_type("", device) if MARK in marked(fstype) else fstype
             if asked in VOLUME_TYPES:
-                yield Unexpanded(_EXPANDED, file, line)
+                yield Unexpanded(EXPANDED, file, line)
         else:
             for row in docker_request(opts, file):
                 engine = _ENGINES[_name(words[0].text)]
@@ -290,13 +300,13 @@ def _entries(written: Word, file: str) -> Iterator[Request | ParseError | Unexpa
     """Yield the requests of lines for fstab; lines of other file systems do not matter."""
     is_named = False
     for text, line in zip(written.text.split("\n"), written.lines, strict=False):
-        marked = _marked(text)
-        fields = marked.split()
+        shown = marked(text)
+        fields = shown.split()
         if not fields or fields[0].startswith("#"):
             continue
         if not (TYPES.intersection(fields[2:4]) or mounted_type("", fields[0])):
             continue
-        if MARK not in marked:
+        if MARK not in shown:
             for row in parse_fstab(text, file):
                 if isinstance(row, ParseError):
                     yield ParseError(file, line, row.message)
@@ -304,4 +314,4 @@ def _entries(written: Word, file: str) -> Iterator[Request | ParseError | Unexpa
                     yield row._replace(line=line, maker=Maker.TASK)
         elif not is_named:
             is_named = True
-            yield Unexpanded(_EXPANDED, file, line)
+            yield Unexpanded(EXPANDED, file, line)

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Request, Unexpanded
+from nfstuned.model.mounts import Maker, Misnamed, Request, Unexpanded
 from nfstuned.parse.deploy.ansible import (
     MOST_ITEMS,
     MOST_STEPS,
     PlayFile,
+    Row,
     ansible_requests,
     is_ansible,
     is_variables_path,
@@ -33,8 +33,6 @@ CASES = {
 }
 """By name: the places of the verdict, and the files, each a text behind its name."""
 
-Row = Request | ParseError | Unexpanded
-
 
 def rows(*files: tuple[str, str]) -> list[Row]:
     return list(ansible_requests([PlayFile(file, parse_documents(text, file)) for file, text in files]))
@@ -49,6 +47,7 @@ def short(found: list[Row]) -> list[str]:
     return [
         f"{row.file}:{row.line}" + (f" {row.source} {row.options}" if isinstance(row, Request) else " ?")
         for row in found
+        if not isinstance(row, Misnamed)
     ]
 
 
@@ -293,6 +292,17 @@ SCRIPT = """ansible.builtin.shell:
 """
 
 
+UNIT = """\
+copy:
+    dest: /etc/systemd/system/a.mount
+    content: |
+      [Mount]
+      What=n:/a
+      Type=nfs
+      Options=ro
+"""
+
+
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
@@ -300,6 +310,8 @@ SCRIPT = """ansible.builtin.shell:
         ("lineinfile: {path: /etc/fstab, line: 'n:/a /a nfs {{ o }},ro 0 0'}", ["f:2 ?"]),
         ("lineinfile: {path: /etc/fstab, line: '{{ s }}:/a /a nfs ro 0 0'}", ["f:2 {{ s }}:/a ro"]),
         ("lineinfile: {path: /etc/fstab, line: '{{ s }}'}", []),
+        (UNIT, ["f:8 n:/a ro"]),
+        ("lineinfile: {path: /etc/systemd/system/a.mount, line: 'What=n:/a'}", []),
         ("lineinfile: {path: /etc/fstab, state: absent, line: 'n:/a /a nfs ro'}", []),
         ("lineinfile: {path: /etc/fstab, backrefs: yes, line: '\\1,ro nfs'}", []),
         ("lineinfile: {path: /etc/hosts, line: 'n:/a /a nfs ro 0 0'}", []),
@@ -363,5 +375,5 @@ nodes = st.recursive(
 @given(st.lists(st.tuples(st.sampled_from(["a.yml", "tasks/main.yml", "vars/main.yml", "nfs"]), nodes)))
 def test_any_document_is_read(files: list[tuple[str, Node]]) -> None:
     found = ansible_requests([PlayFile(file, (node,)) for file, node in files])
-    assert {row.line for row in found} <= {1}
+    assert {row.line for row in found if not isinstance(row, Misnamed)} <= {1}
     assert {is_ansible((node,)) for _, node in files} <= {True, False}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from textwrap import indent
 
 import pytest
 
@@ -96,6 +97,28 @@ def test_drop_ins_of_a_unit_count_after_it() -> None:
     unit = "[Mount]\nWhat=nas:/a\nType=nfs\nOptions=soft\n"
     deployment = read(("a.mount", unit), ("a.mount.d/b.conf", "[Mount]\nOptions=hard\n"))
     assert asked(deployment) == ["a.mount.d/b.conf:2 nas:/a hard"]
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "refused"),
+    [
+        ("etc/systemd/system/a.mount", "/b", True),
+        ("etc/systemd/system/a.mount", "/{{ b }}", False),
+        ("etc/systemd/system/a.mount", "@B@", False),
+        ("files/a.mount", "/b", False),
+    ],
+)
+def test_a_unit_is_refused_where_its_name_and_its_mount_point_are_its_own(
+    name: str, point: str, *, refused: bool
+) -> None:
+    unit = f"[Mount]\nWhat=nas:/a\nWhere={point}\nType=nfs\n"
+    cloud = f"#cloud-config\nwrite_files:\n- path: /{name}\n  content: |\n{indent(unit, '    ')}"
+    for file in ((name, unit), ("user-data", cloud)):
+        intent = read(file).intent
+        assert [row.unit for row in intent.misnamed] == (
+            [] if not refused else [f"/{name}" if file[1] == cloud else ""]
+        )
+        assert len(intent.requests) == (not refused)
 
 
 ENCODED = base64.b64encode(b"#!/bin/sh\nmount -t nfs -o soft nas:/a /a\n").decode()

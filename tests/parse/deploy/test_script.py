@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Request, Unexpanded
+from nfstuned.model.mounts import Maker, Misnamed, Request, Unexpanded
 from nfstuned.parse.deploy.docker import docker_request
-from nfstuned.parse.deploy.script import parse_command, parse_script
+from nfstuned.parse.deploy.hostfiles import script_requests
+from nfstuned.parse.deploy.script import parse_command
 from tests.parse.damage import any_text, damaged
 from tests.parse.rows import shown
 
@@ -58,9 +59,11 @@ OPEN = "a text with an open quote"
 def read(text: str) -> list[object]:
     """Return the requests as line, source, point, type and options, and the line and text of all else."""
     rows: list[object] = []
-    for row in parse_script(text, FILE):
+    for row in script_requests(text, FILE):
         if isinstance(row, Request):
             rows.append((row.line, row.source, row.point, row.fstype, row.options))
+        elif isinstance(row, Misnamed):
+            rows.append((row.request.line, row.unit, row.name))
         else:
             rows.append((row.line, row.text) if isinstance(row, Unexpanded) else str(row))
     return rows
@@ -76,6 +79,7 @@ def test_scripts_as_people_write_them() -> None:
     assert read(UNIT) == [
         (1, source, point, "nfs", "proto=udp,vers=3"),
         (3, source, point, "nfs", "rw,vers=3"),
+        (5, source, point, "nfs", ""),
     ]
     assert read(METRICS) == [(6, "10.1.0.100:/export/shared", "", "nfs", "addr=10.1.0.100,nolock,rw")]
 
@@ -97,7 +101,7 @@ def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
             source_line=19,
         ),
     ]
-    (entry,) = parse_script("echo s:/a /m nfs >> /etc/fstab", FILE)
+    (entry,) = script_requests("echo s:/a /m nfs >> /etc/fstab", FILE)
     assert entry == Request("s:/a", "/m", "", FILE, 1, maker=Maker.TASK)
 
 
@@ -132,7 +136,7 @@ def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
     ],
 )
 def test_a_command_of_mount_in_its_forms(command: str, fstype: str, options: str) -> None:
-    rows = [row for row in parse_script(command, FILE) if isinstance(row, Request)]
+    rows = [row for row in script_requests(command, FILE) if isinstance(row, Request)]
     assert [(row.source, row.point, row.fstype, row.options) for row in rows] == [
         ("s:/a", "/m", fstype, options)
     ]
@@ -203,9 +207,9 @@ def test_only_a_line_for_a_server_is_an_error() -> None:
     text = "\n".join(
         f"echo '{line}' >> /etc/fstab" for line in ("a", "/dev/sdb nowhere", "s:/a nfs", "x y nfs z")
     )
-    lines = [row.line for row in parse_script(text, FILE) if isinstance(row, ParseError)]
+    lines = [row.line for row in script_requests(text, FILE) if isinstance(row, ParseError)]
     assert (lines, len(read(text))) == ([3, 4], 2)
-    assert shown(parse_script("echo 's:/a nfs hard' >> /etc/fstab", FILE)) == [
+    assert shown(script_requests("echo 's:/a nfs hard' >> /etc/fstab", FILE)) == [
         "setup.sh:1: no mount point between 's:/a' and the type nfs: is a blank missing?"
     ]
 
@@ -248,8 +252,43 @@ def test_a_dollar_in_quotes_is_no_expansion(command: str, options: str) -> None:
     assert [row[-1] for row in read(command) if isinstance(row, tuple)] == [options]
 
 
+MOUNT_UNIT = "[Mount]\nWhat=s:/a\nWhere=/mnt/a\nType=nfs\nOptions=soft\n"
+AT = "/etc/systemd/system/mnt-a"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"cat > {AT}.mount <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (f"sudo bash -c 'cat <<E | tee {AT}.mount\n{MOUNT_UNIT}E'", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (
+            f"printf '[Mount]\\nWhat=%s\\nType=nfs\\n' \\\ns:/a > {AT}.mount",
+            [(1, "s:/a", "/mnt/a", "nfs", "")],
+        ),
+        (f"cat > {AT}.service <<E\n[Service]\nExecStart=mount s:/a /m\nE", [(3, "s:/a", "/m", "nfs", "")]),
+        (f"cat > {AT}-b.mount <<E\n{MOUNT_UNIT}E", [(6, f"{AT}-b.mount", "mnt-a.mount")]),
+        (f"cat > nas.mount <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (f"\ncat > {AT}.mount <<E\n{MOUNT_UNIT.replace('s:', '$S:')}E", [(3, EXPANDED)]),
+        (f"\ncat > {AT}.mount <<E\n{MOUNT_UNIT.replace('mnt', '$M')}E", [(3, EXPANDED)]),
+        (f"\ncat > /etc/systemd/system/$M.mount <<E\n{MOUNT_UNIT}E", [(3, EXPANDED)]),
+        (f"cat > {AT}.mount <<E\n[Mount]\nWhat=/dev/$D\nType=ext4\nE", []),
+        (
+            f"echo [Mount] > {AT}.mount\necho What=s:/a >> {AT}.mount\necho Type=nfs >> {AT}.mount",
+            [(1, "a unit that several commands write")],
+        ),
+    ],
+)
+def test_units_that_commands_write(text: str, expected: list[object]) -> None:
+    assert read(text) == expected
+
+
+def test_an_automount_unit_of_a_script_counts_for_its_mount_unit() -> None:
+    text = f"cat > {AT}.mount <<E\n{MOUNT_UNIT}E\ncat > {AT}.automount <<E\n[Automount]\nWhere=/mnt/a\nE\n"
+    assert [row.maker for row in script_requests(text, FILE) if isinstance(row, Request)] == [Maker.AUTOMOUNT]
+
+
 def volume(text: str) -> list[tuple[Maker, int, str, str, str]]:
-    rows = [row for row in parse_script(text, FILE) if isinstance(row, Request)]
+    rows = [row for row in script_requests(text, FILE) if isinstance(row, Request)]
     return [(row.maker, row.line, row.source, row.fstype, row.options) for row in rows]
 
 
@@ -322,7 +361,7 @@ def test_an_open_quote_ends_the_reading(text: str, expected: list[object]) -> No
 )
 def test_long_texts_take_no_longer_than_their_length(piece: str) -> None:
     began = time.process_time()
-    list(parse_script("mount " + piece * (20_000 // len(piece)), FILE))
+    list(script_requests("mount " + piece * (20_000 // len(piece)), FILE))
     assert time.process_time() - began < 1
 
 
@@ -332,11 +371,15 @@ def test_commands_in_commands_end_at_a_depth() -> None:
 
 
 _PIECES = st.sampled_from(
-    ["mount ", "s:/a ", "echo ", ">>/etc/fstab", "<<E\n", "E\n", "\\\n", *"'\"`$({})|;&#\n\\ -"]
+    [
+        *("mount ", "s:/a ", "echo ", "printf ", ">>/etc/fstab", ">a.mount", "[Mount]\n", "What=s:/a\n"),
+        *("Type=nfs\n", "Where=/b\n", "<<E\n", "E\n", "\\\n", *"'\"`$({})|;&#\n\\ -"),
+    ]
 )
 
 
 @given(st.one_of(damaged(WHOLE), any_text.map("mount ".__add__), st.lists(_PIECES, max_size=40).map("".join)))
 def test_any_text_is_read_and_each_row_has_a_line_of_it(text: str) -> None:
-    rows = list(parse_script(text, FILE))
-    assert all(1 <= row.line <= text.count("\n") + 1 for row in rows)
+    rows = list(script_requests(text, FILE))
+    places = [row.request if isinstance(row, Misnamed) else row for row in rows]
+    assert all(1 <= place.line <= text.count("\n") + 1 for place in places)
