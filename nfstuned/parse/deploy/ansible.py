@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from nfstuned.errors import ParseError
 from nfstuned.model.kernel import parse_options
-from nfstuned.model.mounts import Maker, Misnamed, Request, Unexpanded
-from nfstuned.parse.deploy.deployment import placed
+from nfstuned.model.mounts import Maker, Request, Unexpanded
+from nfstuned.parse.deploy.deployment import Found, placed
 from nfstuned.parse.deploy.docker import docker_request
 from nfstuned.parse.deploy.hostfiles import script_requests, written_requests
 from nfstuned.parse.deploy.kubernetes import kubernetes_requests
@@ -85,8 +85,6 @@ _FALSE = frozenset({"0", "f", "false", "n", "no", "off"})
 _MAKERS = {"mounted": Maker.TASK, "present": Maker.TASK, "ephemeral": Maker.COMMAND}
 """By the states of the mount module that mount something or write a line of fstab."""
 
-Row = Request | Misnamed | ParseError | Unexpanded
-
 
 class PlayFile(NamedTuple):
     """A file of a run: a playbook, tasks, or variables."""
@@ -106,7 +104,7 @@ def is_variables_path(file: str) -> bool:
     return not _FOLDERS.isdisjoint(file.split("/")[:-1])
 
 
-def ansible_requests(files: Sequence[PlayFile]) -> Iterator[Row]:
+def ansible_requests(files: Sequence[PlayFile]) -> Iterator[Found]:
     """Yield the requests of all files of a run, each where the text of its options stands.
 
     Roles and task files that no play names are read, too. A request with an option that is an expression, or
@@ -290,7 +288,7 @@ def _arguments(module: str, node: Node, file: str) -> _Variables:
     return {name: _Value(Node(line, text=text.strip(_QUOTES), is_scalar=True), file) for name, text in words}
 
 
-def _mount(call: _Call) -> Iterator[Row]:
+def _mount(call: _Call) -> Iterator[Found]:
     """Yield the request of ansible.posix.mount; without options it writes `defaults`."""
     state, fstype, point = call.text("state"), call.find("fstype"), call.text("path", "name")
     source, options = call.find("src"), call.find("opts")
@@ -324,7 +322,7 @@ def _mount(call: _Call) -> Iterator[Row]:
     )
 
 
-def _volume(call: _Call) -> Iterator[Row]:
+def _volume(call: _Call) -> Iterator[Found]:
     """Yield the request of a volume of Docker's own driver."""
     driver, whole = call.text("driver"), call.value("driver_options")
     expansion = _Expansion(call.scope)
@@ -341,7 +339,7 @@ def _volume(call: _Call) -> Iterator[Row]:
     yield from docker_request({key: (text.text, lines[key]) for key, text in texts.items()}, place.file)
 
 
-def _command(call: _Call) -> Iterator[Row]:
+def _command(call: _Call) -> Iterator[Found]:
     """Yield the rows of a command, or of a shell's script."""
     words = call.value("argv")
     text = call.find("cmd")
@@ -353,7 +351,7 @@ def _command(call: _Call) -> Iterator[Row]:
         yield from (placed(row, text.line, is_block=text.is_block) for row in rows)
 
 
-def _file(call: _Call) -> Iterator[Row]:
+def _file(call: _Call) -> Iterator[Found]:
     """Yield the rows of a unit that a task writes, or of lines for /etc/fstab."""
     text, path = call.find("line", "value", "block", "content"), call.text("path", "dest", "destfile", "name")
     if not text or call.text("state") == "absent":
@@ -365,7 +363,7 @@ def _file(call: _Call) -> Iterator[Row]:
         yield from _lines(text)
 
 
-def _lines(text: _Text) -> Iterator[Row]:
+def _lines(text: _Text) -> Iterator[Found]:
     """Yield the rows of lines for /etc/fstab."""
     rows, lines = parse_fstab(text.text, text.file), text.text.split("\n")
     judged = {row.line for row in rows if isinstance(row, Request)}
@@ -380,16 +378,14 @@ def _lines(text: _Text) -> Iterator[Row]:
             yield Unexpanded("a task with an expression", text.file, line)
 
 
-def _object(call: _Call) -> Iterator[Row]:
+def _object(call: _Call) -> Iterator[Found]:
     """Yield the rows of an object of Kubernetes that a task applies."""
     definition = call.value("definition")
     for node in definition.node.items or (definition.node,):
-        for row in kubernetes_requests(node, definition.file):
-            if isinstance(row, (Request, ParseError, Unexpanded)):
-                yield row
+        yield from kubernetes_requests(node, definition.file)
 
 
-_JUDGES: dict[str, Callable[[_Call], Iterator[Row]]] = {
+_JUDGES: dict[str, Callable[[_Call], Iterator[Found]]] = {
     **dict.fromkeys(_MOUNTS, _mount),
     **dict.fromkeys(_VOLUMES, _volume),
     **dict.fromkeys(_OBJECTS, _object),
@@ -468,7 +464,7 @@ class _Run:
             known = self._of_roles.get((role, match["kind"]), {})
             self._of_roles[role, match["kind"]] = {**variables, **known}
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[Found]:
         """Yield the rows of all plays, then those of the tasks that no play names, for each group and host.
 
         No host has the variables of two groups' files, but for those of all: they are never put together.
@@ -493,7 +489,7 @@ class _Run:
         if not found:
             yield {}
 
-    def _rows_of(self, groups: _Variables) -> Iterator[Row]:
+    def _rows_of(self, groups: _Variables) -> Iterator[Found]:
         self._read = set()
         for play, file in self._plays:
             yield from self._of_play(play, file, groups)
@@ -507,7 +503,7 @@ class _Run:
     def _scope(self, groups: _Variables, play: tuple[_Variables, ...] = ()) -> _Scope:
         return _Scope(groups, self._budget, play)
 
-    def _of_play(self, play: Node, file: str, groups: _Variables) -> Iterator[Row]:
+    def _of_play(self, play: Node, file: str, groups: _Variables) -> Iterator[Found]:
         whole = play.at("vars_files")
         names = [name for item in whole.items or (whole,) for name in item.items or (item,)]
         paths = [_nearest(self._variables, name.text, file) for name in names if name.text]
@@ -527,7 +523,7 @@ class _Run:
             _nearest(self._roles, name, file) or _nearest(self._roles, name.rpartition(".")[2], file) or None
         )
 
-    def _of_role(self, role: str | None, scope: _Scope, start: str = "") -> Iterator[Row]:
+    def _of_role(self, role: str | None, scope: _Scope, start: str = "") -> Iterator[Found]:
         """Yield the rows of a role from its main file, or only those of the file with which a task starts it.
 
         A role may include its other files by expressions: those that nothing has included follow.
@@ -544,11 +540,11 @@ class _Run:
             if file not in self._read:
                 yield from self._of_file(file, inner)
 
-    def _of_file(self, file: str, scope: _Scope) -> Iterator[Row]:
+    def _of_file(self, file: str, scope: _Scope) -> Iterator[Found]:
         self._read.add(file)
         yield from self._steps(self._tasks.get(file, ()), file, scope)
 
-    def _steps(self, steps: Iterable[Node], file: str, scope: _Scope) -> Iterator[Row]:
+    def _steps(self, steps: Iterable[Node], file: str, scope: _Scope) -> Iterator[Found]:
         """Yield the rows of tasks and blocks."""
         inner = scope._replace(depth=scope.depth + 1)
         for step in steps if inner.depth <= MOST_NESTED else ():
@@ -571,7 +567,7 @@ class _Run:
                 for each in scopes:
                     yield from self._of_call(_Call(module, arguments, file, each))
 
-    def _of_call(self, call: _Call) -> Iterator[Row]:
+    def _of_call(self, call: _Call) -> Iterator[Found]:
         if call.module in _JUDGES:
             yield from _JUDGES[call.module](call)
         elif call.module in _ROLES:

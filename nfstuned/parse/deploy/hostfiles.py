@@ -1,4 +1,4 @@
-"""A host's own files without their host: units, also those that scripts write, and maps."""
+"""Files of a host without their host: units, scripts with the files that they write, and maps."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import AutoMap, Local, Maker, MapEntry, Misnamed, Request, Unexpanded, UnitSetting
-from nfstuned.parse.deploy.deployment import Found
+from nfstuned.parse.deploy.deployment import Found, placed
+from nfstuned.parse.deploy.docker import compose_requests, is_compose
+from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
 from nfstuned.parse.deploy.script import (
     AUTOMOUNT,
     EXPANDED,
     MOUNT,
     SERVICE,
-    WrittenUnit,
+    YAML,
+    WrittenFile,
     marked,
     parse_command,
 )
@@ -22,11 +25,13 @@ from nfstuned.parse.deploy.shell import MARK, Word
 from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map
 from nfstuned.parse.etc.units import mount_request, parse_unit
 from nfstuned.parse.fields import has_placeholder
+from nfstuned.parse.yaml import parse_documents
 
 _AFTER_NETWORK = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 
 _IN_PLACE = re.compile(r"(?:^|/)systemd/system/[^/]+", re.DOTALL)
 """A unit in a folder of systemd's has its name already; elsewhere its installation may give it another."""
+_BRACED = r"\$\{(\w+)[^{}\n]*\}"
 _DROP_IN = re.compile(r"(?P<unit>.*\.(?:mount|automount|service))\.d/[^/]+\.conf", re.DOTALL)
 
 
@@ -59,7 +64,7 @@ def unit_requests(files: Mapping[str, str]) -> Iterator[tuple[str, Found]]:
             for setting in settings:
                 if setting.section == "Service" and setting.name.startswith("Exec"):
                     rows = parse_command(setting.value.lstrip("-@:+!|"), setting.file, setting.line)
-                    yield from ((file, row) for row in rows if not isinstance(row, WrittenUnit))
+                    yield from ((file, row) for row in rows if not isinstance(row, WrittenFile))
 
 
 def _of_mount(file: str, settings: list[UnitSetting], automount: list[UnitSetting]) -> Iterator[Found]:
@@ -91,17 +96,19 @@ def written_requests(units: Mapping[str, str], file: str) -> Iterator[Request | 
             yield row._replace(file=file)
 
 
-def script_requests(text: str, file: str) -> Iterator[Request | Misnamed | ParseError | Unexpanded]:
-    """Yield the mounts of a script's commands, and of the units that it writes.
+def script_requests(text: str, file: str) -> Iterator[Found]:
+    """Yield the mounts of a script's commands, and of the units and manifests that it writes.
 
     A unit with a variable, and a unit that several commands write, is named, not judged.
     """
     units: dict[str, list[Word]] = {}
     for row in parse_command(text, file):
-        if isinstance(row, WrittenUnit):
-            units.setdefault(row.name, []).append(row.text)
-        else:
+        if not isinstance(row, WrittenFile):
             yield row
+        elif row.name and not row.name.endswith(YAML):
+            units.setdefault(row.name, []).append(row.text)
+        elif row.template:
+            yield from _of_yaml(row.template, file)
     whole = {unit: "\n".join(marked(word.text) for word in words) for unit, words in units.items()}
     for unit, found in unit_requests(whole):
         lines = units[unit][0].lines
@@ -116,6 +123,21 @@ def script_requests(text: str, file: str) -> Iterator[Request | Misnamed | Parse
             yield found._replace(request=request, unit=unit) if isinstance(found, Misnamed) else request
         elif isinstance(request, Unexpanded):
             yield request._replace(file=file, line=lines[request.line - 1])
+
+
+def _of_yaml(text: Word, file: str) -> Iterator[Found]:
+    """Yield the requests of a here-document's manifests, or of a compose file."""
+    rows: list[Found] = []
+    try:
+        # In a mapping such as {name: ${NAME}} a brace is YAML's own.
+        for document in parse_documents(re.sub(_BRACED, r"$\1", text.text), file):
+            if is_manifest(document):
+                rows += kubernetes_requests(document, file)
+            elif is_compose(document):
+                rows += compose_requests(document, file)
+    except ParseError as error:
+        rows.append(Unexpanded("a text that is no YAML", file, error.line))
+    yield from (placed(row, text.line, is_block=True) for row in rows)
 
 
 def map_requests(text: str, file: str) -> Iterator[Request | ParseError]:

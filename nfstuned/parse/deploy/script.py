@@ -1,4 +1,4 @@
-"""Mounts in a shell's text: commands of mount(8) and Docker, lines that it writes into fstab, and units.
+"""Mounts in a shell's text: commands of mount(8) and Docker, lines for fstab, and the files that it writes.
 
 The language is sh(1) with the additions of bash(1). Nothing is expanded: a command that depends on a variable
 is named, not judged. Commands in functions, conditions and loops count like all others.
@@ -23,7 +23,7 @@ _DEEPEST = 8
 """Commands within the quoted text of a command: each level is read again."""
 _MOST_REPEATED = 10_000
 """Characters of a format that printf repeats."""
-_MAY_ASK = re.compile(r"mount|fstab|volume")
+_MAY_ASK = re.compile(r"mount|fstab|[Vv]olume")
 _ASKS = re.compile(r"(?<![\w-])mount(?:\.\w+)?[ \t]|fstab")
 EXPANDED = "a command with a variable"
 _OPEN = "a text with an open quote"
@@ -36,6 +36,8 @@ _WRAPPERS = {
     "env": ("uC", 0),
     "exec": ("a", 0),
     "ionice": ("cnp", 0),
+    "k3s": ("", 0),
+    "microk8s": ("", 0),
     "nice": ("n", 0),
     "nsenter": ("tSG", 0),
     "sudo": ("CDRTUghprtu", 0),
@@ -45,21 +47,25 @@ _WRAPPERS = {
 """Programs that start a command: the letters of their options with a value, and the number of operands."""
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "su", "zsh"})
 _ENGINES = {"docker": Maker.DOCKER, "podman": Maker.PODMAN}
+_CLUSTERS = frozenset({"kubectl", "oc"})
 MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
+YAML = (".yaml", ".yml")
 
 
-class WrittenUnit(NamedTuple):
-    """A unit of systemd that a command writes."""
+class WrittenFile(NamedTuple):
+    """A unit of systemd or a file of YAML that a command writes, or the input of kubectl."""
 
     name: str
-    """The file, as the command has it."""
+    """The file, as the command has it; "" for kubectl's input."""
     text: Word
+    template: Word | None
+    """A here-document with its expansions, as the script has it."""
 
 
 def parse_command(
     text: str, file: str, line: int = 1
-) -> Iterator[Request | ParseError | Unexpanded | WrittenUnit]:
-    """Yield the mounts of a text's commands, and the units that they write.
+) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+    """Yield the mounts of a text's commands, and the files that they write.
 
     Also a text that is no entry of fstab, and commands with variables. A quote without an end ends the
     reading. The text may have several lines, from `line` of the file on.
@@ -68,7 +74,7 @@ def parse_command(
     return _requests(Word(text, range(line, line + text.count("\n") + 1)), file, 0)
 
 
-def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseError | Unexpanded | WrittenUnit]:
+def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
     if depth > _DEEPEST or not _MAY_ASK.search(text.text):
         return
     reader = Reader(text.text + "\n", (*text.lines, text.lines[-1]))
@@ -87,7 +93,7 @@ def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseErro
 
 def _requests_of_command(
     command: Command, after: Command, file: str, depth: int
-) -> Iterator[Request | ParseError | Unexpanded | WrittenUnit]:
+) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
     """Yield those of a command; `after` reads its output."""
     words = _bare(command.words)
     name = _name(words[0].text) if words else ""
@@ -106,7 +112,10 @@ def _requests_of_command(
         if written and any(target.endswith("/etc/fstab") for target in targets):
             yield from _entries(written, file)
         elif written:
-            yield from (WrittenUnit(target, written) for target in targets if target.endswith(UNITS))
+            files = (target for target in targets if target.endswith((*UNITS, *YAML)))
+            yield from (WrittenFile(target, written, command.template) for target in files)
+    if command.document and any(map(_reads_manifest, (words, _bare(after.words)))):
+        yield WrittenFile("", command.document, command.template)
 
 
 def _name(text: str) -> str:
@@ -159,6 +168,14 @@ def _arguments(words: Iterable[Word], valued: re.Pattern[str]) -> Iterator[tuple
             yield "", word
 
 
+def _reads_manifest(words: list[Word]) -> bool:
+    """Return whether a command gives its input to a cluster of Kubernetes."""
+    if not words or _name(words[0].text) not in _CLUSTERS:
+        return False
+    arguments = _arguments(words[1:], _MANIFEST_VALUED)
+    return any(option and word.text in {"-", "/dev/stdin"} for option, word in arguments)
+
+
 def _shell_text(words: list[Word], command: Command) -> Word | None:
     """Return the text that a shell reads: behind -c, or from its input."""
     for place, word in enumerate(words):
@@ -181,8 +198,9 @@ _MOUNT_VALUED = re.compile(
     r"-[toOLUNTp]|--(?:types|options|test-opts|label|uuid|namespace|fstab|source|target|target-prefix"
     r"|options-mode|options-source|map-users|map-groups)"
 )
+_MANIFEST_VALUED = re.compile(r"-[fnlo]|--(?:filename|namespace|context)")
 _VOLUME_VALUED = re.compile(r"-[dolHc]|--(?:driver|opt|label|name|host|context|config)")
-"""The options with a value, of mount(8) and of `docker volume create`."""
+"""The options with a value, of mount(8), kubectl and `docker volume create`."""
 
 
 def _mount(name: str, words: list[Word], line: int, file: str) -> Iterator[Request | Unexpanded]:

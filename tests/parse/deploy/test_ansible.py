@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nfstuned.model.mounts import Maker, Misnamed, Request, Unexpanded
+from nfstuned.model.mounts import Local, Maker, Misnamed, Request, Unexpanded
 from nfstuned.parse.deploy.ansible import (
     MOST_ITEMS,
     MOST_STEPS,
     PlayFile,
-    Row,
     ansible_requests,
     is_ansible,
     is_variables_path,
 )
+from nfstuned.parse.deploy.deployment import Found
 from nfstuned.parse.yaml import Node, parse_documents
 
 CORPUS = (Path(__file__).parents[2] / "data/corpus/others.txt").read_text()
@@ -34,31 +34,31 @@ CASES = {
 """By name: the places of the verdict, and the files, each a text behind its name."""
 
 
-def rows(*files: tuple[str, str]) -> list[Row]:
+def rows(*files: tuple[str, str]) -> list[Found]:
     return list(ansible_requests([PlayFile(file, parse_documents(text, file)) for file, text in files]))
 
 
-def of_corpus(name: str) -> list[Row]:
+def of_corpus(name: str) -> list[Found]:
     return rows(*((file, text) for file, _, text in (each.partition("\n") for each in CASES[name][1])))
 
 
-def short(found: list[Row]) -> list[str]:
+def short(found: list[Found]) -> list[str]:
     """Return each row's place, and of a request its source and options."""
     return [
         f"{row.file}:{row.line}" + (f" {row.source} {row.options}" if isinstance(row, Request) else " ?")
         for row in found
-        if not isinstance(row, Misnamed)
+        if not isinstance(row, (Local, Misnamed))
     ]
 
 
-def of_task(arguments: str, variables: str = "{}") -> list[Row]:
+def of_task(arguments: str, variables: str = "{}") -> list[Found]:
     """Return the rows of a task with these arguments, on line 3 of the file, and of variables on line 1."""
     mount = f"{{src: 'nas:/a', path: /a, fstype: nfs, state: mounted, {arguments}}}"
     block = f"- vars: {variables}\n  block:\n  - ansible.posix.mount: {mount}\n"
     return rows(("f", block))
 
 
-def options(found: list[Row]) -> list[str]:
+def options(found: list[Found]) -> list[str]:
     return [row.options if isinstance(row, Request) else "?" for row in found]
 
 
@@ -167,7 +167,7 @@ PLAIN = Request("nas:/a", "/a", "", "f", 3, maker=Maker.TASK, field="opts", grou
         *((f"state: {state}", None) for state in ("absent", "absent_from_fstab", "unmounted", "remounted")),
     ],
 )
-def test_the_arguments_of_mount(arguments: str, expected: Row | None) -> None:
+def test_the_arguments_of_mount(arguments: str, expected: Found | None) -> None:
     assert of_task(arguments) == ([] if expected is None else [expected])
 
 
@@ -375,5 +375,5 @@ nodes = st.recursive(
 @given(st.lists(st.tuples(st.sampled_from(["a.yml", "tasks/main.yml", "vars/main.yml", "nfs"]), nodes)))
 def test_any_document_is_read(files: list[tuple[str, Node]]) -> None:
     found = ansible_requests([PlayFile(file, (node,)) for file, node in files])
-    assert {row.line for row in found if not isinstance(row, Misnamed)} <= {1}
+    assert {row.line for row in found if not isinstance(row, (Local, Misnamed))} <= {1}
     assert {is_ansible((node,)) for _, node in files} <= {True, False}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from textwrap import indent
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import Maker, Misnamed, Request, Unexpanded
+from nfstuned.model.mounts import Local, Maker, Misnamed, Request, Unexpanded
 from nfstuned.parse.deploy.docker import docker_request
 from nfstuned.parse.deploy.hostfiles import script_requests
 from nfstuned.parse.deploy.script import parse_command
@@ -64,7 +65,7 @@ def read(text: str) -> list[object]:
             rows.append((row.line, row.source, row.point, row.fstype, row.options))
         elif isinstance(row, Misnamed):
             rows.append((row.request.line, row.unit, row.name))
-        else:
+        elif not isinstance(row, Local):
             rows.append((row.line, row.text) if isinstance(row, Unexpanded) else str(row))
     return rows
 
@@ -287,6 +288,31 @@ def test_an_automount_unit_of_a_script_counts_for_its_mount_unit() -> None:
     assert [row.maker for row in script_requests(text, FILE) if isinstance(row, Request)] == [Maker.AUTOMOUNT]
 
 
+PV = "kind: PersistentVolume\napiVersion: v1\nspec:\n  mountOptions: [soft]\n  nfs: {server: s, path: /a}\n"
+COMPOSE = "volumes: {b: {driver_opts: {type: nfs, o: 'addr=s,soft', device: ':/a'}}}\n"
+BY_PV = (6, "s:/a", "", "nfs", "soft")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"kubectl apply -f - <<E\n{PV}E", [BY_PV]),
+        (f"cat <<E | sudo k3s kubectl create --filename=- -n x\n{PV}E", [BY_PV]),
+        (f"envsubst <<-E | oc apply -f- \n{indent(PV, chr(9))}\tE", [BY_PV]),
+        (f"cat > a.yml <<E\n{PV}E\nkubectl apply -f a.yml", [BY_PV]),
+        (f"cat > compose.yaml <<E\n{COMPOSE}E", [(2, "s:/a", "", "nfs", "addr=s,soft")]),
+        (
+            f"kubectl apply -f - <<E\n{PV.replace('server: s', 'server: ${S}')}E",
+            [(6, "$S:/a", "", "nfs", "soft")],
+        ),
+        (f"kubectl apply -f - <<E\n{PV}  nfs: [\nE", [(8, "a text that is no YAML")]),
+        (f"kubectl get -f - <<E\nvolume: []\nE\ncat <<E\n{PV}E", []),
+    ],
+)
+def test_manifests_that_commands_write(text: str, expected: list[object]) -> None:
+    assert read(text) == expected
+
+
 def volume(text: str) -> list[tuple[Maker, int, str, str, str]]:
     rows = [row for row in script_requests(text, FILE) if isinstance(row, Request)]
     return [(row.maker, row.line, row.source, row.fstype, row.options) for row in rows]
@@ -381,5 +407,5 @@ _PIECES = st.sampled_from(
 @given(st.one_of(damaged(WHOLE), any_text.map("mount ".__add__), st.lists(_PIECES, max_size=40).map("".join)))
 def test_any_text_is_read_and_each_row_has_a_line_of_it(text: str) -> None:
     rows = list(script_requests(text, FILE))
-    places = [row.request if isinstance(row, Misnamed) else row for row in rows]
+    places = [row.request if isinstance(row, (Local, Misnamed)) else row for row in rows]
     assert all(1 <= place.line <= text.count("\n") + 1 for place in places)
