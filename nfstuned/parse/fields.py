@@ -30,7 +30,7 @@ _LOOKED_AT = 4096
 """Characters of a token that is far too long for a message: the shown part is among them."""
 
 
-_REMARK = re.compile(r"\s+#(?!\d)")
+_REMARK = re.compile(r"(?<!\s)\s+#(?!\d)")
 
 
 def without_remark(value: str) -> str:

@@ -91,6 +91,17 @@ def test_a_unit_under_a_wrong_name_is_refused() -> None:
     assert (refused.request.point, refused.name) == ("/mnt/a", "mnt-a.mount")
 
 
+@pytest.mark.parametrize("where", ["mnt/b", "~/b", '"/mnt/b"', "/mnt/x/../b"])
+def test_a_mount_point_that_systemd_ignores_leaves_that_of_the_name(where: str) -> None:
+    (found,) = requests(REAL.replace("/mnt/a", where))
+    assert (type(found), getattr(found, "point", "")) == (Request, "/mnt/a")
+
+
+def test_the_specifiers_of_a_setting_have_a_bound() -> None:
+    error, _ = requests(REAL.replace("/mnt/a", "/%n" * 101))
+    assert str(error) == f"{FILE}:4: more than 100 specifiers in Where="
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -31,6 +31,7 @@ from nfstuned.model.mounts import (
     UTAB,
     WAIT_ONLINE,
     Maker,
+    Misnamed,
     Request,
     Unloaded,
     Unread,
@@ -182,6 +183,15 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
             )
 
 
+def _named_right(refused: Misnamed) -> str:
+    """Return the remedy for a unit's name before its deployment."""
+    if not refused.unit:
+        return f"rename the file to {refused.name}, also where others name the unit"
+    quotes = ", in quotes, as a shell drops the backslash" if "\\" in refused.name else ""
+    place = f"{refused.request.file}{quotes}"
+    return f"give the unit the name {refused.name} in {place}, also where others name it"
+
+
 @rule("NFS315", "unit-misnamed", ERROR, source="systemd.mount(5)")
 def misnamed_unit(facts: Facts) -> Iterator[Fault]:
     """Yield mount and automount units that systemd refuses: their name does not match their mount point."""
@@ -192,7 +202,7 @@ def misnamed_unit(facts: Facts) -> Iterator[Fault]:
         remedy = (
             f"write Where={refused.right_point} in {request.file}:{request.line}"
             if refused.right_point
-            else f"give the unit the name {refused.name} in {request.file}, also where others name it"
+            else _named_right(refused)
             if HOST not in facts.has
             else f"{systemctl(facts)} disable {quote(own)}, where it is enabled; "
             + sudo("mv", file, f"{folder}/{refused.name}", folder=facts.folder)

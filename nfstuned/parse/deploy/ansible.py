@@ -19,9 +19,10 @@ from nfstuned.model.kernel import parse_options
 from nfstuned.model.mounts import Maker, Request, Unexpanded
 from nfstuned.parse.deploy.deployment import Found, placed
 from nfstuned.parse.deploy.docker import docker_request
-from nfstuned.parse.deploy.hostfiles import script_requests, written_requests
+from nfstuned.parse.deploy.hostfiles import written_requests
 from nfstuned.parse.deploy.kubernetes import kubernetes_requests
 from nfstuned.parse.deploy.script import UNITS
+from nfstuned.parse.deploy.written import script_requests
 from nfstuned.parse.etc.requests import TYPES, mounted_type, parse_fstab
 from nfstuned.parse.fields import shell_line
 from nfstuned.parse.yaml import ABSENT, Node

@@ -60,7 +60,9 @@ def placed(row: R, line: int, *, is_block: bool) -> R:
     """
     if isinstance(row, Misnamed):
         return row._replace(request=placed(row.request, line, is_block=is_block))
-    own = line - 1 + row.line if is_block and not isinstance(row, Local) else line
+    if isinstance(row, Local):
+        return row._replace(request=placed(row.request, line, is_block=is_block))
+    own = line - 1 + row.line if is_block else line
     if isinstance(row, Request):
         below = tuple(line - 1 + each for each in row.option_lines) if is_block else ()
         source_line = line - 1 + row.source_line if is_block and row.source_line else 0

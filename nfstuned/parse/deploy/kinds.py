@@ -15,13 +15,13 @@ from nfstuned.parse.deploy.docker import compose_requests, is_compose
 from nfstuned.parse.deploy.hostfiles import (
     is_drop_in,
     map_requests,
-    script_requests,
     unit_requests,
     written_requests,
 )
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
 from nfstuned.parse.deploy.script import SERVICE, UNITS
 from nfstuned.parse.deploy.terraform import is_plan, plan_requests
+from nfstuned.parse.deploy.written import script_requests
 from nfstuned.parse.etc.cloud import DEFAULTS, CloudConfig, cloud_lines, cloud_requests, parse_cloud
 from nfstuned.parse.etc.requests import local_lines, parse_fstab
 from nfstuned.parse.etc.settings import parse_nfsmount

@@ -23,7 +23,7 @@ _DEEPEST = 8
 """Commands within the quoted text of a command: each level is read again."""
 _MOST_REPEATED = 10_000
 """Characters of a format that printf repeats."""
-_MAY_ASK = re.compile(r"mount|fstab|[Vv]olume")
+_MAY_ASK = re.compile(r"mount|fstab|volume", re.IGNORECASE)
 _ASKS = re.compile(r"(?<![\w-])mount(?:\.\w+)?[ \t]|fstab")
 EXPANDED = "a command with a variable"
 _OPEN = "a text with an open quote"
@@ -50,16 +50,19 @@ _ENGINES = {"docker": Maker.DOCKER, "podman": Maker.PODMAN}
 _CLUSTERS = frozenset({"kubectl", "oc"})
 MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
 YAML = (".yaml", ".yml")
+_FILE = re.compile(r".*(?:\.(?:mount|automount|service)(?:\.d/[^/]+\.conf)?|\.ya?ml)", re.DOTALL)
+_SECTION, _OBJECT = re.compile(r"(?m)^\[Mount\]"), re.compile(r"(?m)^apiVersion:")
+"""The beginnings of the files that count, where the name is in a variable."""
+_MOST_TARGETS, _MOST_NAME = 10, 255
+"""Files of a command that are looked at, and the longest name of a file (NAME_MAX)."""
 
 
 class WrittenFile(NamedTuple):
-    """A unit of systemd or a file of YAML that a command writes, or the input of kubectl."""
+    """A unit, a drop-in or a file of YAML that a command writes, or the input of kubectl."""
 
     name: str
     """The file, as the command has it; "" for kubectl's input."""
     text: Word
-    template: Word | None
-    """A here-document with its expansions, as the script has it."""
 
 
 def parse_command(
@@ -97,6 +100,7 @@ def _requests_of_command(
     """Yield those of a command; `after` reads its output."""
     words = _bare(command.words)
     name = _name(words[0].text) if words else ""
+    written = _written(name, words[1:]) if name in {"echo", "printf"} else command.document
     if name in _SHELLS:
         text = _shell_text(words, command)
         if text:
@@ -108,14 +112,12 @@ def _requests_of_command(
     elif name in {"echo", "printf", "cat", "tee"}:
         tees = [each for each in (words, _bare(after.words)) if each and _name(each[0].text) == "tee"]
         targets = [*command.targets, *(word.text for each in tees for word in each[1:])]
-        written = _written(name, words[1:]) if name in {"echo", "printf"} else command.document
         if written and any(target.endswith("/etc/fstab") for target in targets):
             yield from _entries(written, file)
         elif written:
-            files = (target for target in targets if target.endswith((*UNITS, *YAML)))
-            yield from (WrittenFile(target, written, command.template) for target in files)
-    if command.document and any(map(_reads_manifest, (words, _bare(after.words)))):
-        yield WrittenFile("", command.document, command.template)
+            yield from _files(targets[:_MOST_TARGETS], written)
+    if written and any(map(_reads_manifest, (words, _bare(after.words)))):
+        yield WrittenFile("", written)
 
 
 def _name(text: str) -> str:
@@ -168,12 +170,25 @@ def _arguments(words: Iterable[Word], valued: re.Pattern[str]) -> Iterator[tuple
             yield "", word
 
 
+def _files(targets: Iterable[str], text: Word) -> Iterator[WrittenFile]:
+    """Yield the files that count, by their names, or by their text where the name is in a variable."""
+    for target in targets:
+        name = target.rpartition("/")[2]
+        if len(name) <= _MOST_NAME and _FILE.fullmatch(target):
+            yield WrittenFile("" if MARK in name and name.endswith(YAML) else target, text)
+        elif MARK in name and _OBJECT.search(text.text):
+            yield WrittenFile("", text)
+        elif MARK in name and _SECTION.search(text.text):
+            yield WrittenFile(target + MOUNT, text)
+
+
 def _reads_manifest(words: list[Word]) -> bool:
     """Return whether a command gives its input to a cluster of Kubernetes."""
-    if not words or _name(words[0].text) not in _CLUSTERS:
+    if not words or _name(words[0].text).rpartition(".")[2] not in _CLUSTERS:
         return False
-    arguments = _arguments(words[1:], _MANIFEST_VALUED)
-    return any(option and word.text in {"-", "/dev/stdin"} for option, word in arguments)
+    arguments = [*_arguments(words[1:], _MANIFEST_VALUED)]
+    asked = any(not option and word.text in {"apply", "create", "replace"} for option, word in arguments)
+    return asked and any(option and word.text in {"-", "/dev/stdin"} for option, word in arguments)
 
 
 def _shell_text(words: list[Word], command: Command) -> Word | None:

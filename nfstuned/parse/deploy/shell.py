@@ -73,8 +73,6 @@ class Command:
     """The files to which it writes its output."""
     document: Word | None = None
     """Its input: a here-document or a here-string."""
-    template: Word | None = None
-    """The here-document with its expansions, as the file has it."""
 
 
 class OpenQuoteError(Exception):
@@ -175,7 +173,6 @@ class Reader:
             text = self._take(end.start() if end else len(self.text))
             lines_of_text = self.lines[first : self.row + 1]
             document = Word(re.sub(r"(?m)^\t+", "", text) if tabbed else text, lines_of_text)
-            command.template = document
             self._take(end.end() + 1 if end else len(self.text))
             try:
                 command.document = document if literal else Reader(*document).word(_DOCUMENT)

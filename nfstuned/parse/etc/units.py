@@ -24,6 +24,8 @@ SUFFIX = ".mount"
 _SPACE = " \t\n\r"
 _COMMENTS = ("#", ";")
 _SPECIFIER = r"%([A-Za-z0-9%])"
+_MOST_SPECIFIERS = 100
+"""Of a setting: each may stand for a long text."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +89,10 @@ def mount_request(
             continue
         letters = re.findall(_SPECIFIER, setting.value)
         unknown = next((letter for letter in letters if letter not in known), None)
-        if unknown is None:
+        if len(letters) > _MOST_SPECIFIERS:
+            message = f"more than {_MOST_SPECIFIERS} specifiers in {setting.name}="
+            errors.append(ParseError(setting.file, setting.line, message))
+        elif unknown is None:
             value = re.sub(_SPECIFIER, lambda match: known[match[1]], setting.value)
             values[setting.name] = setting._replace(value=value)
         else:
@@ -147,6 +152,8 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
     kind, where, options = (
         values[key].value if key in values else "" for key in ("Type", "Where", "Options")
     )
+    if not where.startswith("/") or ".." in where.split("/"):
+        where = ""  # config_parse_unit_path_printf() ignores it
     fstype = mounted_type(without_remark(kind), source.value) if source is not None else ""
     if source is None or fstype not in TYPES:
         return ()

@@ -121,6 +121,15 @@ def test_a_unit_is_refused_where_its_name_and_its_mount_point_are_its_own(
         assert len(intent.requests) == (not refused)
 
 
+def test_a_unit_with_branches_of_a_template_is_named() -> None:
+    unit = "[Mount]\nWhat=nas:/a\nType=nfs\n{% if a %}Options=soft{% else %}Options=hard{% endif %}\n"
+    deployment = read(("a.mount", unit))
+    assert (asked(deployment), [row.text for row in deployment.unexpanded]) == (
+        [],
+        ["a unit with a template's branches"],
+    )
+
+
 ENCODED = base64.b64encode(b"#!/bin/sh\nmount -t nfs -o soft nas:/a /a\n").decode()
 
 

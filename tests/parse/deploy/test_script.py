@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Local, Maker, Misnamed, Request, Unexpanded
 from nfstuned.parse.deploy.docker import docker_request
-from nfstuned.parse.deploy.hostfiles import script_requests
 from nfstuned.parse.deploy.script import parse_command
+from nfstuned.parse.deploy.written import script_requests
 from tests.parse.damage import any_text, damaged
 from tests.parse.rows import shown
 
@@ -55,6 +55,7 @@ docker volume create \\
 WHOLE = BOARD + AZURE + METRICS
 EXPANDED = "a command with a variable"
 OPEN = "a text with an open quote"
+SEVERAL = "a file that several commands write"
 
 
 def read(text: str) -> list[object]:
@@ -272,10 +273,29 @@ AT = "/etc/systemd/system/mnt-a"
         (f"\ncat > {AT}.mount <<E\n{MOUNT_UNIT.replace('s:', '$S:')}E", [(3, EXPANDED)]),
         (f"\ncat > {AT}.mount <<E\n{MOUNT_UNIT.replace('mnt', '$M')}E", [(3, EXPANDED)]),
         (f"\ncat > /etc/systemd/system/$M.mount <<E\n{MOUNT_UNIT}E", [(3, EXPANDED)]),
+        (f"cat > $ROOT{AT}.mount <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (f"cat > $UNIT <<E\n{MOUNT_UNIT}E", [(2, EXPANDED)]),
+        (f"cat > /etc/systemd/system/{{a,b}}.mount <<E\n{MOUNT_UNIT}E", [(2, EXPANDED)]),
+        (
+            f"cat > {AT}.mount <<E\n{MOUNT_UNIT.replace('/mnt/a', 'POINT')}E",
+            [(6, "s:/a", "/mnt/a", "nfs", "soft")],
+        ),
+        (
+            f"cat > {AT}.mount <<E\n{MOUNT_UNIT}E\ncat > {AT}.mount.d/b.conf <<E\n[Mount]\nOptions=hard\nE",
+            [(10, "s:/a", "/mnt/a", "nfs", "hard")],
+        ),
+        (
+            f"cat > {AT}.mount <<E\n{MOUNT_UNIT}Option=ro\nE",
+            [
+                "setup.sh:7: systemd ignores Option= in [Mount]: write Options=",
+                (6, "s:/a", "/mnt/a", "nfs", "soft"),
+            ],
+        ),
+        (f"cat > {AT}@.service <<E\n[Service]\nExecStart=mount s:/%i /m\nE", [(3, EXPANDED)]),
         (f"cat > {AT}.mount <<E\n[Mount]\nWhat=/dev/$D\nType=ext4\nE", []),
         (
             f"echo [Mount] > {AT}.mount\necho What=s:/a >> {AT}.mount\necho Type=nfs >> {AT}.mount",
-            [(1, "a unit that several commands write")],
+            [(1, SEVERAL)],
         ),
     ],
 )
@@ -303,10 +323,22 @@ BY_PV = (6, "s:/a", "", "nfs", "soft")
         (f"cat > compose.yaml <<E\n{COMPOSE}E", [(2, "s:/a", "", "nfs", "addr=s,soft")]),
         (
             f"kubectl apply -f - <<E\n{PV.replace('server: s', 'server: ${S}')}E",
-            [(6, "$S:/a", "", "nfs", "soft")],
+            [(6, "<variable>:/a", "", "nfs", "soft")],
         ),
         (f"kubectl apply -f - <<E\n{PV}  nfs: [\nE", [(8, "a text that is no YAML")]),
-        (f"kubectl get -f - <<E\nvolume: []\nE\ncat <<E\n{PV}E", []),
+        (f"kubectl delete -f - <<E\n{PV}E\ncat <<E\n{PV}E", []),
+        (f"echo '{PV}' | microk8s.kubectl apply -f -", [(5, "s:/a", "", "nfs", "soft")]),
+        (f"cat > $FILE <<E\n{PV}E", [BY_PV]),
+        (
+            f"kubectl apply -f - <<E\n{PV.replace('soft', 'vers=$1,rsize=$((1 * 2))')}E",
+            [(6, "s:/a", "", "nfs", "vers=<variable>,rsize=<variable>")],
+        ),
+        (
+            f"kubectl apply -f - <<E\n{PV.replace('server: s', 'server: {{ s }}')}E",
+            [(6, "<variable>:/a", "", "nfs", "soft")],
+        ),
+        (f"if a; then cat > a.yml <<E\n{PV}E\nelse cat > a.yml <<E\n{PV}E\nfi", [(2, SEVERAL)]),
+        (f"bash <<'E'\necho \\\n a\nkubectl apply -f - <<F\n{PV}F\nE", [(9, "s:/a", "", "nfs", "soft")]),
     ],
 )
 def test_manifests_that_commands_write(text: str, expected: list[object]) -> None:
@@ -364,6 +396,9 @@ def test_an_open_quote_ends_the_reading(text: str, expected: list[object]) -> No
 
 
 @pytest.mark.parametrize(
+    "start", ["mount ", "cat > a.mount <<E\n[Mount]\nWhat=s:/a\nWhere=/", "kubectl apply -f - <<E\nvolume: "]
+)
+@pytest.mark.parametrize(
     "piece",
     [
         "'",
@@ -383,11 +418,13 @@ def test_an_open_quote_ends_the_reading(text: str, expected: list[object]) -> No
         "<a",
         "\\",
         "$'\\'",
+        " ",
+        "%n",
     ],
 )
-def test_long_texts_take_no_longer_than_their_length(piece: str) -> None:
+def test_long_texts_take_no_longer_than_their_length(start: str, piece: str) -> None:
     began = time.process_time()
-    list(script_requests("mount " + piece * (20_000 // len(piece)), FILE))
+    list(script_requests(start + piece * (20_000 // len(piece)), FILE))
     assert time.process_time() - began < 1
 
 
