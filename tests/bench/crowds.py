@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.bench.bench_check import cpu_s
 from tests.bench.bench_merge import documents
-from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
+from tests.bench.page import COUNTED, KEPT, RELIABILITY, Row, filled, rows_of
 from tests.bench.test_growth import host_files
 from tests.check import hosts
 from tests.tree import put
@@ -200,13 +200,11 @@ def guest_tables(rows: Sequence[Row]) -> Iterator[str]:
     yield f"### Superblocks of Linux {guest['release']}"
     yield ""
     yield (
-        f"On {guest['date']}, in an emulated guest with a processor of 1,000 million instructions a second. "
-        "All times are the guest's: its clock counts the instructions, so that other work of the machine "
-        "does not change them. Each mount is a superblock with a bdi of its own. Its time to value begins "
-        "with the return of mount(2), and ends with the first look that shows the value; a mount without its "
-        f"value for {guest['patience_s']} s counts as late. Per mount, *CPU* is the daemon's, and *waited* "
-        "its time in the queue for the processor, which it shares with the server, the kernel's threads, "
-        "udev, systemd and the measurement."
+        f"On {guest['date']}, {COUNTED} Each mount is a superblock with a bdi of its own. Its time to "
+        "value begins with the return of mount(2), and ends with the first look that shows the value; a "
+        f"mount without its value for {guest['patience_s']} s counts as late. Per mount, *CPU* is the "
+        "daemon's, and *waited* its time in the queue for the processor, which it shares with the server, "
+        "the kernel's threads, udev, systemd and the measurement."
     )
     yield ""
     yield f"{PROBES} mounts, each unmounted when it has its value, with other superblocks present:"

@@ -11,6 +11,11 @@ PROJECT = Path(__file__).parents[2]
 KEPT = PROJECT / "tests/data"
 """Where the measured lines stay; tests hold the pages to them."""
 RELIABILITY = PROJECT / "docs/reliability.md"
+COUNTED = (
+    "in an emulated guest with a processor of 1,000 million instructions a second. All times are the "
+    "guest's: its clock counts the instructions, so that other work of the machine does not change them."
+)
+"""The place of measurements in a guest with `counted` limits."""
 Row = dict[str, Any]
 
 

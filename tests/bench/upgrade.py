@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
+from tests.bench.page import COUNTED, KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab.kit.dpkg import MOMENTS
 
 
@@ -28,13 +28,13 @@ def lines(release: str, text: str) -> Iterator[str]:
     runs, dpkg, service = of_part(text, "run"), of_part(text, "dpkg"), of_part(text, "service")
     run = runs[-1] | {name: sum(run[name] for run in runs) for name in ("blocks", "looks", "undone")}
     yield (
-        f"{run['date']}, Linux {release}, Debian 13 in emulation. {run['mounts']} NFS mounts have "
+        f"On {run['date']}, Linux {release} and Debian 13, {COUNTED} {run['mounts']} NFS mounts have "
         f"{run['kb']} KiB by the configuration. On a mount of version 4.1 and a mount of version 3 a program "
         f"writes a file and reads it from the server all the time: {run['blocks']:,} blocks in this run. "
         f"A watcher has read all values {run['looks']:,} times. `dpkg --install` of the other version is "
         "killed with SIGKILL, with its scripts, at each moment of the table. Then an idle mount is unmounted "
         "and a new mount gets its device number. The commands in the table complete the work; the compiled "
-        "files of an earlier installation are put in place before, which saves a minute of emulation."
+        "files of an earlier installation are put in place before, which saves the time to compile them."
     )
     yield ""
     yield from _dpkg_table(dpkg)
@@ -53,8 +53,8 @@ def lines(release: str, text: str) -> Iterator[str]:
     if many := sum(bool(row["orphans"]) for row in dpkg):
         yield ""
         yield (
-            f"After {many} downgrades 0.1.0 has compiled files of modules that it does not have; nothing "
-            "loads them, and the next change of version removes them."
+            f"After {many} of {len(dpkg) // 2} downgrades 0.1.0 has compiled files of modules that it does not "
+            "have; nothing loads them, and the next change of version removes them."
         )
     if service:
         yield ""

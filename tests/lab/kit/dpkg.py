@@ -167,8 +167,8 @@ def dpkg_state() -> str:
 def complete(old: Version, new: Version) -> Iterator[str]:
     """Complete the work of a killed dpkg as a person does; yield the commands. Raises CommandError.
 
-    The compiled files are put in place first, as an installation leaves them: in emulation it takes a minute
-    to compile them.
+    The compiled files are put in place first, as an installation leaves them: in emulation it takes long to
+    compile them.
     """
     (old if dpkg_state() == f"half-configured {old.name}" else new).put_compiled()
     attempt("dpkg", "--configure", "-a", timeout=INSTALL_S)
