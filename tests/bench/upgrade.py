@@ -53,8 +53,8 @@ def lines(release: str, text: str) -> Iterator[str]:
     if many := sum(bool(row["orphans"]) for row in dpkg):
         yield ""
         yield (
-            f"After {many} of {len(dpkg) // 2} downgrades 0.1.0 has compiled files of modules that it does not "
-            "have; nothing loads them, and the next change of version removes them."
+            f"After {many} of {len(dpkg) // 2} downgrades 0.1.0 has compiled files of modules that it does "
+            "not have; nothing loads them, and the next change of version removes them."
         )
     if service:
         yield ""
