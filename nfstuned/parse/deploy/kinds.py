@@ -90,6 +90,7 @@ class _Reader:
     def add(self, source: JudgedFile) -> None:
         """Read a file, or keep it until all files are known."""
         name = posixpath.basename(source.name)
+        stem, suffix = posixpath.splitext(name)
         drop_in = is_drop_in(source.name)
         if not (source.named or drop_in or RELEVANT.search(source.text) or _RELEVANT_NAME.fullmatch(name)):
             # A play of roles has variables for them.
@@ -98,6 +99,8 @@ class _Reader:
         elif drop_in or (name.endswith(UNITS) and _UNIT.search(source.text)):
             self._units[source.name] = source.text
             self._recognise(source, Kind.UNIT)
+        elif stem.endswith(UNITS) and suffix in {*_RENDERED, ".in"} and _UNIT.search(source.text):
+            self._unread(source, _RENDER, 0)
         elif not _CLOUD.match(source.text) and _has_documents(source):
             self._add_documents(source)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import NamedTuple
 
 from nfstuned.errors import ParseError
@@ -31,6 +31,7 @@ _OPEN = "a text with an open quote"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _WRAPPERS = {
     **dict.fromkeys(("busybox", "command", "eval", "nohup", "setsid"), ("", 0)),
+    "arch-chroot": ("u", 1),
     "chroot": ("", 1),
     "doas": ("Cu", 0),
     "env": ("uC", 0),
@@ -46,6 +47,9 @@ _WRAPPERS = {
 }
 """Programs that start a command: the letters of their options with a value, and the number of operands."""
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "su", "zsh"})
+_REMOTE, _REMOTE_VALUED = "ssh", frozenset("BbcDEeFIiJLlmOoPpQRSWw")
+"""The program, and the letters of its options with a value."""
+_WRITERS = frozenset({"echo", "printf", "cat", "tee", "envsubst"})
 _ENGINES = {"docker": Maker.DOCKER, "podman": Maker.PODMAN}
 _CLUSTERS = frozenset({"kubectl", "oc"})
 MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
@@ -77,14 +81,20 @@ def parse_command(
     return _requests(Word(text, range(line, line + text.count("\n") + 1)), file, 0)
 
 
-def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
-    if depth > _DEEPEST or not _MAY_ASK.search(text.text):
+def _requests(
+    text: Word, file: str, depth: int, given: Word | None = None
+) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+    """Yield those of a text; `given` is the input of its first command."""
+    if depth > _DEEPEST or not any(_MAY_ASK.search(each.text) for each in (text, given) if each):
         return
     reader = Reader(text.text + "\n", (*text.lines, text.lines[-1]))
     try:
         for pipeline in reader.pipelines():
-            for command, after in zip_longest(pipeline, pipeline[1:], fillvalue=Command()):
-                yield from _requests_of_command(command, after, file, depth)
+            for command in pipeline:
+                command.document = command.document or given
+                yield from _requests_of_command(command, file, depth)
+                given = _output(command)
+            given = None
             for inner in reader.inner:
                 yield from _requests(inner, file, depth + 1)
             reader.inner.clear()
@@ -95,29 +105,35 @@ def _requests(text: Word, file: str, depth: int) -> Iterator[Request | ParseErro
 
 
 def _requests_of_command(
-    command: Command, after: Command, file: str, depth: int
+    command: Command, file: str, depth: int
 ) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
-    """Yield those of a command; `after` reads its output."""
     words = _bare(command.words)
     name = _name(words[0].text) if words else ""
-    written = _written(name, words[1:]) if name in {"echo", "printf"} else command.document
-    if name in _SHELLS:
-        text = _shell_text(words, command)
+    if name in _SHELLS or name == _REMOTE:
+        text = _shell_text(words, command) if name in _SHELLS else _remote_text(words, command)
         if text:
-            yield from _requests(text, file, depth + 1)
+            yield from _requests(text, file, depth + 1, command.document)
     elif name.partition(".")[0] == "mount":
         yield from _mount(name, words[1:], command.words[0].line, file)
     elif name in _ENGINES:
         yield from _volumes(words, command.words[0].line, file)
-    elif name in {"echo", "printf", "cat", "tee"}:
-        tees = [each for each in (words, _bare(after.words)) if each and _name(each[0].text) == "tee"]
-        targets = [*command.targets, *(word.text for each in tees for word in each[1:])]
-        if written and any(target.endswith("/etc/fstab") for target in targets):
+    elif name in _WRITERS and (written := _output(command)):
+        targets = [*command.targets, *(word.text for word in words[1:] if name == "tee")]
+        if any(target.endswith("/etc/fstab") for target in targets):
             yield from _entries(written, file)
-        elif written:
+        else:
             yield from _files(targets[:_MOST_TARGETS], written)
-    if written and any(map(_reads_manifest, (words, _bare(after.words)))):
-        yield WrittenFile("", written)
+    elif command.document and _reads_manifest(words):
+        yield WrittenFile("", command.document)
+
+
+def _output(command: Command) -> Word | None:
+    """Return the text that a command writes, as far as it is known."""
+    words = _bare(command.words)
+    name = _name(words[0].text) if words else ""
+    if name in {"echo", "printf"}:
+        return _written(name, words[1:])
+    return command.document if name in _WRITERS else None
 
 
 def _name(text: str) -> str:
@@ -197,6 +213,15 @@ def _shell_text(words: list[Word], command: Command) -> Word | None:
         if re.fullmatch(r"-[A-Za-z]*c", word.text):
             return next((text for text in words[place + 1 :] if not text.text.startswith("-")), None)
     return command.document if all(word.text.startswith(("-", "+")) for word in words[1:]) else None
+
+
+def _remote_text(words: list[Word], command: Command) -> Word | None:
+    """Return the text that the shell of another host reads: the words behind its name, or the input."""
+    place = 1
+    while place < len(words) and words[place].text.startswith("-"):
+        place += 1 + (words[place].text[1:] in _REMOTE_VALUED)
+    rest = words[place + 1 :]
+    return _spaced(rest) if rest else command.document
 
 
 def marked(text: str) -> str:
@@ -293,8 +318,13 @@ def _written(name: str, words: list[Word]) -> Word | None:
     while words and re.fullmatch(r"-[neE]+", words[0].text):
         escapes |= "e" in words[0].text
         words = words[1:]
-    text = _joined([part for word in words for part in (Word(" ", word.lines), word)][1:])
+    text = _spaced(words)
     return decoded(text) if escapes else text
+
+
+def _spaced(words: list[Word]) -> Word:
+    """Return words as one text."""
+    return _joined([part for word in words for part in (Word(" ", word.lines), word)][1:])
 
 
 def _formatted(words: list[Word]) -> Word | None:

@@ -53,6 +53,7 @@ def asked(deployment: Deployment) -> list[str]:
         ("user-data", "#cloud-config\nmounts: [[nas:/a, /a, nfs]]\n", Kind.CLOUD),
         ("k8s/defaults/pv.yaml", PV, Kind.KUBERNETES),
         ("pv.yaml.j2", PV.replace("nas,", "{{ nas }},"), Kind.UNREAD),
+        ("a.mount.j2", "[Mount]\nWhat={{ nas }}:/a\nType=nfs\n", Kind.UNREAD),
         ("main.tf", 'resource "kubernetes_persistent_volume" "nfs" {}\n', Kind.UNREAD),
         ("a\nb.yaml", PV, Kind.KUBERNETES),
     ],

@@ -128,6 +128,11 @@ def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
         ("bash -s <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
         ("ERROR=$(mount s:/a /m 2>&1 | grep ')') || exit", "nfs", ""),
         ("echo `mount s:/a /m`", "nfs", ""),
+        ("ssh -i k -p 22 root@h mount -t nfs s:/a /m", "nfs", ""),
+        ("ssh h 'sudo mount s:/a /m' < /dev/null", "nfs", ""),
+        ("ssh h bash -s <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
+        ("ssh h <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
+        ("echo mount s:/a /m | sudo sh", "nfs", ""),
         ("share() { mountpoint -q /m || mount s:/a /m; }", "nfs", ""),
         ("if ! (mount s:/a /m); then :; fi", "nfs", ""),
         ("while :; do mount s:/a /m&done", "nfs", ""),
@@ -274,6 +279,8 @@ AT = "/etc/systemd/system/mnt-a"
         (f"\ncat > {AT}.mount <<E\n{MOUNT_UNIT.replace('mnt', '$M')}E", [(3, EXPANDED)]),
         (f"\ncat > /etc/systemd/system/$M.mount <<E\n{MOUNT_UNIT}E", [(3, EXPANDED)]),
         (f"cat > $ROOT{AT}.mount <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (f"sudo bash -c 'cat > {AT}.mount' <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (f"cat <<E | ssh h sudo tee {AT}.mount\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
         (f"cat > $UNIT <<E\n{MOUNT_UNIT}E", [(2, EXPANDED)]),
         (f"cat > /etc/systemd/system/{{a,b}}.mount <<E\n{MOUNT_UNIT}E", [(2, EXPANDED)]),
         (
@@ -329,6 +336,7 @@ BY_PV = (6, "s:/a", "", "nfs", "soft")
         (f"kubectl delete -f - <<E\n{PV}E\ncat <<E\n{PV}E", []),
         (f"echo '{PV}' | microk8s.kubectl apply -f -", [(5, "s:/a", "", "nfs", "soft")]),
         (f"cat > $FILE <<E\n{PV}E", [BY_PV]),
+        (f"cat <<E | envsubst | kubectl apply -f -\n{PV}E", [BY_PV]),
         (
             f"kubectl apply -f - <<E\n{PV.replace('soft', 'vers=$1,rsize=$((1 * 2))')}E",
             [(6, "s:/a", "", "nfs", "vers=<variable>,rsize=<variable>")],
