@@ -45,6 +45,12 @@ class JudgedFile(NamedTuple):
     """The user named the file itself: it is looked at whatever its text has."""
 
 
+RELEVANT = re.compile(
+    r"(?<![a-z])(?:nfs|cifs|smb|csi|fstab)|(?<![a-z])efs(?![a-z])|azure-?file|flexVolume|storageDriverName"
+    r"|sunrpc|read_ahead_kb|planned_values|\bmount\b[^\n]{0,300}?(?::/|//)",
+    re.IGNORECASE,
+)
+"""A text without any of these asks for no mount, but for the variables of playbooks."""
 _OPEN = re.compile(r"\$[{A-Za-z(]|\{\{|\{%")
 """The beginning of a placeholder, also where commas split it."""
 

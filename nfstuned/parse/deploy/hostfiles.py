@@ -48,7 +48,7 @@ def unit_requests(files: Mapping[str, str]) -> Iterator[tuple[str, Found]]:
             if found and _BRANCH in files.get(file, ""):
                 found = [Unexpanded("a unit with a template's branches", file, 1)]
             # Without a mount of NFS or SMB nobody asked about the unit.
-            problems = (item for item in items if found and isinstance(item, ParseError))
+            problems = (item for item in items if found and isinstance(item, ParseError) and _is_own(item))
             yield from ((file, row) for row in (*found, *problems))
         elif file.endswith(SERVICE):
             for setting in settings:
@@ -77,7 +77,13 @@ def _of_mount(file: str, settings: list[UnitSetting], automount: list[UnitSettin
 
 def _is_refused(file: str, point: str) -> bool:
     """Return whether systemd refuses a unit with another mount point than its name: both must be its own."""
-    return bool(_IN_PLACE.fullmatch(file)) and not has_placeholder(posixpath.basename(file) + point)
+    own = posixpath.basename(file) + point
+    return bool(_IN_PLACE.fullmatch(file)) and "{" not in own and not has_placeholder(own)
+
+
+def _is_own(item: ParseError) -> bool:
+    """Return whether a line is the unit's own, and not one that a template's program replaces."""
+    return not re.search(r"\{[{%#]|\0|x00", item.message)
 
 
 def written_requests(units: Mapping[str, str], file: str) -> Iterator[Found]:

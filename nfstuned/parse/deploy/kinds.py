@@ -10,7 +10,7 @@ from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request, Unexpanded
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.deploy.ansible import PlayFile, ansible_requests, is_ansible, is_variables_path
-from nfstuned.parse.deploy.deployment import Deployment, Found, JudgedFile, Kind, add_fstab, placed
+from nfstuned.parse.deploy.deployment import RELEVANT, Deployment, Found, JudgedFile, Kind, add_fstab, placed
 from nfstuned.parse.deploy.docker import compose_requests, is_compose
 from nfstuned.parse.deploy.hostfiles import (
     is_drop_in,
@@ -19,7 +19,7 @@ from nfstuned.parse.deploy.hostfiles import (
     written_requests,
 )
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
-from nfstuned.parse.deploy.script import SERVICE, UNITS
+from nfstuned.parse.deploy.script import MOUNT, SERVICE, UNITS
 from nfstuned.parse.deploy.terraform import is_plan, plan_requests
 from nfstuned.parse.deploy.written import script_requests
 from nfstuned.parse.etc.cloud import DEFAULTS, CloudConfig, cloud_lines, cloud_requests, parse_cloud
@@ -28,12 +28,6 @@ from nfstuned.parse.etc.settings import parse_nfsmount
 from nfstuned.parse.ignores import parse_ignores
 from nfstuned.parse.yaml import Node, parse_documents
 
-RELEVANT = re.compile(
-    r"(?<![a-z])(?:nfs|cifs|smb|csi|fstab)|(?<![a-z])efs(?![a-z])|azure-?file|flexVolume|storageDriverName"
-    r"|sunrpc|read_ahead_kb|planned_values|\bmount\b[^\n]{0,300}?(?::/|//)",
-    re.IGNORECASE,
-)
-"""A text without any of these asks for no mount, but for the variables of playbooks."""
 _RELEVANT_NAME = re.compile(r"auto[._].+|.+\.(?:autofs|mount|automount)")
 _PLAY = re.compile(r"(?m)^(?:- |  )hosts:")
 _CLOUD = re.compile(r"(?:## template: jinja[ \t]*\n)?#cloud-config\b")
@@ -55,6 +49,8 @@ _OBJECT = re.compile(
 _RENDERED = frozenset({".j2", ".tpl", ".tmpl", ".tftpl", ".gotmpl"})
 _TEMPLATE = re.compile(r"\{\{-? |\{%|<%")
 _OTHER_API = ("openapi", "swagger")
+_UNIT_TEMPLATES = frozenset({*_RENDERED, ".in"})
+_NFS_UNIT = re.compile(r"(?m)^(?:Type=.*(?:nfs|cifs|smb|efs)|What=\S*(?:[^/]:/|//))")
 _UNIT = re.compile(r"(?m)^\[(?:Mount|Automount|Service)\]")
 _CONF_NAME = re.compile(r"nfs(?:mount)?(?:\.conf)?.*\.conf")
 _CONF = re.compile(r"(?im)^[ \t]*\[[ \t]*(?:nfsmount_global_options|(?:mountpoint|server)[ \t]+\")")
@@ -99,7 +95,7 @@ class _Reader:
         elif drop_in or (name.endswith(UNITS) and _UNIT.search(source.text)):
             self._units[source.name] = source.text
             self._recognise(source, Kind.UNIT)
-        elif stem.endswith(UNITS) and suffix in {*_RENDERED, ".in"} and _UNIT.search(source.text):
+        elif stem.endswith(MOUNT) and suffix in _UNIT_TEMPLATES and _NFS_UNIT.search(source.text):
             self._unread(source, _RENDER, 0)
         elif not _CLOUD.match(source.text) and _has_documents(source):
             self._add_documents(source)

@@ -41,6 +41,7 @@ _WRAPPERS = {
     "microk8s": ("", 0),
     "nice": ("n", 0),
     "nsenter": ("tSG", 0),
+    "sshpass": ("Ppdf", 0),
     "sudo": ("CDRTUghprtu", 0),
     "time": ("fo", 0),
     "timeout": ("ks", 1),
@@ -49,7 +50,15 @@ _WRAPPERS = {
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "su", "zsh"})
 _REMOTE, _REMOTE_VALUED = "ssh", frozenset("BbcDEeFIiJLlmOoPpQRSWw")
 """The program, and the letters of its options with a value."""
+_PLAIN = re.compile(rf"[\w./:=,@%+{MARK}-]+")
+"""A word that another shell reads as it is."""
 _WRITERS = frozenset({"echo", "printf", "cat", "tee", "envsubst"})
+_SILENT = frozenset(
+    {"mkdir", "cd", "set", "umask", "export", "rm", "chmod", "chown", "test", "[", "true", ""}
+)
+"""Commands that leave the input to the next."""
+_MOST_PIPED = 10
+"""Commands of a pipe through which a text is followed."""
 _ENGINES = {"docker": Maker.DOCKER, "podman": Maker.PODMAN}
 _CLUSTERS = frozenset({"kubectl", "oc"})
 MOUNT, AUTOMOUNT, SERVICE = UNITS = (".mount", ".automount", ".service")
@@ -67,6 +76,8 @@ class WrittenFile(NamedTuple):
     name: str
     """The file, as the command has it; "" for kubectl's input."""
     text: Word
+    group: str = ""
+    """The machine, where it is another."""
 
 
 def parse_command(
@@ -84,17 +95,19 @@ def parse_command(
 def _requests(
     text: Word, file: str, depth: int, given: Word | None = None
 ) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
-    """Yield those of a text; `given` is the input of its first command."""
+    """Yield those of a text; `given` is the input of its first command that reads any."""
     if depth > _DEEPEST or not any(_MAY_ASK.search(each.text) for each in (text, given) if each):
         return
     reader = Reader(text.text + "\n", (*text.lines, text.lines[-1]))
     try:
         for pipeline in reader.pipelines():
-            for command in pipeline:
-                command.document = command.document or given
+            piped = given
+            for place, command in enumerate(pipeline):
+                if not (command.reads_file or place > _MOST_PIPED):
+                    command.document = command.document or piped
                 yield from _requests_of_command(command, file, depth)
-                given = _output(command)
-            given = None
+                piped = _output(command)
+            given = given if _name_of(_bare(pipeline[0].words)) in _SILENT else None
             for inner in reader.inner:
                 yield from _requests(inner, file, depth + 1)
             reader.inner.clear()
@@ -108,11 +121,14 @@ def _requests_of_command(
     command: Command, file: str, depth: int
 ) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
     words = _bare(command.words)
-    name = _name(words[0].text) if words else ""
-    if name in _SHELLS or name == _REMOTE:
-        text = _shell_text(words, command) if name in _SHELLS else _remote_text(words, command)
+    name = _name_of(words)
+    if name in _SHELLS:
+        text = _shell_text(words, command)
         if text:
-            yield from _requests(text, file, depth + 1, command.document)
+            given = None if text is command.document else command.document
+            yield from _requests(text, file, depth + 1, given)
+    elif name == _REMOTE and depth < _DEEPEST:
+        yield from _remote(words, command, file, depth)
     elif name.partition(".")[0] == "mount":
         yield from _mount(name, words[1:], command.words[0].line, file)
     elif name in _ENGINES:
@@ -130,10 +146,43 @@ def _requests_of_command(
 def _output(command: Command) -> Word | None:
     """Return the text that a command writes, as far as it is known."""
     words = _bare(command.words)
-    name = _name(words[0].text) if words else ""
+    name = _name_of(words)
     if name in {"echo", "printf"}:
         return _written(name, words[1:])
+    if name == "cat" and any(not word.text.startswith("-") for word in words[1:]):
+        return None
     return command.document if name in _WRITERS else None
+
+
+def _remote(
+    words: list[Word], command: Command, file: str, depth: int
+) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+    """Yield those of a command for ssh: each is for a machine of its own."""
+    place = _behind_options(words, 1)
+    if len(words) > place + 1 and words[place].text == MARK and "@" in words[place + 1].text:
+        place = _behind_options(words, place + 1)  # a variable with options
+    rest = words[_behind_options(words, place + 1) :]
+    if rest and all(_PLAIN.fullmatch(word.text) for word in rest):
+        rows = _requests_of_command(Command(rest, document=command.document), file, depth + 1)
+    elif rest:
+        rows = _requests(_spaced(rest), file, depth + 1, command.document)
+    else:
+        rows = _requests(command.document or Word("", (0,)), file, depth + 1)
+    group = f"{file}:{words[0].line}"
+    for row in rows:
+        yield row._replace(group=group) if isinstance(row, (Request, WrittenFile)) else row
+
+
+def _behind_options(words: list[Word], place: int) -> int:
+    """Return the place of the next operand of ssh."""
+    while place < len(words) and words[place].text.startswith("-"):
+        place += 1 + (words[place].text[1:] in _REMOTE_VALUED)
+    return place
+
+
+def _name_of(words: list[Word]) -> str:
+    """Return the name of a command's program, "" without words."""
+    return _name(words[0].text) if words else ""
 
 
 def _name(text: str) -> str:
@@ -200,7 +249,7 @@ def _files(targets: Iterable[str], text: Word) -> Iterator[WrittenFile]:
 
 def _reads_manifest(words: list[Word]) -> bool:
     """Return whether a command gives its input to a cluster of Kubernetes."""
-    if not words or _name(words[0].text).rpartition(".")[2] not in _CLUSTERS:
+    if _name_of(words).rpartition(".")[2] not in _CLUSTERS:
         return False
     arguments = [*_arguments(words[1:], _MANIFEST_VALUED)]
     asked = any(not option and word.text in {"apply", "create", "replace"} for option, word in arguments)
@@ -212,16 +261,8 @@ def _shell_text(words: list[Word], command: Command) -> Word | None:
     for place, word in enumerate(words):
         if re.fullmatch(r"-[A-Za-z]*c", word.text):
             return next((text for text in words[place + 1 :] if not text.text.startswith("-")), None)
-    return command.document if all(word.text.startswith(("-", "+")) for word in words[1:]) else None
-
-
-def _remote_text(words: list[Word], command: Command) -> Word | None:
-    """Return the text that the shell of another host reads: the words behind its name, or the input."""
-    place = 1
-    while place < len(words) and words[place].text.startswith("-"):
-        place += 1 + (words[place].text[1:] in _REMOTE_VALUED)
-    rest = words[place + 1 :]
-    return _spaced(rest) if rest else command.document
+    options = all(word.text.startswith(("-", "+")) for word in words[1:])
+    return command.document if options or any(word.text == "-s" for word in words[1:]) else None
 
 
 def marked(text: str) -> str:

@@ -73,6 +73,8 @@ class Command:
     """The files to which it writes its output."""
     document: Word | None = None
     """Its input: a here-document or a here-string."""
+    reads_file: bool = False
+    """Its input is a file."""
 
 
 class OpenQuoteError(Exception):
@@ -163,6 +165,8 @@ class Reader:
         elif operator.startswith("<<"):
             literal = not {*"'\"\\"}.isdisjoint(written)
             self.pending.append((command, word.text, operator == "<<-", literal))
+        elif operator == "<":
+            command.reads_file = True
         elif operator in {">", ">>", ">|", "&>", "&>>"} and descriptor in {"", "1"}:
             command.targets.append(word.text)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Local, Misnamed, Request, Unexpanded
-from nfstuned.parse.deploy.deployment import Found
+from nfstuned.parse.deploy.deployment import RELEVANT, Found
 from nfstuned.parse.deploy.docker import compose_requests, is_compose
 from nfstuned.parse.deploy.hostfiles import unit_requests
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
@@ -25,20 +25,38 @@ def script_requests(text: str, file: str) -> Iterator[Found]:
 
     A unit with a variable, and a file that several commands write, is named, not judged.
     """
-    files: dict[str, list[Word]] = {}
+    machines: dict[str, dict[str, list[Word]]] = {}
     for row in parse_command(text, file):
         if isinstance(row, WrittenFile):
-            files.setdefault(row.name, []).append(row.text)
+            machines.setdefault(row.group, {}).setdefault(row.name, []).append(row.text)
         else:
             yield row
-    yield from (row for manifest in files.pop("", ()) for row in _of_manifest(manifest, file))
-    for name in [name for name in files if name.endswith(YAML)]:
-        texts = files.pop(name)
-        rows = [row for manifest in texts for row in _of_manifest(manifest, file)]
-        if texts[1:] and any(isinstance(row, Request) for row in rows):
-            rows = [Unexpanded(_SEVERAL, file, _first(texts[0].lines))]
-        yield from rows
-    yield from _of_units(files, file)
+    for group, files in machines.items():
+        yield from _grouped((*_of_manifests(files, file), *_of_units(files, file)), group)
+
+
+def _grouped(rows: Iterable[Found], group: str) -> Iterator[Found]:
+    """Yield the rows; requests without a group of their own get this one."""
+    for row in rows:
+        yield row._replace(group=row.group or group) if isinstance(row, Request) else row
+
+
+def _of_manifests(files: Mapping[str, list[Word]], file: str) -> Iterator[Found]:
+    """Yield the requests of manifests; those of the same object are alternatives, for several clusters."""
+    owners: set[str] = set()
+    for name, texts in files.items():
+        if name and not name.endswith(YAML):
+            continue
+        for text in texts:
+            rows = [*_of_manifest(text, file)]
+            requests = [row for row in rows if isinstance(row, Request)]
+            if name and texts[1:] and requests:
+                yield Unexpanded(_SEVERAL, file, _first(texts[0].lines))
+                break
+            objects = {request.owner for request in requests if request.owner}
+            again = not objects.isdisjoint(owners)
+            owners |= objects
+            yield from _grouped(rows, f"{file}:{_first(text.lines)}" if again else "")
 
 
 def _of_manifest(text: Word, file: str) -> Iterator[Found]:
@@ -51,17 +69,19 @@ def _of_manifest(text: Word, file: str) -> Iterator[Found]:
             elif is_compose(document):
                 rows += compose_requests(document, file)
     except ParseError as error:
-        rows.append(Unexpanded("a text that is no YAML", file, error.line))
+        if RELEVANT.search(text.text):
+            rows.append(Unexpanded("a text that is no YAML", file, error.line))
     yield from (_moved(row, text.lines, file) for row in rows)
 
 
-def _of_units(files: dict[str, list[Word]], file: str) -> Iterator[Found]:
+def _of_units(files: Mapping[str, list[Word]], file: str) -> Iterator[Found]:
     """Yield the requests of units and drop-ins by their names."""
-    whole = {name: "\n".join(marked(word.text) for word in words) for name, words in files.items()}
+    units = {name: words for name, words in files.items() if name and not name.endswith(YAML)}
+    whole = {name: "\n".join(marked(word.text) for word in words) for name, words in units.items()}
     for unit, row in unit_requests(whole):
         place = row.request if isinstance(row, (Misnamed, Local)) else row
         lines, name = files[place.file][0].lines, posixpath.basename(unit)
-        if files[unit][1:] or files[place.file][1:]:
+        if any(len(files.get(each, ())) > 1 for each in (unit, place.file)):
             yield Unexpanded(_SEVERAL, file, _first(lines))
         elif isinstance(place, Request) and (
             MARK in f"{name}{place.source}{place.point}{place.options}" or "{" in name

@@ -106,6 +106,7 @@ def test_drop_ins_of_a_unit_count_after_it() -> None:
         ("etc/systemd/system/a.mount", "/b", True),
         ("etc/systemd/system/a.mount", "/{{ b }}", False),
         ("etc/systemd/system/a.mount", "@B@", False),
+        ("etc/systemd/system/a.mount", "/c{# b #}", False),
         ("files/a.mount", "/b", False),
     ],
 )

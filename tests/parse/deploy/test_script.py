@@ -132,6 +132,9 @@ def test_a_request_has_its_maker_and_the_lines_of_its_parts() -> None:
         ("ssh h 'sudo mount s:/a /m' < /dev/null", "nfs", ""),
         ("ssh h bash -s <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
         ("ssh h <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
+        ("sshpass -p x ssh $OPTIONS root@h -p 22 'mount s:/a /m'", "nfs", ""),
+        ("bash -s x <<'E'\nmount s:/a /m\nE\n", "nfs", ""),
+        ("ssh h <<'E'\ncat fstab > /etc/fstab\ncat < b >> /etc/fstab\nmount s:/a /m\nE\n", "nfs", ""),
         ("echo mount s:/a /m | sudo sh", "nfs", ""),
         ("share() { mountpoint -q /m || mount s:/a /m; }", "nfs", ""),
         ("if ! (mount s:/a /m); then :; fi", "nfs", ""),
@@ -281,6 +284,19 @@ AT = "/etc/systemd/system/mnt-a"
         (f"cat > $ROOT{AT}.mount <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
         (f"sudo bash -c 'cat > {AT}.mount' <<E\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
         (f"cat <<E | ssh h sudo tee {AT}.mount\n{MOUNT_UNIT}E", [(6, "s:/a", "/mnt/a", "nfs", "soft")]),
+        (
+            f"ssh h 'mkdir -p b && cat > {AT}.mount' <<E\n{MOUNT_UNIT}E",
+            [(6, "s:/a", "/mnt/a", "nfs", "soft")],
+        ),
+        (
+            f"ssh h <<'E'\nsudo su\ncat > {AT}.mount <<F\n{MOUNT_UNIT}F\nE",
+            [(8, "s:/a", "/mnt/a", "nfs", "soft")],
+        ),
+        (
+            "cat > a.service.d/b.conf <<E\n[Service]\nExecStartPre=mount s:/a /m\nE",
+            [(3, "s:/a", "/m", "nfs", "")],
+        ),
+        ("cat > a.mount.d/b.conf <<E\n[Mount]\nWhat=s:/a\nType=nfs\nE", [(3, "s:/a", "/a", "nfs", "")]),
         (f"cat > $UNIT <<E\n{MOUNT_UNIT}E", [(2, EXPANDED)]),
         (f"cat > /etc/systemd/system/{{a,b}}.mount <<E\n{MOUNT_UNIT}E", [(2, EXPANDED)]),
         (
@@ -346,11 +362,25 @@ BY_PV = (6, "s:/a", "", "nfs", "soft")
             [(6, "<variable>:/a", "", "nfs", "soft")],
         ),
         (f"if a; then cat > a.yml <<E\n{PV}E\nelse cat > a.yml <<E\n{PV}E\nfi", [(2, SEVERAL)]),
+        ("kubectl apply -f - <<E\na: [mount\nE", []),
         (f"bash <<'E'\necho \\\n a\nkubectl apply -f - <<F\n{PV}F\nE", [(9, "s:/a", "", "nfs", "soft")]),
     ],
 )
 def test_manifests_that_commands_write(text: str, expected: list[object]) -> None:
     assert read(text) == expected
+
+
+def test_other_machines_and_alternatives_are_not_compared() -> None:
+    text = f"ssh a mount \\\n s:/a /m\nssh b 'mount s:/a /m'\ncat > {AT}.mount <<E\n{MOUNT_UNIT}E\n"
+    text += f"kubectl apply -f - <<E\n{PV}E\nkubectl apply -f - <<E\n{PV}E\n"
+    rows = [row for row in script_requests(text, FILE) if isinstance(row, Request)]
+    assert [(row.line, row.source_line, row.group) for row in rows] == [
+        (1, 2, f"{FILE}:1"),
+        (3, 0, f"{FILE}:3"),
+        (16, 16, ""),
+        (23, 23, f"{FILE}:19"),
+        (9, 0, ""),
+    ]
 
 
 def volume(text: str) -> list[tuple[Maker, int, str, str, str]]:
@@ -434,6 +464,11 @@ def test_long_texts_take_no_longer_than_their_length(start: str, piece: str) -> 
     began = time.process_time()
     list(script_requests(start + piece * (20_000 // len(piece)), FILE))
     assert time.process_time() - began < 1
+
+
+def test_a_text_is_followed_through_a_few_pipes() -> None:
+    line = "s:/a /m nfs\n"
+    assert len(read(f"cat <<E {'| tee /etc/fstab ' * 1000}\n{line}E\n")) == 10
 
 
 def test_commands_in_commands_end_at_a_depth() -> None:
