@@ -74,7 +74,12 @@ class Bdi:
         self.device = device
         self.name = bdi_file(root, device)
         self._fd = os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
-        self.inode = os.fstat(self._fd).st_ino
+        try:
+            self.inode = os.fstat(self._fd).st_ino
+        except OSError:
+            # A file that is open for writing keeps sysfs from becoming read-only.
+            os.close(self._fd)
+            raise
 
     def read_kb(self) -> int:
         """Return the read-ahead in KiB. Raises OSError when the bdi is gone, ParseError for nonsense."""
@@ -171,7 +176,11 @@ class State:
             # Somebody has removed the folder: its records are lost, and tuning goes on.
             self.prepare()
             fd = os.open(name, flags, FOR_ALL)
-        os.fchmod(fd, FOR_ALL)
+        try:
+            os.fchmod(fd, FOR_ALL)
+        except OSError:
+            os.close(fd)
+            raise
         return fd
 
     def drop(self, device: str) -> None:

@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -41,6 +43,24 @@ def root(tmp_path: Path) -> Root:
 
 def value(root: Root, device: str) -> str:
     return Path(root.path(f"sys/class/bdi/{device}/read_ahead_kb")).read_text().strip()
+
+
+@pytest.mark.parametrize(
+    ("call", "step"),
+    [
+        ("fstat", lambda root: Bdi(root, "0:43")),
+        ("fchmod", lambda root: State(root).put(Record("0:43", 1, 128, 15360))),
+    ],
+)
+def test_a_call_that_fails_leaves_no_file_open(
+    root: Root, call: str, step: Callable[[Root], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as failing:
+        failing.setattr(os, call, Mock(side_effect=OSError(errno.EIO, "Input/output error")))
+        with pytest.raises(OSError, match="Input/output"):
+            step(root)
+    assert os.listdir("/proc/self/fd") == before
 
 
 def action(root: Root, device: str = "0:43", new_kb: int = 15360) -> Action:

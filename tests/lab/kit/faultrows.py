@@ -107,6 +107,22 @@ def rounds(seconds: float) -> Iterator[None]:
         time.sleep(0.25)
 
 
+def left_open(pid: int, seconds: float) -> str:
+    """Return a file of a value or a record that a process still has open after so long; "" for none."""
+    left = ""
+    for _ in rounds(seconds):
+        left = next((name for name in _files(pid) if name.startswith(("/sys/", f"{STATE}/read-ahead/"))), "")
+        if not left:
+            break
+    return left
+
+
+def _files(pid: int) -> Iterator[str]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            yield str(link.readlink())
+
+
 def reach(kb: int, *mounts: Mounted, seconds: float = RECOVERY_S) -> bool:
     """Wait until the mounts have a value; return whether they have it in time."""
     with contextlib.suppress(AssertionError):

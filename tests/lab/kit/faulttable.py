@@ -22,7 +22,7 @@ from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import faultstates as states
 from tests.lab.kit.daemon import STATE, UNIT
 from tests.lab.kit.faultlist import CYCLE, RELOAD, START, STOP, Call
-from tests.lab.kit.faultrows import NOTICE, Row, Table, joined, reach, rounds
+from tests.lab.kit.faultrows import NOTICE, Row, Table, joined, left_open, reach, rounds
 from tests.lab.kit.mounts import Mounted
 from tests.lab.kit.server import GENERIC
 from tests.lab.kit.shell import attempt, program, run, tuned, wait_for
@@ -120,6 +120,7 @@ class Cycle:
         troubles = [
             "it did not recover" if not right else "",
             "it ended" if daemon.pid != pid and not may_end else "",
+            f"{left} stays open" if (left := left_open(daemon.pid, HOLD_S)) else "",
             "a wrong value" if seen - {KERNELS_KB, KB} else "",
             "it was silent" if not (served or entries or daemon.pid != pid) else "",
             f"{used:.1f} s of CPU" if used > BUSY * (ended - began) else "",
@@ -194,6 +195,7 @@ class Reload:
         troubles = [
             "it did not recover" if not right else "",
             "it ended" if daemon.pid != pid else "",
+            f"{left} stays open" if (left := left_open(daemon.pid, HOLD_S)) else "",
             f"the reload took {took_s:.0f} s" if done.returncode or took_s > 45 else "",
             "it was silent" if not (new or entries) else "",
         ]
