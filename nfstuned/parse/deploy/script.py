@@ -49,7 +49,7 @@ _WRAPPERS = {
 """Programs that start a command: the letters of their options with a value, and the number of operands."""
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "su", "zsh"})
 _REMOTE, _REMOTE_VALUED = "ssh", frozenset("BbcDEeFIiJLlmOoPpQRSWw")
-"""The program, and the letters of its options with a value."""
+"""The letters of its options with a value."""
 _PLAIN = re.compile(rf"[\w./:=,@%+{MARK}-]+")
 """A word that another shell reads as it is."""
 _WRITERS = frozenset({"echo", "printf", "cat", "tee", "envsubst"})
@@ -80,9 +80,10 @@ class WrittenFile(NamedTuple):
     """The machine, where it is another."""
 
 
-def parse_command(
-    text: str, file: str, line: int = 1
-) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+Row = Request | ParseError | Unexpanded | WrittenFile
+
+
+def parse_command(text: str, file: str, line: int = 1) -> Iterator[Row]:
     """Yield the mounts of a text's commands, and the files that they write.
 
     Also a text that is no entry of fstab, and commands with variables. A quote without an end ends the
@@ -92,9 +93,7 @@ def parse_command(
     return _requests(Word(text, range(line, line + text.count("\n") + 1)), file, 0)
 
 
-def _requests(
-    text: Word, file: str, depth: int, given: Word | None = None
-) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+def _requests(text: Word, file: str, depth: int, given: Word | None = None) -> Iterator[Row]:
     """Yield those of a text; `given` is the input of its first command that reads any."""
     if depth > _DEEPEST or not any(_MAY_ASK.search(each.text) for each in (text, given) if each):
         return
@@ -117,9 +116,7 @@ def _requests(
             yield Unexpanded(_OPEN, file, reader.lines[row])
 
 
-def _requests_of_command(
-    command: Command, file: str, depth: int
-) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+def _requests_of_command(command: Command, file: str, depth: int) -> Iterator[Row]:
     words = _bare(command.words)
     name = _name_of(words)
     if name in _SHELLS:
@@ -154,20 +151,20 @@ def _output(command: Command) -> Word | None:
     return command.document if name in _WRITERS else None
 
 
-def _remote(
-    words: list[Word], command: Command, file: str, depth: int
-) -> Iterator[Request | ParseError | Unexpanded | WrittenFile]:
+def _remote(words: list[Word], command: Command, file: str, depth: int) -> Iterator[Row]:
     """Yield those of a command for ssh: each is for a machine of its own."""
     place = _behind_options(words, 1)
     if len(words) > place + 1 and words[place].text == MARK and "@" in words[place + 1].text:
         place = _behind_options(words, place + 1)  # a variable with options
-    rest = words[_behind_options(words, place + 1) :]
+    rest, given = words[_behind_options(words, place + 1) :], command.document
     if rest and all(_PLAIN.fullmatch(word.text) for word in rest):
-        rows = _requests_of_command(Command(rest, document=command.document), file, depth + 1)
+        rows = _requests_of_command(Command(rest, document=given), file, depth + 1)
     elif rest:
-        rows = _requests(_spaced(rest), file, depth + 1, command.document)
+        rows = _requests(_spaced(rest), file, depth + 1, given)
+    elif given:
+        rows = _requests(given, file, depth + 1)
     else:
-        rows = _requests(command.document or Word("", (0,)), file, depth + 1)
+        return
     group = f"{file}:{words[0].line}"
     for row in rows:
         yield row._replace(group=group) if isinstance(row, (Request, WrittenFile)) else row
