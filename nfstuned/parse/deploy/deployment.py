@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeVar
@@ -59,23 +59,30 @@ Found = Request | Misnamed | Local | ParseError | Unexpanded
 R = TypeVar("R", bound=Found)
 
 
+def moved(row: R, at: Callable[[int], int], file: str = "") -> R:
+    """Return a row of a text within a file, named where it is another; `at` gives the file's lines."""
+    if isinstance(row, Misnamed):
+        return row._replace(request=moved(row.request, at, file))
+    if isinstance(row, Local):
+        return row._replace(request=moved(row.request, at, file), below=moved(row.below, at, file))
+    file = file or row.file
+    if isinstance(row, Request):
+        below, source_line = tuple(map(at, row.option_lines)), row.source_line and at(row.source_line)
+        return row._replace(file=file, line=at(row.line), option_lines=below, source_line=source_line)
+    if isinstance(row, ParseError):
+        return type(row)(file, at(row.line), row.message)
+    return row._replace(file=file, line=at(row.line)) if isinstance(row, Unexpanded) else row
+
+
 def placed(row: R, line: int, *, is_block: bool) -> R:
     """Return a row of a text that begins on this line of its file.
 
     A text that is no block may have line breaks as escapes: all of its rows are on the one line.
     """
-    if isinstance(row, Misnamed):
-        return row._replace(request=placed(row.request, line, is_block=is_block))
-    if isinstance(row, Local):
-        return row._replace(request=placed(row.request, line, is_block=is_block))
-    own = line - 1 + row.line if is_block else line
-    if isinstance(row, Request):
-        below = tuple(line - 1 + each for each in row.option_lines) if is_block else ()
-        source_line = line - 1 + row.source_line if is_block and row.source_line else 0
-        return row._replace(line=own, option_lines=below, source_line=source_line)
-    if isinstance(row, ParseError):
-        return type(row)(row.file, own, row.message)
-    return row._replace(line=own) if isinstance(row, Unexpanded) else row
+    if is_block:
+        return moved(row, lambda own: line - 1 + own)
+    row = moved(row, lambda _: line)
+    return row._replace(option_lines=(), source_line=0) if isinstance(row, Request) else row
 
 
 @dataclass(slots=True, eq=False)

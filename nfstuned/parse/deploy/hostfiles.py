@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import AutoMap, Local, Maker, MapEntry, Misnamed, Request, Unexpanded, UnitSetting
-from nfstuned.parse.deploy.deployment import Found
+from nfstuned.parse.deploy.deployment import Found, moved
 from nfstuned.parse.deploy.script import AUTOMOUNT, MOUNT, SERVICE, WrittenFile, parse_command
 from nfstuned.parse.deploy.shell import MARK
 from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map
-from nfstuned.parse.etc.units import mount_request, parse_unit
+from nfstuned.parse.etc.units import AFTER_NETWORK, mount_request, parse_unit
 from nfstuned.parse.fields import has_placeholder
-
-_AFTER_NETWORK = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 
 _IN_PLACE = re.compile(r"(?:.*/)?(?:etc|lib|run)/systemd/system/[^/@]+", re.DOTALL)
 """A unit in a folder of systemd's has its name already; elsewhere its installation may give it another."""
@@ -70,7 +68,7 @@ def _of_mount(file: str, settings: list[UnitSetting], automount: list[UnitSettin
         if isinstance(item, Request) and automount:
             item = item._replace(maker=Maker.AUTOMOUNT)  # noqa: PLW2901 - the same request
             for setting in automount:
-                if setting.name == "After" and not _AFTER_NETWORK.isdisjoint(setting.value.split()):
+                if setting.name == "After" and not AFTER_NETWORK.isdisjoint(setting.value.split()):
                     yield Local(item._replace(file=setting.file, line=setting.line), item)
         yield item
 
@@ -92,12 +90,9 @@ def written_requests(units: Mapping[str, str], file: str) -> Iterator[Found]:
     A line is of the unit's text.
     """
     for unit, row in unit_requests(units):
-        if isinstance(row, Misnamed):
-            yield row._replace(request=row.request._replace(file=file), unit=unit)
-        elif isinstance(row, (Request, Unexpanded)):
-            yield row._replace(file=file)
-        elif isinstance(row, ParseError):
-            yield type(row)(file, row.line, row.message)
+        if not isinstance(row, Local):
+            found = moved(row, lambda line: line, file)
+            yield found._replace(unit=unit) if isinstance(found, Misnamed) else found
 
 
 def map_requests(text: str, file: str) -> Iterator[Request | ParseError]:

@@ -104,8 +104,8 @@ def _requests(text: Word, file: str, depth: int, given: Word | None = None) -> I
             for place, command in enumerate(pipeline):
                 if not (command.reads_file or place > _MOST_PIPED):
                     command.document = command.document or piped
-                yield from _requests_of_command(command, file, depth)
                 piped = _output(command)
+                yield from _requests_of_command(command, piped, file, depth)
             given = given if _name_of(_bare(pipeline[0].words)) in _SILENT else None
             for inner in reader.inner:
                 yield from _requests(inner, file, depth + 1)
@@ -116,7 +116,8 @@ def _requests(text: Word, file: str, depth: int, given: Word | None = None) -> I
             yield Unexpanded(_OPEN, file, reader.lines[row])
 
 
-def _requests_of_command(command: Command, file: str, depth: int) -> Iterator[Row]:
+def _requests_of_command(command: Command, written: Word | None, file: str, depth: int) -> Iterator[Row]:
+    """Yield those of a command that writes this text, as far as it is known."""
     words = _bare(command.words)
     name = _name_of(words)
     if name in _SHELLS:
@@ -130,7 +131,7 @@ def _requests_of_command(command: Command, file: str, depth: int) -> Iterator[Ro
         yield from _mount(name, words[1:], command.words[0].line, file)
     elif name in _ENGINES:
         yield from _volumes(words, command.words[0].line, file)
-    elif name in _WRITERS and (written := _output(command)):
+    elif written:
         targets = [*command.targets, *(word.text for word in words[1:] if name == "tee")]
         if any(target.endswith("/etc/fstab") for target in targets):
             yield from _entries(written, file)
@@ -158,7 +159,8 @@ def _remote(words: list[Word], command: Command, file: str, depth: int) -> Itera
         place = _behind_options(words, place + 1)  # a variable with options
     rest, given = words[_behind_options(words, place + 1) :], command.document
     if rest and all(_PLAIN.fullmatch(word.text) for word in rest):
-        rows = _requests_of_command(Command(rest, document=given), file, depth + 1)
+        remote = Command(rest, document=given)
+        rows = _requests_of_command(remote, _output(remote), file, depth + 1)
     elif rest:
         rows = _requests(_spaced(rest), file, depth + 1, given)
     elif given:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Local, Misnamed, Request, Unexpanded
-from nfstuned.parse.deploy.deployment import RELEVANT, Found
+from nfstuned.parse.deploy.deployment import RELEVANT, Found, moved
 from nfstuned.parse.deploy.docker import compose_requests, is_compose
 from nfstuned.parse.deploy.hostfiles import unit_requests
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
@@ -71,7 +71,7 @@ def _of_manifest(text: Word, file: str) -> Iterator[Found]:
     except ParseError as error:
         if RELEVANT.search(text.text):
             rows.append(Unexpanded("a text that is no YAML", file, error.line))
-    yield from (_moved(row, text.lines, file) for row in rows)
+    yield from (moved(row, _place(text.lines), file) for row in rows)
 
 
 def _of_units(files: Mapping[str, list[Word]], file: str) -> Iterator[Found]:
@@ -88,33 +88,13 @@ def _of_units(files: Mapping[str, list[Word]], file: str) -> Iterator[Found]:
         ):
             yield Unexpanded(EXPANDED, file, _first(lines))
         else:
-            moved = _moved(row, lines, file)
-            yield moved._replace(unit=unit) if isinstance(moved, Misnamed) else moved
+            found = moved(row, _place(lines), file)
+            yield found._replace(unit=unit) if isinstance(found, Misnamed) else found
 
 
-def _moved(row: Found, lines: Sequence[int], file: str) -> Found:
-    """Return a row of a text with these lines in a file."""
-
-    def at(line: int) -> int:
-        return (lines[min(line, len(lines)) - 1] or _first(lines)) if line else 0
-
-    def place(request: Request) -> Request:
-        below = tuple(map(at, request.option_lines))
-        return request._replace(
-            file=file, line=at(request.line), option_lines=below, source_line=at(request.source_line)
-        )
-
-    match row:
-        case Request():
-            return place(row)
-        case Misnamed():
-            return row._replace(request=place(row.request))
-        case Local():
-            return row._replace(request=place(row.request), below=place(row.below))
-        case Unexpanded():
-            return row._replace(file=file, line=at(row.line))
-        case ParseError():
-            return type(row)(file, at(row.line), row.message)
+def _place(lines: Sequence[int]) -> Callable[[int], int]:
+    """Return a function that gives the script's line of a line of a text with these lines."""
+    return lambda line: (lines[min(line, len(lines)) - 1] or _first(lines)) if line else 0
 
 
 def _first(lines: Sequence[int]) -> int:

@@ -32,6 +32,7 @@ from nfstuned.parse.etc.starts import (
     Starts,
 )
 from nfstuned.parse.etc.units import (
+    AFTER_NETWORK,
     GENERATED,
     STRONG_UNIT_FOLDERS,
     SUFFIX,
@@ -89,7 +90,6 @@ _NETMOUNTS = ("netmount", "nfsmount", "mountnfs", "mountnfs.sh", "autofs")
 """Of OpenRC, with the services that mount network file systems: Alpine's and Gentoo's."""
 _NETWORKD = "systemd-networkd.service"
 _OTHER_NETWORKS = ("NetworkManager.service", "networking.service", "cloud-init.service", "dhcpcd.service")
-_AFTER_NETWORK = {"network.target", "network-online.target", "remote-fs-pre.target"}
 _LATE_NETWORKS = ("NetworkManager.service", "networking.service")
 """They start after the local file systems; systemd-networkd does not."""
 _OF_NETWORK = ("nfs", "nfs4", "cifs", "smb3")
@@ -114,7 +114,7 @@ class Boot:
         automounts = (each for each in self.collected.requests if each.maker is Maker.AUTOMOUNT)
         for request in automounts:
             for setting in self.units.dependencies(request):
-                late = setting.name == "After" and not _AFTER_NETWORK.isdisjoint(setting.value.split())
+                late = setting.name == "After" and not AFTER_NETWORK.isdisjoint(setting.value.split())
                 if late and setting.file.endswith(AUTOMOUNT):
                     place = request._replace(file=setting.file, line=setting.line)
                     lines.append(Local(place, request))

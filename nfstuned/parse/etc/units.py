@@ -21,6 +21,7 @@ from nfstuned.parse.fields import clean_path, quoted, unit_name, without_remark
 from nfstuned.parse.tree import FileTree
 
 SUFFIX = ".mount"
+AFTER_NETWORK = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 _SPACE = " \t\n\r"
 _COMMENTS = ("#", ";")
 _SPECIFIER = r"%([A-Za-z0-9%])"
