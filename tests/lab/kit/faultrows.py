@@ -109,18 +109,13 @@ def rounds(seconds: float) -> Iterator[None]:
 
 def left_open(pid: int, seconds: float) -> str:
     """Return a file of a value or a record that a process still has open after so long; "" for none."""
-    left = ""
+    left, places = "", ("/sys/", f"{STATE}/read-ahead/")
     for _ in rounds(seconds):
-        left = next((name for name in _files(pid) if name.startswith(("/sys/", f"{STATE}/read-ahead/"))), "")
+        kept = (name for name in states.open_files(pid) if name.startswith(places))
+        left = next(kept, "")
         if not left:
             break
     return left
-
-
-def _files(pid: int) -> Iterator[str]:
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            yield str(link.readlink())
 
 
 def reach(kb: int, *mounts: Mounted, seconds: float = RECOVERY_S) -> bool:

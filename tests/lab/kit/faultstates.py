@@ -82,10 +82,17 @@ def failing(call: Call, error: str, pid: int) -> Iterator[None]:
             strace.wait()
 
 
+def open_files(pid: int) -> Iterator[str]:
+    """Yield the name that /proc has for each open file of a process."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            yield str(link.readlink())
+
+
 def _netlink(pid: int, group: int) -> str:
     """Return the name that /proc has for a process's netlink socket of a multicast group."""
     rows = [line.split() for line in Path(f"/proc/{pid}/net/netlink").read_text().splitlines()[1:]]
-    links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    links = {*open_files(pid)}
     names = (f"socket:[{row[9]}]" for row in rows if int(row[3], 16) == group)
     return next(name for name in names if name in links)
 
