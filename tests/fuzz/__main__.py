@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import heapq
 import json
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -42,7 +44,9 @@ def fuzz(name: str, seconds: float) -> Slice:
     """Fuzz a parser for so many seconds of CPU time, its process's start included."""
     corpus, found = _folder("corpus", name), _folder("found", name)
     seeds = _folder("seeds", name)
-    for text in (*TARGETS[name].seeds(), *inputs().get(name, ())):
+    with _alone():
+        kept = inputs().get(name, ())
+    for text in (*TARGETS[name].seeds(), *kept):
         (seeds / hashlib.sha256(text).hexdigest()[:20]).write_bytes(text)
     words = WORK / f"{name}.dict"
     words.write_text("".join(f'"{word}"\n' for word in _words(seeds)))
@@ -111,6 +115,17 @@ def run(name: str, seconds: float) -> None:
             return
         left -= done.cpu_s
         edges, kept = minimized(name)
+        record(name, done, edges, kept)
+        print(
+            f"{name}: {done.cpu_s:.0f} s, {done.executions} executions, {edges} edges",
+            *findings(name),
+            flush=True,
+        )
+
+
+def record(name: str, done: Slice, edges: int, kept: list[bytes]) -> None:
+    """Add a slice to a parser's figures."""
+    with _alone():
         INPUTS.write_text(lines_of_inputs({**inputs(), name: kept}))
         figures = results()
         had = figures.get(name, Result(name))
@@ -125,11 +140,14 @@ def run(name: str, seconds: float) -> None:
         rows = (figures.get(each, Result(each))._asdict() for each in TARGETS)
         RESULTS.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         write_page()
-        print(
-            f"{name}: {done.cpu_s:.0f} s, {done.executions} executions, {edges} edges",
-            *findings(name),
-            flush=True,
-        )
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the kept files: a run with other parsers has the same."""
+    with (WORK / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _words(folder: Path) -> list[str]:
