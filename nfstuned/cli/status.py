@@ -14,6 +14,7 @@ from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_seen, read_stalls
 from nfstuned.host.root import Root
+from nfstuned.host.system import read_service
 from nfstuned.model.change import NconnectStep
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import Policy
@@ -27,6 +28,7 @@ from nfstuned.view.status import (
     path_lines,
     rule_lines,
     seen_lines,
+    service_line,
     stalled_cell,
     status_cells,
     status_document,
@@ -153,19 +155,20 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     rows = status(
         snapshot, policy or builtin_policy(), read_stalls(root), read_seen(root), valid=policy is not None
     )
-    writers = status_rules(read_rule_files(root))
+    writers, service = status_rules(read_rule_files(root)), read_service(root)
     unreadable_lines(snapshot.problems)
     complete = all(row.connections is not None for row in rows)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",) if complete else ()))
     rows = _named(root, rows)
     if form == "json":
-        print_document(dated(status_document(rows, writers, policy.mode if policy else None)))
+        print_document(dated(status_document(rows, writers, policy.mode if policy else None, service)))
     else:
         lines = hints(rows, hidden(snapshot), nconnect_changes(root, snapshot, policy, rows))
         observes = (OBSERVES,) if policy is not None and policy.observes else ()
+        stopped = service_line(service)
         reads = (*path_lines(rows), *seen_lines(rows)) if verbose else ()
         words = legend(rows) if verbose else ()
-        _print(rows, (*observes, *reads, *lines, *(rule_lines(writers) if rows else ()), *words))
+        _print(rows, (*stopped, *observes, *reads, *lines, *(rule_lines(writers) if rows else ()), *words))
     return SHOWN if policy is not None else INVALID
 
 

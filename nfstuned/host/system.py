@@ -85,7 +85,7 @@ def observe_system(root: Root, *, image: bool) -> System:
         ),
         refused_modules=tuple(_parsed(root, "modprobe.d", parse_refused_modules)),
         helpers=frozenset(helpers),
-        daemon=_service(root, image=image),
+        daemon=read_service(root, image=image),
         tls=read_tls(root, image=image),
         rpcbind_masked=all(
             read_unit(root, f"rpcbind.{kind}", image=True).masked for kind in ("service", "socket")
@@ -106,7 +106,7 @@ def observe_system(root: Root, *, image: bool) -> System:
     return replace(known, client=observe_identity(root, known.cmdline, image=image))
 
 
-def _service(root: Root, *, image: bool) -> Unit:
+def read_service(root: Root, *, image: bool = False) -> Unit:
     """Return the state of nfstuned's service, which may run without systemd, as in a container."""
     unit = read_unit(root, SERVICE, image=image)
     return unit if image or unit.active or not runs_service(root) else unit._replace(active=True)

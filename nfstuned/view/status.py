@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nfstuned.core.mounts.status import StatusRow, StatusRules
 from nfstuned.model.change import ChangeKind, NconnectStep
 from nfstuned.model.mounts import Hold, PodVolume
+from nfstuned.model.system import Unit
 from nfstuned.parse.fields import count
 from nfstuned.view.words import DASH, Document, cell, duration, printable
 
@@ -78,7 +79,9 @@ _OFF = {
 """The words for each mark of nconnect that is not right."""
 
 
-def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules], mode: str | None) -> Document:
+def status_document(
+    rows: Sequence[StatusRow], rules: Sequence[StatusRules], mode: str | None, service: Unit
+) -> Document:
     """Return `nfstuned.status/1` (docs/schema/nfstuned.status.1.json); `mode` is the policy's."""
     mounts = [
         {key: getattr(row, key) for key in STATUS_KEYS}
@@ -87,7 +90,8 @@ def status_document(rows: Sequence[StatusRow], rules: Sequence[StatusRules], mod
         for row in rows
     ]
     writers = [{"file": rule.file, "masked_by": rule.masked_by} for rule in rules]
-    return {"schema": "nfstuned.status/1", "mode": mode, "mounts": mounts, "udev_rules": writers}
+    head = {"schema": "nfstuned.status/1", "mode": mode, "service_active": service.active}
+    return {**head, "mounts": mounts, "udev_rules": writers}
 
 
 def _seen_document(seen: Seen | None) -> Document:
@@ -118,6 +122,13 @@ def seen_lines(rows: Sequence[StatusRow]) -> Iterator[str]:
             parts.append(f"in flight to fill the link: {amount(row.seen.bdp_bytes)}")
         if parts:
             yield f"{printable(row.mount_point)}: {'; '.join(parts)}"
+
+
+def service_line(service: Unit) -> tuple[str, ...]:
+    """Return the line on an installed service that does not run; none where nobody knows."""
+    if not service.installed or service.active is not False:
+        return ()
+    return ("nfstuned.service does not run, and sets no new mount's read-ahead: systemctl status nfstuned",)
 
 
 def rule_lines(rules: Sequence[StatusRules]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from nfstuned.model.system import Network, Reach, Reachable
 from tests.check import hosts
 from tests.cli.conftest import CASE, REPOSITORY, Host, MakeHost, Run
 from tests.cli.remounting import existing
+from tests.tree import put
 
 
 @pytest.fixture
@@ -52,6 +53,26 @@ def test_a_hostile_name_of_a_volume_moves_no_cursor(host: MakeHost) -> None:
         path.write_text(path.read_text().replace(VOLUME, "a\x1b[2J"))
     assert "\x1b" not in here.run("status", "-v").out
     assert "\x1b" not in here.run("status", "--format", "json").out
+
+
+@pytest.mark.parametrize(
+    ("group", "active"),
+    [
+        pytest.param({"nfstuned.service/cgroup.procs": "412\n"}, True, id="with a process"),
+        pytest.param({"nfstuned.service/cgroup.procs": ""}, False, id="without one"),
+        pytest.param({"ssh.service/cgroup.procs": "412\n"}, False, id="stopped"),
+        pytest.param({}, None, id="no control groups"),
+    ],
+)
+def test_an_installed_service_that_does_not_run_is_named(
+    here: Host, group: dict[str, str], active: object
+) -> None:
+    put(here.tree / "usr/lib/systemd/system/nfstuned.service", "[Service]\n")
+    for file, text in group.items():
+        put(here.tree / "sys/fs/cgroup/system.slice" / file, text)
+    assert here.run("status", "--format", "json").document["service_active"] is active
+    line = "nfstuned.service does not run, and sets no new mount's read-ahead: systemctl status nfstuned\n"
+    assert (line in here.run("status").out) == (active is False)
 
 
 UNMOUNTS = "sudo nfstuned nconnect remount --all, which unmounts all mounts of the server for a moment"
