@@ -46,7 +46,7 @@ class Node:
     is_scalar: bool = False
     is_null: bool = False
     is_block: bool = False
-    """The text is a block (`|` or `>`): its first line is the line after `line`."""
+    """The text is a block (`|`, or `>` with all lines joined): its first line is the line after `line`."""
     tag: str = ""
     """A tag of the document's own, such as !vault: the text or the parts are not the value itself."""
     height: int = 0
@@ -159,7 +159,9 @@ def _scalar(event: Any) -> Node:  # noqa: ANN401 - types-PyYAML leaves the event
     line, tag = event.start_mark.line + 1, _own_tag(event.tag)
     is_null = event.implicit[0] and event.value in _NULLS
     text = None if is_null or tag else event.value
-    return Node(line, text, is_scalar=True, is_null=is_null, is_block=event.style in {"|", ">"}, tag=tag)
+    # Where a folded block has several lines, nothing says on which lines of the file they were.
+    is_block = event.style == "|" or (event.style == ">" and "\n" not in event.value.rstrip("\n"))
+    return Node(line, text, is_scalar=True, is_null=is_null, is_block=is_block, tag=tag)
 
 
 def _collection(start: Any, parts: list[Node]) -> Node:  # noqa: ANN401 - as above

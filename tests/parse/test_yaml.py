@@ -35,6 +35,15 @@ d: [~, !vault secret, no]
     assert [(node.text, node.line) for node in second.items] == [("second", 9)]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_block"),
+    [("|\n  a\n\n  b", True), (">-\n  a\n  b\n", True), (">\n  a\n\n  b\n", False), ('"a\\nb"', False)],
+)
+def test_the_lines_of_a_text_are_those_of_its_file_where_that_is_sure(text: str, *, is_block: bool) -> None:
+    (document,) = parse_documents(f"a: {text}", "f")
+    assert document.at("a").is_block is is_block
+
+
 def test_an_empty_document_is_on_the_line_that_begins_it() -> None:
     assert [node.line for node in parse_documents("a\n---", "f")] == [1, 2]
 
