@@ -201,6 +201,8 @@ def _demand_sense(order: CheckOrder) -> None:
         )
     if (order.fix or order.diff) and not order.paths:
         raise click.BadParameter("name the files", param_hint="--fix" if order.fix else "--diff")
+    if order.fix and order.diff:
+        raise click.BadParameter("--diff changes nothing, and --fix does: leave one out", param_hint="--diff")
     others = {"--root": order.image, "--fstab": order.fstab, "--sample": order.sample_s or None}
     option = next((name for name, value in others.items() if value is not None), "")
     if order.paths and option:

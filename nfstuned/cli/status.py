@@ -13,11 +13,14 @@ from nfstuned.cli.terminal import dated, format_option, note, print_document, un
 from nfstuned.core.mounts.status import StatusRow, hidden, status, status_rules
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host, read_seen, read_stalls
+from nfstuned.host.remount import mount_nodes
 from nfstuned.host.root import Root
 from nfstuned.host.system import read_service
 from nfstuned.model.change import NconnectStep
-from nfstuned.model.mounts import Snapshot
+from nfstuned.model.kernel import Mount
+from nfstuned.model.mounts import Snapshot, Superblock
 from nfstuned.model.policy import Policy
+from nfstuned.parse.proc.mounts import node_at
 from nfstuned.parse.udev_rules import read_rule_files
 from nfstuned.view.status import (
     STALLED_HEADER,
@@ -172,6 +175,31 @@ def status_command(root: Root, form: str, *, verbose: bool) -> int:
     return SHOWN if policy is not None else INVALID
 
 
+def find_mount(root: Root, snapshot: Snapshot, path: str) -> tuple[Mount, Superblock] | None:
+    """Return the NFS mount that has a path, and its superblock; None where another mount has it.
+
+    Only names are compared. A mount of another mount namespace counts where none of this one is as deep.
+    """
+    pairs = [(mount, superblock) for superblock in snapshot.superblocks for mount in superblock.mounts]
+    on_top = node_at(path, mount_nodes(root))
+    own = [pair for pair in pairs if not pair[0].foreign]
+    if on_top is not None and any(pair[0].mount_id == on_top.mount_id for pair in own):
+        return next(pair for pair in own if pair[0].mount_id == on_top.mount_id)
+    deepest = len(on_top.point) if on_top is not None else 0
+    foreign = [pair for pair in pairs if pair[0].foreign and len(pair[0].point) > deepest]
+    holding = [pair for pair in foreign if f"{path}/".startswith(f"{pair[0].point}/")]
+    return max(holding, key=lambda pair: (len(pair[0].point), pair[0].mount_id), default=None)
+
+
+def _row_of(root: Root, snapshot: Snapshot, policy: Policy, point: str) -> StatusRow | None:
+    """Return the row of the mount that this mount namespace shows at a point; None where it is no NFS."""
+    found = find_mount(root, snapshot, point)
+    if found is None or found[0].foreign or found[0].point != point:
+        return None
+    device = found[1].device
+    return next(row for row in status(snapshot, policy) if (row.mount_point, row.device) == (point, device))
+
+
 @click.command("wait")
 @click.argument("mount_point", metavar="MOUNT")
 @click.option(
@@ -209,7 +237,7 @@ def wait_command(root: Root, mount_point: str, timeout: float) -> int:
     while True:
         root.faults.clear()  # a fault that has passed does not count
         snapshot = observe_host(root)
-        row = next((row for row in status(snapshot, policy) if row.mount_point == wanted), None)
+        row = _row_of(root, snapshot, policy, wanted)
         reason = wait_reason(wanted, row)
         if reason is None:
             return SHOWN

@@ -8,7 +8,7 @@ import sys
 import click
 
 from nfstuned.cli.nconnect import normalised_point
-from nfstuned.cli.status import INVALID, SHOWN, nconnect_changes
+from nfstuned.cli.status import INVALID, SHOWN, find_mount, nconnect_changes
 from nfstuned.cli.terminal import (
     dated,
     format_option,
@@ -23,11 +23,7 @@ from nfstuned.core.mounts.why import Scene, explain
 from nfstuned.core.udev.writers import file_writers, final_writers
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import observe_host
-from nfstuned.host.remount import mount_nodes
 from nfstuned.host.root import Root
-from nfstuned.model.kernel import Mount
-from nfstuned.model.mounts import Snapshot, Superblock
-from nfstuned.parse.proc.mounts import node_at
 from nfstuned.parse.udev_rules import read_rule_files
 from nfstuned.view.why import why_document, why_lines
 
@@ -62,7 +58,7 @@ def why_command(root: Root, path: str, form: str) -> int:
     unreadable_lines(snapshot.problems)
     unreadable_lines(root.faults.denied((f"{root.view}/mountstats",)))
     wanted = normalised_point(os.path.abspath(path))
-    at = _find(root, snapshot, wanted)
+    at = find_mount(root, snapshot, wanted)
     if at is None:
         points = dict.fromkeys(mount.point for block in snapshot.superblocks for mount in block.mounts)
         known = f"NFS mounts: {', '.join(sorted(points))}" if points else "there are no NFS mounts"
@@ -89,19 +85,3 @@ def why_command(root: Root, path: str, form: str) -> int:
         width = terminal_width() if sys.stdout.isatty() else None
         sys.stdout.writelines(f"{line}\n" for line in why_lines(why, step, width))
     return SHOWN if policy is not None else INVALID
-
-
-def _find(root: Root, snapshot: Snapshot, path: str) -> tuple[Mount, Superblock] | None:
-    """Return the NFS mount that has a path, and its superblock; None where another mount has it.
-
-    Only names are compared. A mount of another mount namespace counts where none of this one is as deep.
-    """
-    pairs = [(mount, superblock) for superblock in snapshot.superblocks for mount in superblock.mounts]
-    on_top = node_at(path, mount_nodes(root))
-    own = [pair for pair in pairs if not pair[0].foreign]
-    if on_top is not None and any(pair[0].mount_id == on_top.mount_id for pair in own):
-        return next(pair for pair in own if pair[0].mount_id == on_top.mount_id)
-    deepest = len(on_top.point) if on_top is not None else 0
-    foreign = [pair for pair in pairs if pair[0].foreign and len(pair[0].point) > deepest]
-    holding = [pair for pair in foreign if f"{path}/".startswith(f"{pair[0].point}/")]
-    return max(holding, key=lambda pair: (len(pair[0].point), pair[0].mount_id), default=None)

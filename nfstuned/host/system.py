@@ -38,7 +38,7 @@ _PROGRAMS = (
     *("run/wrappers/bin", "run/current-system/sw/bin", "nix/var/nix/profiles/system/sw/bin"),
 )
 _HELPERS = (
-    *("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.efs", "mount.cifs"),
+    *("mount.nfs", "mount.nfs4", "mount.aznfs", "mount.efs", "mount.cifs", "mount.smb3"),
     *("cachefilesd", "tlshd", "rpc.statd"),
 )
 _PARAMETERS = {"nfs": "sys/module/nfs/parameters", "sunrpc": "sys/module/sunrpc/parameters"}

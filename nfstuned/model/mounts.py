@@ -393,6 +393,14 @@ class Request(NamedTuple):
         return idle and self.maker is Maker.MOUNT and not self.at_first_use
 
     @property
+    def by_fuse(self) -> bool:
+        """Whether mount.aznfs hands it to a client of its own: no NFS of the kernel, and no option of nfs(5).
+
+        See check_turbo_option in src/mountscript.sh of Azure/AZNFS-mount.
+        """
+        return self.fstype == AZNFS and any(name in {"turbo", "fuse"} for name, _ in self.pairs)
+
+    @property
     def wants_tunnel(self) -> bool:
         """Whether mount.aznfs makes a tunnel for it: for version 4.1, and not with `notls`."""
         if self.fstype != AZNFS:

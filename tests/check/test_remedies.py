@@ -48,7 +48,7 @@ COMMANDS = {
     "ethtool": rf"-l {WORD}|-L {WORD} combined \d+",
     "findmnt": r"-t nfs4 -O port=\d+",
     "getent": f"hosts {WORD}",
-    "hostnamectl": "hostname NAME",
+    "hostnamectl": "set-hostname NAME",
     "ip": rf"link set {WORD} (?:mtu \d+|up)|route get {WORD}"
     rf"|route replace {WORD} via GATEWAY dev {WORD} mtu \d+",
     "journalctl": f"-u {WORD}(?: NFSTUNED_MOUNT_POINT={WORD})?",

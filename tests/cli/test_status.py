@@ -173,3 +173,12 @@ def test_wait_ends_with_the_read_ahead(here: Host, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("time.sleep", lambda _: here.set_read_ahead("0:46", next(values)))
     assert here.run("wait", "/mnt/2").status == 0
     assert list(values) == []
+
+
+def test_wait_looks_at_the_mount_that_is_on_top_of_the_others(here: Host) -> None:
+    here.set_read_ahead("0:46", 15360)
+    assert here.run("wait", "/mnt/2", "--timeout", "0").status == 0
+    table = here.tree / "proc/1/mountinfo"
+    table.write_text(f"{table.read_text()}9999 1 0:99 / /mnt/2 rw - tmpfs tmpfs rw\n")
+    waited = here.run("wait", "/mnt/2", "--timeout", "0")
+    assert (waited.status, waited.err.strip()) == (1, "/mnt/2: no NFS mount is there")

@@ -83,7 +83,7 @@ LINES = (Path(__file__).parent / "option-lines.txt").read_text().splitlines()
 def test_a_line_is_named_by_its_rules(row: str) -> None:
     line, _, expected = row.format(AZURE=AZURE, BLOB=BLOB, BARE=BARE, GOOD=GOOD).partition(" =>")
     known, _, remedy = expected.partition(": ")
-    seen = facts(line, system=System(helpers=HELPERS | {"mount.cifs"}))
+    seen = facts(line, system=System(helpers=HELPERS | {"mount.cifs", "mount.smb3"}))
     findings = run_rules(seen, (*OPTIONS, *MACHINE)).findings
     assert [one.rule for one in findings] == known.split()
     assert not remedy or findings[0].remedy.startswith(remedy)
@@ -556,7 +556,7 @@ def test_udp_is_an_error_where_refused(release: str | None, severity: Severity, 
     ],
 )
 def test_a_mount_point_has_one_line(lines: str, wrong: list[str]) -> None:
-    assert found(facts(lines, system=System(helpers=HELPERS | {"mount.cifs"}))) == wrong
+    assert found(facts(lines, system=System(helpers=HELPERS | {"mount.cifs", "mount.smb3"}))) == wrong
 
 
 def test_the_protocol_of_an_address_is_corrected_in_its_own_place() -> None:

@@ -155,6 +155,13 @@ class TestSuperblock:
             totals = counts(look(at, superblock(aged(1000 + at))), before=totals, contests=found)
         assert totals.superblocks[PLACE].contests == 4
 
+    def test_a_new_superblock_at_the_same_place_has_contests_of_its_own(self) -> None:
+        totals = Totals()
+        for at in range(3):
+            mounted = replace(superblock(aged(1)), bdi=at)
+            totals = counts(look(10.0 * at, mounted), before=totals, contests={"0:43": 1})
+        assert totals.superblocks[PLACE].contests == 3
+
 
 class TestGroup:
     def test_connections_and_upkeep_are_counted_once_for_all_superblocks(self) -> None:

@@ -214,11 +214,14 @@ class TestRotation:
         assert write(root, 1, 2, most=3) == Appended(2)
         assert file_of(root).read_bytes() == LINE % 2
 
-    def test_the_next_file_has_the_mode_of_the_last(self, root: Root) -> None:
+    @pytest.mark.parametrize(("mode", "next_mode"), [(0o640, 0o640), (0o6777, 0o666)])
+    def test_the_next_file_has_the_mode_of_the_last_and_is_no_program(
+        self, root: Root, mode: int, next_mode: int
+    ) -> None:
         write(root, 1)
-        file_of(root).chmod(0o640)
+        file_of(root).chmod(mode)
         write(root, 2, most=1)
-        assert stat.S_IMODE(file_of(root).stat().st_mode) == 0o640
+        assert stat.S_IMODE(file_of(root).stat().st_mode) == next_mode
 
     @given(st.lists(st.binary(min_size=1, max_size=30), max_size=30), st.integers(30, 100), st.integers(0, 3))
     def test_no_line_is_torn_and_the_disk_s_use_is_bounded(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from nfstuned import data
 from nfstuned.model.kernel import Distribution, KernelRelease, MountStats, Options, option_text, whole
+from nfstuned.model.mounts import SMB_TYPES
 
 FLAVOURS = frozenset(
     {
@@ -68,9 +69,11 @@ def cache_times(options: Options) -> dict[str, int]:
     return times if cached else dict.fromkeys(times, 0)
 
 
-def contradictions(options: Options) -> tuple[tuple[str, str], ...]:
+def contradictions(options: Options, fstype: str) -> tuple[tuple[str, str], ...]:
     """Return the options of one line that a later one undoes, each with the later one."""
-    common = data.read_table(_FILE)["common"]
+    tables = data.read_table(_FILE)
+    common, own = tables["common"], tables["smb" if fstype in SMB_TYPES else "nfs"]
+    repeated = f"{common['repeated']} {own['repeated']}".split()
     groups = {name: group for group in common["opposites"] for name in group.split()}
     last: dict[str, tuple[str, str | None]] = {}
     undone: dict[tuple[str, str], None] = {}
@@ -79,7 +82,7 @@ def contradictions(options: Options) -> tuple[tuple[str, str], ...]:
         stem = name.removeprefix("no")
         key = groups.get(name) or (stem if {stem, f"no{stem}"} <= names else name)
         later = last.setdefault(key, (name, value))
-        several = name in common["repeated"].split() or name.startswith(FREE)
+        several = name in repeated or name.startswith(FREE)
         if later != (name, value) and not several:
             undone.setdefault((option_text(name, value), option_text(*later)))
     return tuple(reversed(undone))
@@ -229,8 +232,14 @@ def wanted_by_smb(name: str, value: str | None) -> str:
     if name == "iocharset":
         meant = re.sub("[-_]", "", value or "").lower()
         return "utf8" if meant == "utf8" != value else ""
+    if (name, value) == ("sec", "krb5p"):
+        return "krb5 and the option seal"
     words = data.read_table(_FILE)["smb"]["words"]
-    return "" if value is None or name not in words else _word([value], _split(words[name]))
+    known = _split(words.get(name, ""))
+    # No finding proposes values that later kernels refuse.
+    if value is None or name not in words or value in known:
+        return ""
+    return _word([value], known - DROPPED_FLAVOURS)
 
 
 def _word(values: Iterable[str], known: frozenset[str] | None) -> str:

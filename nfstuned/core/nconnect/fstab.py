@@ -145,7 +145,7 @@ def _entries(text: str, snapshot: Snapshot, policy: Policy) -> tuple[FstabEntry,
         deciders.setdefault(unit_name(earlier.point), earlier)
     entries = []
     for request in parse_fstab(text):
-        if not isinstance(request, Request) or request.fstype not in NFS_TYPES:
+        if not isinstance(request, Request) or request.fstype not in NFS_TYPES or request.by_fuse:
             continue
         decider = deciders.get(unit_name(request.point), request)
         decided_at = "" if decider.file == request.file else f"{decider.file}:{decider.line}"

@@ -16,7 +16,8 @@ def fixed_text(text: str, file: str, fixes: Iterable[Fix]) -> tuple[str, int]:
     """
     lines = text.split("\n")
     done = 0
-    for number, old, new in sorted(_changes(file, fixes)):
+    # The longest text first: another change may be within it.
+    for number, old, new in sorted(_changes(file, fixes), key=lambda one: (one[0], -len(one[1]), one)):
         line = lines[number - 1] if number <= len(lines) else ""
         places = [match.span() for match in re.finditer(rf"(?<![\w.=-]){re.escape(old)}(?![\w.-])", line)]
         if len(places) == 1 and "#" not in line[: places[0][0]]:

@@ -359,7 +359,8 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
         off = {"lookupcache": "lookupcache=none"} if target.options.get("lookupcache") == "none" else {}
         if least is None and not any(times.values()):
             zeros = {name: f"{name}=0" for name in _TIMES if target.wanted.number(name) == 0}
-            off |= {"noac": "noac"} if _noac(target) else zeros or dict.fromkeys(_TIMES, "actimeo=0")
+            own = ({"noac": "noac"} if _noac(target) else {}) | zeros
+            off |= own or dict.fromkeys(_TIMES, "actimeo=0")
         if off:
             shown = ",".join(dict.fromkeys(off.values()))
             uncached = "names" if shown == "lookupcache=none" else "names and attributes"

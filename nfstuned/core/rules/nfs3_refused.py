@@ -56,6 +56,8 @@ _QUOTES = ('"', "'")
 _VERSION_2 = re.compile("v2|(?:nfs)?vers=2")
 _CLEAR_SMB = ("1.0", "2.0", "2.1")
 """Dialects without encryption, refused with `seal` (cifs_get_tcon in fs/smb/client/connect.c)."""
+_OLDEST_SMB = ("1.0", "2.0")
+"""Dialects that the type smb3 refuses (cifs_parse_smb_version in fs/smb/client/fs_context.c)."""
 _ONE_VERSION_SINCE, _NO_VERSION_2_SINCE = (2, 5, 3), (2, 6, 1)
 _MOUNTPORT_SINCE = (2, 5, 2)
 _DROPS_DEFAULT, _DROPPED = (2, 5, 3), "default(?!s$)"
@@ -286,11 +288,16 @@ def _wrong(request: Request, facts: Facts) -> tuple[tuple[str, ...], tuple[_Misu
             for name, value in options.pairs
             if name == "sec" and value in DROPPED_FLAVOURS
         ]
-    if request.fstype in SMB_TYPES and "seal" in options and options.get("vers") in _CLEAR_SMB:
+    if request.fstype in SMB_TYPES:
+        refused: dict[str, str] = {}
+        if request.fstype == "smb3":
+            refused |= dict.fromkeys(_OLDEST_SMB, "2.1 or later (with the type smb3)")
+        if "seal" in options:
+            refused |= dict.fromkeys(_CLEAR_SMB, "3.0 or later (with seal)")
         misused += [
-            _Misused(name, value, "3.0 or later (with seal)")
+            _Misused(name, value, refused[value])
             for name, value in options.pairs
-            if name == "vers" and value in _CLEAR_SMB
+            if name == "vers" and value in refused
         ]
     return strange, tuple(dict.fromkeys(misused))
 
@@ -408,7 +415,8 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
     steps += [f"write {minor[1]}.{minor[2]} instead of {minor[0]} in {place}"] if minor and lone_minor else []
     tls = ", or write xprtsec=tls (Linux 6.5), where it has TLS" if "tls" in of_efs else ""
     steps += [_EFS_INSTEAD.format(place=place, names=_listed(of_efs)) + tls] if of_efs else []
-    steps += [_removal(to_remove, request.options, place)] if to_remove else []
+    there = request.place_of(*to_remove) if request.field else place
+    steps += [_removal(to_remove, request.options, there)] if to_remove else []
     steps += [f"write {known.renamed_smb[name]} instead of {name} in {place}" for name in renamed]
     steps += refused.steps_for_values(options, place)
     steps += [f"remove {_listed(newer)} from the options in {place}, or boot a later kernel"] if newer else []
@@ -450,14 +458,15 @@ def _removal(names: list[str], options: str, place: str) -> str:
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    """Return the option that a misspelt name means; "" where it lacks only a `=`, or negates that option."""
+    """Return the option that a misspelt name means; "" where it lacks only a `=`, or is the opposite."""
     if name in _SHORT:
         return _SHORT[name]
     visible = "".join(char for char in name if " " < char <= "~")
     if visible in known:
         return visible
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
-    return next((one for one in close if not name.startswith(one) and f"no{one}" != name), "")
+    opposites = {f"no{name}", name.removeprefix("no")}
+    return next((one for one in close if not name.startswith(one) and one not in opposites), "")
 
 
 def _listed(options: Iterable[str]) -> str:
@@ -534,7 +543,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
     names = {each.request: (each.profile.base, each.endpoint.provider) for each in facts.targets}
     for request in _requests(facts):
         options = parse_options(request.options)
-        undone = () if request.maker is Maker.AUTOFS else contradictions(options)
+        undone = () if request.maker is Maker.AUTOFS else contradictions(options, request.fstype)
         clear = _without_secrets(options) if undone else options
         undone = tuple(pair for pair in undone if pair[0].partition("=")[0] in clear)
         if undone:

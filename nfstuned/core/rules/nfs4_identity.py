@@ -60,7 +60,7 @@ def generic(facts: Facts) -> Iterator[Fault]:
             f"{v4[0].subject} uses NFSv4{name_others(v4[1:])}",
             observed=f"{client.name}, without an identifier",
             expected="a name or an identifier of its own",
-            remedy=f"sudo hostnamectl hostname NAME, with a name of its own for NAME, or {_ENABLE}; then "
+            remedy=f"sudo hostnamectl set-hostname NAME, with a name of its own for NAME, or {_ENABLE}; then "
             + mount_all_again(v4, "unmount all NFSv4 mounts and mount them again"),
         )
 
@@ -173,6 +173,6 @@ def shared(facts: Facts) -> Iterator[Fault]:
                 observed=f"{times} new sessions",
                 expected="none",
                 remedy="find the other host with this name, give this host another name (sudo hostnamectl "
-                f"hostname NAME, with the new one for NAME) or an identifier ({_ENABLE}), then "
+                f"set-hostname NAME, with the new one for NAME) or an identifier ({_ENABLE}), then "
                 + mount_all_again(facts.nfs, "unmount all NFSv4 mounts and mount them again"),
             )

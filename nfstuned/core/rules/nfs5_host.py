@@ -48,6 +48,7 @@ _PACKAGES = {
     "mount.aznfs": "aznfs from packages.microsoft.com",
     "mount.efs": "amazon-efs-utils",
     "mount.cifs": "cifs-utils",
+    "mount.smb3": "cifs-utils (6.10 or later, or write the type cifs)",
     "cachefilesd": "cachefilesd, and enable its service (RUN=yes of its defaults on Debian)",
     "tlshd": "ktls-utils, and enable tlshd.service",
 }
@@ -106,7 +107,7 @@ def missing_helper(facts: Facts) -> Iterator[Fault]:
         if target.elsewhere:
             continue
         if target.is_smb and target.live is None and as_address(target.endpoint.host) is None:
-            needed.setdefault("mount.cifs", target.origin)
+            needed.setdefault(f"mount.{target.fstype}", target.origin)
         if not (target.is_nfs or target.fstype == EFS_TYPE):
             continue
         helper = f"mount.{target.request.fstype}" if target.request else ""

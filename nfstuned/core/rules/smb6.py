@@ -316,8 +316,10 @@ def _secret_place(place: str, host: str, maker: Maker) -> tuple[str, str]:
             f"move the user's name and the password from {place} into a Secret, named by {named}",
         )
     if maker in {Maker.DOCKER, Maker.PODMAN}:
-        variable = "password=${SMB_PASSWORD}"
-        return variable, f"write {variable} in {place}, with the value in the environment or in .env"
+        variable = "${SMB_PASSWORD}"
+        return variable, (
+            f"write {variable} for the password in {place}, with the value in the environment or in .env"
+        )
     file = _login_file(host)
     option = f"credentials={file}"
     return option, (
@@ -379,9 +381,9 @@ def unusable_login(facts: Facts) -> Iterator[Fault]:
                 path,
                 f"{'; '.join(mistakes)}: {lines} does not log in with the intended account",
                 observed=mistakes[0],
-                expected="lines as username=NAME and password=PASSWORD",
-                remedy=f"write username= and password= into {path}, each directly followed by its value up "
-                "to the end of the line, without blanks, quotes or carriage returns",
+                expected="the lines of mount.cifs(8)",
+                remedy=f"write the user's name and the password in {path} directly behind = and up to the "
+                "end of the line, without blanks, quotes or carriage returns",
             )
 
 
@@ -402,9 +404,10 @@ def missing_login(facts: Facts) -> Iterator[Fault]:
                 request.place_of(*_LOGIN_FILES),
                 "Docker calls mount(2) without mount.cifs, and the kernel reads no file with a login",
                 observed="credentials=",
-                expected="username= and password=",
-                remedy="write username=NAME,password=${SMB_PASSWORD} instead of credentials= in "
-                f"{request.place_of(*_LOGIN_FILES)}, with the value in the environment or in .env",
+                expected="a user's name and a password",
+                remedy="write username=NAME and a password, with ${SMB_PASSWORD} for its value, instead of "
+                f"credentials= in {request.place_of(*_LOGIN_FILES)}, and the value in the environment or in "
+                ".env",
             )
             continue
         if has_login(target.wanted) or request.maker in {Maker.DOCKER, Maker.PODMAN}:

@@ -214,7 +214,7 @@ def _added(
         group = add_connections(group, lines, counting.look.monotonic_s)
     upkeep = sum(op.ops for name, op in ops.items() if name in GROUP_OPS)
     counting.groups[now.group] = replace(group, upkeep=group.upkeep + upkeep)
-    seen = 0 if last is None else last.contests_seen
+    seen = 0 if last is None or fresh else last.contests_seen
     return SuperblockTotals(
         now,
         counting.look.monotonic_s,

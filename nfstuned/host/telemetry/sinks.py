@@ -27,6 +27,8 @@ from nfstuned.model.stalls import STALLED, Stalled, stalled_to_json
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _MODE = 0o644
 """A sample shows no more than /proc/mounts and /proc/self/mountstats, which everybody may read."""
+_NO_PROGRAM = 0o666
+"""The bits of a mode that are copied: no program, and no setuid."""
 
 
 def append(root: Root, target: SampleFile, lines: Sequence[bytes]) -> Appended:
@@ -79,8 +81,11 @@ class _Tail:
         self._break = b""
 
     def put_aside(self, keep: int) -> None:
-        """Begin a new file with the mode of this one; keep `keep` old files, `.1` the newest."""
-        mode = stat.S_IMODE(os.fstat(self._fd).st_mode)
+        """Begin a new file with the mode of this one; keep `keep` old files, `.1` the newest.
+
+        The old file may be another user's, with any mode: the new one is the service's.
+        """
+        mode = os.fstat(self._fd).st_mode & _NO_PROGRAM
         self.close()
         for number in range(keep, 0, -1):
             older = self._name if number == 1 else f"{self._name}.{number - 1}"

@@ -114,6 +114,8 @@ class Deployment:
                 self.unexpanded.append(Unexpanded("an option with a placeholder", item.file, item.line))
             elif isinstance(item, Unexpanded):
                 self.unexpanded.append(item)
+            elif isinstance(item, Request) and item.by_fuse:
+                self.unexpanded.append(Unexpanded("a mount by AZNFS's own client", item.file, item.line))
             elif isinstance(item, Local):
                 self.intent.local.append(item)
             elif isinstance(item, Request):

@@ -395,13 +395,15 @@ class Intent:
         return self.refused
 
     def add(self, items: Iterable[Request | Misnamed | ParseError]) -> None:
-        """Keep requests, refused units and errors, each in its place."""
+        """Keep requests of the kernel's clients, refused units and errors, each in its place."""
         for item in items:
             if isinstance(item, ParseError):
                 self.refuse(item)
             elif isinstance(item, Misnamed):
                 if len(self.misnamed) < MOST_REQUESTS:
                     self.misnamed.append(item)
+            elif item.by_fuse:
+                continue
             elif len(item.options) > MOST_OPTIONS or max(len(item.source), len(item.point)) > MOST_PATH:
                 self.refuse(ParseError(item.file, item.line, _TOO_LONG))
             elif len(self.requests) < MOST_REQUESTS:
