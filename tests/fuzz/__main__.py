@@ -66,7 +66,10 @@ def minimized(name: str) -> tuple[int, list[bytes]]:
         control.write_text("\n".join(map(str, (len(files), 0, *files))) + "\n")
         _child(name, SLICE_S, ("-max_len=65536", "-merge_inner=1", f"-merge_control_file={control}"))
         rows = [line.split()[1:] for line in control.read_text().splitlines() if line.startswith("FT ")]
-    features = {files[int(number)].read_bytes(): frozenset(map(int, row)) for number, *row in rows}
+    features: dict[bytes, frozenset[int]] = {}
+    for number, *row in rows:  # a row has what no row before it has, and a text may be there twice
+        text = files[int(number)].read_bytes()
+        features[text] = features.get(text, frozenset()).union(map(int, row))
     # A feature is an edge, and one of eight numbers of times that a text took it.
     edges = {text: frozenset(each >> 3 for each in those) for text, those in features.items()}
     chosen = list(_covering(features))
