@@ -250,7 +250,7 @@ def _secrets() -> tuple[str, str]:
     named = (
         rf"(?:{_NAME})(?:{_IS})|{begins}(?:{_NAME}):(?=[^\s/:])|{begins}(?:{_NAME}),(?=[^\s,])"
         # Without a sign between name and value. A longer name with a masked value stays as it is.
-        rf"|(?!(?:{_NAME})(?:{_IS}|:[ \t]{{1,8}})?{_MASKED})"
+        rf"|(?!(?:{_NAME})(?:{_IS}|:[ \t]{{1,8}}|,)?{_MASKED})"
         r"(?:(?<![^,'\"])passw(?:or)?d2?(?!s\b)(?=[a-z013-9_+-]|\.\w)"
         r"|(?<=,)pass(?-i:(?=[A-Z3-9_+-])))"
     )

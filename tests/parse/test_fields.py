@@ -145,6 +145,7 @@ KEY = base64.b64encode(bytes(range(64))).decode()
         ("pass=a,,b,rw", "pass=****,rw"),
         ("password=Pa,Ss4,w0rd!,rw,uid=0", "password=****,rw,uid=0"),
         ("password=a,b", "password=****"),
+        ("a\\,pass6r,e=t0", "a\\,pass6r,****"),
         (
             "username=u,password=a,b,C=d,vers=3.0,x-systemd.automount,noperm",
             "username=u,password=****,vers=3.0,x-systemd.automount,noperm",

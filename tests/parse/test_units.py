@@ -97,6 +97,11 @@ def test_a_mount_point_that_systemd_ignores_leaves_that_of_the_name(where: str) 
     assert (type(found), getattr(found, "point", "")) == (Request, "/mnt/a")
 
 
+def test_a_name_with_a_blank_and_no_where_is_refused() -> None:
+    (refused,) = requests("[Mount]\nWhat=nas:/a\nType=nfs\n", "mnt-a # b.mount")
+    assert isinstance(refused, Misnamed)
+
+
 def test_the_specifiers_of_a_setting_have_a_bound() -> None:
     error, _ = requests(REAL.replace("/mnt/a", "/%n" * 101))
     assert str(error) == f"{FILE}:4: more than 100 specifiers in Where="

@@ -164,7 +164,7 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
     # systemd's mount_verify() in src/core/mount.c.
     if unit_name(point) == name:
         return (request,)
-    bare = without_remark(point)
+    bare = without_remark(point) if where else point
     if bare != point:
         request = request._replace(file=values["Where"].file, line=values["Where"].line)
     return (Misnamed(request, unit_name(point), bare if bare != point else ""),)
