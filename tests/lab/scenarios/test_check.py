@@ -212,7 +212,8 @@ OPTIONS = (
     *("lookupcache=pos", "lookupcache=some", "local_lock=all", "local_lock=true", "sec=sys", "sec=ntlm"),
     *("proto=tcp", "proto=quic", "port=2049", "port=70000"),
     *("minorversion=9", "vers=4,minorversion=1", "vers=4,minorversion=9"),
-    *("hard", "nohard", "hard=1", "nosoft", "softreval", "resvport", "nonoresvport", "noac", "nconect=4"),
+    *("hard", "nohard", "hard=1", "nosoft", "softreval", "nosoftreval", "resvport", "nonoresvport", "noac"),
+    *("nconect=4", "vers=3,mountvers=4", "vers=3,mountproto=rdma"),
 )
 SETTINGS = (
     *("hard=True", "hard=False", "Soft=True", "Soft=False", "Softerr=True", "resvport=True"),
