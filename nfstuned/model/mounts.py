@@ -401,12 +401,14 @@ class Request(NamedTuple):
         return self.fstype == AZNFS and any(name in {"turbo", "fuse"} for name, _ in self.pairs)
 
     @property
+    def wants_watchdog(self) -> bool:
+        """Whether mount.aznfs needs its watchdog for it: for version 4.1, also with `notls`."""
+        return self.fstype == AZNFS and aznfs_version(parse_options(self.options)) == "4.1"
+
+    @property
     def wants_tunnel(self) -> bool:
         """Whether mount.aznfs makes a tunnel for it: for version 4.1, and not with `notls`."""
-        if self.fstype != AZNFS:
-            return False
-        asked = parse_options(self.options)
-        return "notls" not in asked and aznfs_version(asked) == "4.1"
+        return self.wants_watchdog and "notls" not in parse_options(self.options)
 
 
 class Unexpanded(NamedTuple):

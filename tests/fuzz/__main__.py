@@ -67,7 +67,7 @@ def minimized(name: str) -> tuple[int, list[bytes]]:
         _child(name, SLICE_S, ("-max_len=65536", "-merge_inner=1", f"-merge_control_file={control}"))
         rows = [line.split()[1:] for line in control.read_text().splitlines() if line.startswith("FT ")]
     features: dict[bytes, frozenset[int]] = {}
-    for number, *row in rows:  # a row has what no row before it has, and a text may be there twice
+    for number, *row in rows:  # a row has only new features, and a text may be there twice
         text = files[int(number)].read_bytes()
         features[text] = features.get(text, frozenset()).union(map(int, row))
     # A feature is an edge, and one of eight numbers of times that a text took it.

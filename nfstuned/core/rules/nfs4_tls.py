@@ -53,7 +53,7 @@ def helper_down(facts: Facts) -> Iterator[Fault]:
                 f"starts the tunnel within seconds; else {mount_again(target)}; see "
                 "/opt/microsoft/aznfs/data/aznfs.log",
             )
-        elif stopped and (port is not None or _asks_aznfs(target)):
+        elif stopped and (port is not None or _asks_watchdog(target)):
             hurts = "a tunnel that dies stays dead" if port is not None else "mount.aznfs refuses to mount"
             yield Fault(
                 target.subject,
@@ -241,14 +241,9 @@ def _tunnel_port(facts: Facts, target: Target) -> int | None:
     return port if place.provider == AZURE_FILES or lost else None
 
 
-def _asks_aznfs(target: Target) -> bool:
-    """Whether mount.aznfs will make a mount of version 4.1: it wants its watchdog, also with notls."""
-    request = target.request if target.live is None else None
-    return (
-        request is not None
-        and request.fstype == AZNFS
-        and aznfs_version(parse_options(request.options)) == "4.1"
-    )
+def _asks_watchdog(target: Target) -> bool:
+    """Whether a future mount needs the watchdog."""
+    return target.live is None and target.request is not None and target.request.wants_watchdog
 
 
 def _asks_tls(target: Target) -> bool:
