@@ -39,8 +39,11 @@ def document(name: str, folder: Path) -> dict[str, Any]:
 
 
 def documents(number: int, names: Sequence[str], folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield a document for each of so many hosts: the findings and mounts of several of the named ones."""
-    known = [document(name, folder) for name in names]
+    """Yield a document for each of so many hosts: the findings and mounts of several of the named ones.
+
+    Hosts that were not judged as a whole are left out: the merge would exit with 2.
+    """
+    known = [made for name in names if (made := document(name, folder))["exit_code"] < 2]
     at = 0
     for host in range(number):
         made = known[at % len(known)] | {"host": f"host-{host:05}"}
