@@ -46,8 +46,8 @@ class Metrics:
 
     def update(self) -> None:
         """Count the sampler's last look, and write the files."""
-        busy = self._reap()
         policy, look = self._tuner.policy, self._sampler.last
+        busy = self._reap(policy.sample_interval_s if policy is not None else 0.0)
         if policy is None or look is None:
             return
         exported = EXPORTED if self._root.exists(EXPORTER) else ""
@@ -70,17 +70,18 @@ class Metrics:
         except OSError as error:
             self._report(path, error.strerror or str(error))
 
-    def _reap(self) -> set[str]:
+    def _reap(self, interval_s: float) -> set[str]:
         """Report how the last writes ended, and return the files that a child still writes.
 
-        A write that still goes on after a whole interval hangs.
+        A write that still goes on after a whole interval hangs. Stalls and reloads update the files, too.
         """
         busy = set()
         for path, file in self._files.items():
             wrote, reason = file.writing, file.finished()
             if reason is None:
                 busy.add(path)
-                self._report(path, "the last write has not ended: does its disk answer?")
+                if file.age_s >= interval_s:
+                    self._report(path, "the last write has not ended: does its disk answer?")
             elif reason:
                 self._report(path, reason)
             elif wrote:

@@ -13,6 +13,7 @@ import errno
 import os
 import signal
 import stat
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from posixpath import dirname
@@ -144,6 +145,7 @@ class MetricsFile:
         self.path = path
         self._root = root
         self._child = 0
+        self._began_s = 0.0
 
     def write(self, make: Callable[[], bytes]) -> None:
         """Start to write the text that `make` returns in a child; the last write must be `finished`.
@@ -151,6 +153,7 @@ class MetricsFile:
         Raises OSError where the path may be on a server, and where fork(2) fails.
         """
         demand_local(self._root, dirname(self.path))
+        self._began_s = time.monotonic()
         self._child = os.fork()
         if self._child == 0:
             _be_the_child(self._root.path(self.path[1:]), make)
@@ -159,6 +162,11 @@ class MetricsFile:
     def writing(self) -> bool:
         """Whether a write began that was not seen to end."""
         return self._child != 0
+
+    @property
+    def age_s(self) -> float:
+        """Return how long ago the last write began."""
+        return time.monotonic() - self._began_s
 
     def finished(self) -> str | None:
         """Return "" when the last write succeeded (or none began), why it failed, None while it goes on.
