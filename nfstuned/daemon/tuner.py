@@ -18,7 +18,7 @@ from nfstuned.core.samples.adapt import bounds_of, link_of, step
 from nfstuned.core.samples.evidence import reads_of
 from nfstuned.core.udev.writers import find_culprit, find_writers
 from nfstuned.daemon.reporter import Reporter
-from nfstuned.daemon.watched import WatchedDevice
+from nfstuned.daemon.watched import UNNAMED_S, WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.events import Writes
 from nfstuned.host.observe import VAST, do_nothing, observe_servers, observe_superblocks, observe_volumes
@@ -43,13 +43,6 @@ from nfstuned.model.udev import UdevEvent
 from nfstuned.parse.proc.mounts import find_volume
 from nfstuned.parse.udev_rules import rule_texts
 
-DEEP_DELAY_S = 0.3
-"""How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
-UNNAMED_S = 5.0
-"""How long a change waits for a mount to name it; afterwards it is reported under the device number.
-
-Under load the pseudo-root of an NFSv4 mount lives for seconds."""
-
 
 class Tuner:
     """Gives superblocks their read-ahead. Without a policy (its configuration is broken) it only looks."""
@@ -70,6 +63,8 @@ class Tuner:
         self._reporter = reporter
         self._clock = clock
         self._devices: dict[str, WatchedDevice] = {}
+        self._searched_s = float("-inf")
+        """When the last look into other namespaces began."""
 
     def added(self, *devices: str) -> None:
         """Tune new superblocks, each before its mount(2) returns.
@@ -164,17 +159,16 @@ class Tuner:
             known = self._watched(device)
             # An event since the look began knows better which bdi there is.
             if bdi is not None and (bdi == known.bdi or not known.had_event):
-                self._take(self._at(device, bdi), superblock, self.policy, deep=deep)
+                self._take(self._at(device, bdi), superblock, self.policy, now, deep=deep)
         if deep:
-            self._end_search()
+            self._searched_s = now
         self._report_contests()
 
     @property
-    def deep_delay_s(self) -> float | None:
-        """In how many seconds to search other namespaces for the mounts of superblocks; None: not at all."""
-        if any(watched.is_searched is False for watched in self._devices.values()):
-            return DEEP_DELAY_S
-        return UNNAMED_S if any(each.unnamed_since_s is not None for each in self._devices.values()) else None
+    def search_at_s(self) -> float:
+        """When to search other namespaces for the mounts of superblocks, by the clock; infinity: never."""
+        watched = self._devices.values()
+        return min((each.search_at_s(self._searched_s) for each in watched), default=float("inf"))
 
     @property
     def contests(self) -> Mapping[str, Contest]:
@@ -307,8 +301,9 @@ class Tuner:
     def _tune_early(self, bdi: Bdi, volume: Volume | None, servers: tuple[NfsClient, ...]) -> None:
         watched = self._at(bdi.device, bdi.inode)
         if volume is None:
-            if watched.is_searched is None:
-                watched.is_searched = False
+            watched.note_unnamed(self._clock())
+            # The next look plans the search for it.
+            self.must_look = True
             return
         # Where VAST's own client is installed, any mount may turn out to be its own: its options decide.
         decision = None
@@ -352,23 +347,28 @@ class Tuner:
             self.must_look = True
             self._settle(watched, superblock, decision)
 
-    def _take(self, watched: WatchedDevice, superblock: Superblock, policy: Policy, *, deep: bool) -> None:
-        """Decide about a superblock that a look has seen, set its value and report that."""
-        if superblock.mounts:
-            watched.is_searched = None
-        elif watched.is_searched is None:
-            watched.is_searched = False
+    def _take(
+        self, watched: WatchedDevice, superblock: Superblock, policy: Policy, now: float, *, deep: bool
+    ) -> None:
+        """Decide about a superblock that a look has seen, set its value and report that.
+
+        `now` is the time at which the look began.
+        """
         known = watched.decided[0] if watched.decided is not None else None
         if known is not None and known.mounts and not (superblock.mounts or deep):
             # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
+        if superblock.mounts:
+            watched.unnamed_since_s = None
+        else:
+            watched.note_unnamed(now)
         decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)
         self._settle(watched, superblock, decision)
-        waited_s = 0.0 if watched.unnamed_since_s is None else self._clock() - watched.unnamed_since_s
-        if superblock.mounts or (deep and waited_s >= UNNAMED_S):
+        since = watched.unnamed_since_s
+        if since is None or (deep and now - since >= UNNAMED_S):
             self._report_change(watched)
 
     def _watch_writes(self, watched: WatchedDevice) -> None:
@@ -407,17 +407,6 @@ class Tuner:
         elif not before.left:
             watched.contested.append(planned)
 
-    def _end_search(self) -> None:
-        """Mark superblocks without mounts as searched, and note since when a change waits for a name."""
-        now = self._clock()
-        for watched in self._devices.values():
-            if watched.is_searched is None or watched.change is None:
-                watched.unnamed_since_s = None
-            elif watched.unnamed_since_s is None:
-                watched.unnamed_since_s = now
-            if watched.is_searched is False:
-                watched.is_searched = True
-
     def _report_change(self, watched: WatchedDevice) -> None:
         if watched.decided is not None and (change := watched.take_change()) is not None:
             self._reporter.changed(*watched.decided, change)
@@ -432,7 +421,7 @@ class Tuner:
             if not watched.contested or watched.decided is None:
                 continue
             superblock = watched.decided[0]
-            if not superblock.mounts and watched.is_searched is False:
+            if not superblock.mounts and not watched.is_searched(self._searched_s):
                 continue
             texts = rule_texts(self._root) if texts is None else texts
             outcomes, watched.contested = watched.contested, []

@@ -10,6 +10,14 @@ from nfstuned.core.policy.plan import WINDOW_S, Contest
 from nfstuned.core.samples.adapt import Memory
 from nfstuned.model.mounts import Action, Decision, Outcome, Result, Superblock
 
+SEARCH_S = 0.3
+"""How long a bdi may stay unexplained before other namespaces are searched: most are mounted by then."""
+UNNAMED_S = 5.0
+"""How long a change waits for a mount to name it; afterwards it is reported under the device number.
+
+Under load the pseudo-root of an NFSv4 mount lives for seconds. Other namespaces are searched again then."""
+SEARCH_GROWTH = 2
+"""Later searches come when the bdi is unexplained for so many times as long: a mount may take any time."""
 MOST_SUPERBLOCKS = 20
 """The number of a device number's latest superblocks that are remembered."""
 
@@ -75,14 +83,12 @@ class WatchedDevice:
     """The value that the kernel refused at last, and its reason; it was reported, and lasts."""
     conflict: str = ""
     """The reported conflict between the profiles of its mounts."""
-    is_searched: bool | None = None
-    """Whether other namespaces were searched for its mounts; None where they are known."""
     wanted: Action | None = None
     """Where the service only observes: the last change that it would have made, noted for one report."""
     memory: Memory = field(default_factory=Memory)
     """The loop's past."""
     unnamed_since_s: float | None = None
-    """The time since which a change waits for a mount in any namespace to be reported by."""
+    """Since when the bdi is known without a mount in any namespace; None where it has a mount."""
 
     def successor(self, bdi: int | None) -> WatchedDevice:
         """Return the state for the bdi that has the number now, None for no bdi."""
@@ -91,6 +97,27 @@ class WatchedDevice:
         if bdi == self.bdi:
             return self
         return WatchedDevice(self.device, bdi, self.backlog, self.had_event)
+
+    def note_unnamed(self, now: float) -> None:
+        """Note that no mount of the bdi is known now."""
+        if self.unnamed_since_s is None:
+            self.unnamed_since_s = now
+
+    def is_searched(self, searched_s: float) -> bool:
+        """Return whether a search that began at `searched_s` was for the mount of this bdi, too."""
+        return self.unnamed_since_s is not None and searched_s >= self.unnamed_since_s
+
+    def search_at_s(self, searched_s: float) -> float:
+        """Return when to search other namespaces for its mount, after a search that began at `searched_s`.
+
+        Infinity where its mount is known.
+        """
+        since = self.unnamed_since_s
+        if since is None:
+            return float("inf")
+        if not self.is_searched(searched_s):
+            return since + SEARCH_S
+        return since + max(UNNAMED_S, SEARCH_GROWTH * (searched_s - since))
 
     def add_change(self, outcome: Outcome) -> None:
         """Remember a change until it is reported. Two changes become one, or no change at all."""

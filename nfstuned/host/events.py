@@ -14,7 +14,7 @@ import pyudev
 from nfstuned.host.read_ahead import bdi_file
 from nfstuned.host.root import Root
 from nfstuned.model.kernel import Uevent
-from nfstuned.parse.proc.mounts import parse_uevent
+from nfstuned.parse.proc.mounts import is_anonymous_device, parse_uevent
 
 NETLINK_KOBJECT_UEVENT = 15
 KERNEL_GROUP = 1
@@ -50,7 +50,7 @@ class KernelEvents:
         return self._socket.fileno()
 
     def next(self) -> Uevent | None:
-        """Return the next event about a bdi, None without a waiting event. Raises EventsLostError."""
+        """Return the next event about a bdi that may be of NFS, None without one. Raises EventsLostError."""
         while True:
             try:
                 data, _, _, sender = self._socket.recvmsg(8192)
@@ -61,7 +61,7 @@ class KernelEvents:
             # A process with CAP_NET_ADMIN may send to the group, too; only the kernel has port 0.
             if sender[0] == 0:
                 event = parse_uevent(data, "bdi")
-                if event is not None:
+                if event is not None and is_anonymous_device(event.name):
                     return event
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class UdevEvents:
         return int(self._monitor.fileno())
 
     def drain(self) -> list[Uevent]:
-        """Return the events that wait. Raises EventsLostError.
+        """Return the waiting events about bdis that may be of NFS. Raises EventsLostError.
 
         poll() returns None also for a message that it filters out, so that None only ends this round: where
         more waits, the descriptor is still readable.
@@ -91,7 +91,8 @@ class UdevEvents:
         events = []
         try:
             while (device := self._monitor.poll(timeout=0)) is not None:
-                events.append(Uevent(device.action or "", "bdi", device.sys_name))
+                if is_anonymous_device(device.sys_name):
+                    events.append(Uevent(device.action or "", "bdi", device.sys_name))
         except OSError as error:
             # pyudev drops the errno. To ask the socket for it also clears the error.
             number = error.errno or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

@@ -20,7 +20,7 @@ from nfstuned.errors import ParseError
 from nfstuned.host.root import Root
 from nfstuned.model.mounts import Action, Hold, Outcome, Record, Result
 from nfstuned.model.policy import KERNEL_KB, MOST_KB
-from nfstuned.parse.proc.mounts import is_device_number, parse_read_ahead
+from nfstuned.parse.proc.mounts import is_anonymous_device, parse_read_ahead
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,13 +48,13 @@ def identity(root: Root, device: str) -> int | None:
 
 
 def identities(root: Root, between: Callable[[], None] | None = None) -> dict[str, int]:
-    """Return every bdi that is named by an anonymous device number (NFS, FUSE, …) with its identity.
+    """Return every bdi of a superblock without a disk with its identity.
 
     Those that could not be looked up are in `root.faults`. `between` is called after each.
     """
     found: dict[str, int] = {}
     for name in root.names(BDI_FOLDER):
-        if name.startswith("0:") and is_device_number(name) and (inode := identity(root, name)) is not None:
+        if is_anonymous_device(name) and (inode := identity(root, name)) is not None:
             found[name] = inode
             if between is not None:
                 between()

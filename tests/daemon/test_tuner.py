@@ -15,8 +15,8 @@ import pytest
 from nfstuned.app.read_ahead import carry_out, plan_without_holds
 from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
-from nfstuned.daemon.tuner import DEEP_DELAY_S, UNNAMED_S, Tuner
-from nfstuned.daemon.watched import WatchedDevice
+from nfstuned.daemon.tuner import Tuner
+from nfstuned.daemon.watched import SEARCH_S, UNNAMED_S, WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
@@ -40,6 +40,7 @@ POLICY = Policy(
 )
 AZURE = "sa1.file.core.windows.net"
 FEW = 10
+NEVER = float("inf")
 
 
 class Host:
@@ -228,11 +229,11 @@ def test_a_pseudo_root_is_not_reported(host: Host, lives_s: float) -> None:
     host.appear("0:44")
     if lives_s:
         host.look(deep=True)
-        assert host.tuner.deep_delay_s == UNNAMED_S
+        assert host.tuner.search_at_s == UNNAMED_S
     host.now = lives_s
     host.vanish("0:44")
     host.look(deep=True)
-    assert host.tuner.deep_delay_s is None
+    assert host.tuner.search_at_s == NEVER
     assert host.entries == []
     assert host.state.all() == {}
 
@@ -247,7 +248,6 @@ def test_a_superblock_without_a_mount_is_reported_in_the_end_by_its_number(host:
     host.look(deep=True)
     (text,) = host.entries.texts(Message.READ_AHEAD_SET)
     assert text.startswith("0:44: read-ahead 128 -> 15360 KiB")
-    assert host.tuner.deep_delay_s is None
 
 
 @pytest.mark.parametrize("owned", [False, True])
@@ -276,10 +276,29 @@ def test_a_change_during_a_look_is_reported_by_the_next_one(host: Host, *, owned
 def test_a_device_that_is_not_nfs_is_not_touched(host: Host) -> None:
     host.bdi("0:50")
     host.tuner.added("0:50")
-    before = host.tuner.deep_delay_s
+    assert host.tuner.search_at_s == SEARCH_S
     host.look(deep=True)
-    assert (before, host.tuner.deep_delay_s) == (DEEP_DELAY_S, None)
     assert host.value("0:50") == 128
+
+
+def test_a_mount_of_another_namespace_may_be_attached_at_any_time(host: Host) -> None:
+    """Without it the superblock has the least value that its mount may ask for."""
+    host.assign("fast", mount_point=("/mnt/late",))
+    host.appear("0:43")
+    searches = []
+    for _ in range(5):
+        host.look()
+        searches.append(host.tuner.search_at_s)
+        host.now = host.tuner.search_at_s
+        host.look(deep=True)
+    assert searches == [SEARCH_S, UNNAMED_S, 2 * UNNAMED_S, 4 * UNNAMED_S, 8 * UNNAMED_S]
+    assert host.value("0:43") == 15360
+    host.mount_elsewhere("0:43", point="/mnt/late")
+    host.now = host.tuner.search_at_s
+    host.look(deep=True)
+    assert host.value("0:43") == 65536
+    host.look()
+    assert (host.value("0:43"), host.tuner.search_at_s) == (65536, NEVER)
 
 
 def test_a_device_that_is_gone_leaves_nothing_for_the_collector(host: Host) -> None:

@@ -341,6 +341,11 @@ def is_device_number(name: str) -> bool:
     return _DEVICE.fullmatch(name) is not None
 
 
+def is_anonymous_device(name: str) -> bool:
+    """Return whether the name of a bdi is the device number of a superblock without a disk (NFS, FUSE, …)."""
+    return name.startswith("0:") and is_device_number(name)
+
+
 def parse_read_ahead(text: str, file: str) -> int:
     """Return `read_ahead_kb`, the first line, in KiB; ParseError when it is not a number.
 

@@ -54,6 +54,42 @@ def hidden_mount(
         yield Mounted(source, point, device)
 
 
+_LATE = """
+import ctypes, os, socket, sys, time
+source, point, seconds = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    result = libc.syscall(number, *arguments)
+    if result < 0:
+        sys.exit(f"{number}{arguments}: {os.strerror(ctypes.get_errno())}")
+    return result
+FSOPEN, FSCONFIG, FSMOUNT, MOVE_MOUNT = 430, 431, 432, 429
+SET_STRING, CREATE, EMPTY_PATH, HERE = 1, 6, 4, -100
+context = call(FSOPEN, b"nfs4", 0)
+address = socket.gethostbyname(source.partition(":")[0])
+for key, value in (("source", source), ("vers", "4.2"), ("addr", address), ("clientaddr", "0.0.0.0")):
+    call(FSCONFIG, context, SET_STRING, key.encode(), value.encode(), 0)
+call(FSCONFIG, context, CREATE, None, None, 0)
+mount = call(FSMOUNT, context, 0, 0)
+print("made", flush=True)
+time.sleep(float(seconds))
+call(MOVE_MOUNT, mount, b"", HERE, point.encode(), EMPTY_PATH)
+time.sleep(1000)
+"""
+"""fsopen(2), fsmount(2) and move_mount(2): the superblock is there long before its mount has a place."""
+
+
+@contextlib.contextmanager
+def late_mount(source: str, point: Path, after_s: float) -> Iterator[Mounted]:
+    """As `hidden_mount`, but the mount gets its place so many seconds after its superblock was made."""
+    argv = ("unshare", "--mount", "--propagation", "private", "python3", "-c", _LATE)
+    with program(*argv, source, str(point), str(after_s)) as process:
+        wait_for(f"a mount at {point}", lambda: table_device(point, process.pid) is not None)
+        device = table_device(point, process.pid)
+        assert device is not None
+        yield Mounted(source, point, device)
+
+
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 OWN_NAMESPACES = (*NOBODY, "unshare", "--user", "--map-root-user", "--mount")
 _BINDS = """

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.kit.daemon import STATE, Daemon
 from tests.lab.kit.mounts import BDI, Mounted, Mounts, device_of, table_device, volumes
-from tests.lab.kit.namespaces import hidden_mount, network
+from tests.lab.kit.namespaces import hidden_mount, late_mount, network
 from tests.lab.kit.server import AZURE, GENERIC, GENERIC_KB, Server
 from tests.lab.kit.shell import attempt, becomes, run, tuned
 
@@ -105,6 +105,19 @@ def test_a_policy_reaches_and_stays_in_a_private_namespace(mount: Mounts, runnin
                     values.add(hidden.read_ahead_kb)
                 mount.umount(other)
             assert values == {32768}
+    finally:
+        drop_in.unlink()
+        running_daemon.reload()
+
+
+@pytest.mark.system
+def test_a_policy_reaches_a_mount_that_gets_its_place_late(mount: Mounts, running_daemon: Daemon) -> None:
+    """The searches that the new superblock caused, and its report, were too early."""
+    drop_in = running_daemon.configure(POLICY, "by-point")
+    running_daemon.reload()
+    try:
+        with late_mount(SOURCE, mount.new_point(), after_s=7) as late:
+            tuned(32768, late)
     finally:
         drop_in.unlink()
         running_daemon.reload()
