@@ -212,16 +212,6 @@ class Tuner:
                 continue
             if not watched.contest.left:
                 self._adapt(watched, *watched.decided, sample)
-            elif watched.contest.is_over(self._clock()):
-                self._end_contest(watched, sample.read_ahead_kb)
-
-    def _end_contest(self, watched: WatchedDevice, kb: int | None) -> None:
-        """Take a superblock up again where the other writer has put the value back, as bench does."""
-        with suppress(OSError):
-            record = self._state.get(watched.device)
-            if record is not None and record.bdi == watched.bdi and record.written_kb == kb:
-                watched.contest = Contest(count=watched.contest.count)
-                self.must_look = True
 
     def _adapt(
         self, watched: WatchedDevice, superblock: Superblock, decision: Decision, sample: Sample
@@ -366,6 +356,9 @@ class Tuner:
         decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)
+        if not changed_by_another(superblock):
+            # The other writer may have put the value back, as bench does.
+            watched.contest = watched.contest.after(now)
         self._settle(watched, superblock, decision)
         since = watched.unnamed_since_s
         if since is None or (deep and now - since >= UNNAMED_S):
@@ -401,10 +394,13 @@ class Tuner:
             watched.add_change(apply_action(self._root, self._state, planned.action))
             return
         now, before = self._clock(), watched.contest
+        if before.left:
+            watched.contest = before.lasting(now)
+            return
         watched.contest = before.continued(now, watched.backlog.late_rules(now))
         if not watched.contest.left:
             watched.contested.append(apply_action(self._root, self._state, planned.action))
-        elif not before.left:
+        else:
             watched.contested.append(planned)
 
     def _report_change(self, watched: WatchedDevice) -> None:

@@ -471,6 +471,20 @@ def test_a_contest_names_the_rule_that_writes_the_value_found(host: Host, value:
         assert text.endswith((f"to 15360 again{seen}", f"keeps changing it{seen}"))
 
 
+def test_a_value_that_is_back_for_a_minute_ends_the_contest_also_without_reads(host: Host) -> None:
+    test_another_writer_is_overruled_three_times_and_then_left(host)
+    for value, second, left in ((128, 70, True), (128, 80, True), (15360, 90, True), (15360, 140, False)):
+        host.now = float(second)
+        host.set("0:43", value)
+        host.look()
+        contest = host.tuner.contests["0:43"]
+        # A look that shows the same value of the other writer is no other write.
+        assert (contest.left, contest.count) == (left, 6)
+    host.set("0:43", 128)
+    host.tuner.may_be_written("0:43")
+    assert host.value("0:43") == 15360
+
+
 def test_a_reload_takes_up_a_superblock_that_was_left(host: Host) -> None:
     test_another_writer_is_overruled_three_times_and_then_left(host)
     host.tuner.start_over()

@@ -39,9 +39,14 @@ class Contest:
             return Contest((now,), left=True, count=self.count + 1)
         return Contest((*recent, now), count=self.count + 1)
 
-    def is_over(self, now: float) -> bool:
-        """Return whether the other writer has been still for 60 s."""
-        return all(now - time >= WINDOW_S for time in self.times)
+    def lasting(self, now: float) -> Contest:
+        """Return the contest where the other writer's value still stands at `now`: that is no other write."""
+        return replace(self, times=(now,))
+
+    def after(self, now: float) -> Contest:
+        """Return the contest where the value is back: after 60 s it is not left any more."""
+        is_over = all(now - time >= WINDOW_S for time in self.times)
+        return Contest(count=self.count) if self.left and is_over else self
 
 
 def plan_read_aheads(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
