@@ -18,6 +18,8 @@ UNNAMED_S = 5.0
 Under load the pseudo-root of an NFSv4 mount lives for seconds. Other namespaces are searched again then."""
 SEARCH_GROWTH = 2
 """Later searches come when the bdi is unexplained for so many times as long: a mount may take any time."""
+HIDDEN_S = 60.0
+"""The time between two searches for a superblock that only other namespaces mount: they cause no event."""
 MOST_SUPERBLOCKS = 20
 """The number of a device number's latest superblocks that are remembered."""
 
@@ -110,11 +112,13 @@ class WatchedDevice:
     def search_at_s(self, searched_s: float) -> float:
         """Return when to search other namespaces for its mount, after a search that began at `searched_s`.
 
-        Infinity where its mount is known.
+        Infinity where a mount of the daemon's own namespace is known.
         """
         since = self.unnamed_since_s
         if since is None:
-            return float("inf")
+            mounts = self.decided[0].mounts if self.decided is not None else ()
+            is_hidden = bool(mounts) and all(mount.foreign for mount in mounts)
+            return searched_s + HIDDEN_S if is_hidden else float("inf")
         if not self.is_searched(searched_s):
             return since + SEARCH_S
         return since + max(UNNAMED_S, SEARCH_GROWTH * (searched_s - since))

@@ -16,7 +16,7 @@ from nfstuned.app.read_ahead import carry_out, plan_without_holds
 from nfstuned.daemon import tuner
 from nfstuned.daemon.reporter import FORGOTTEN_S, Reporter
 from nfstuned.daemon.tuner import Tuner
-from nfstuned.daemon.watched import SEARCH_S, UNNAMED_S, WatchedDevice
+from nfstuned.daemon.watched import HIDDEN_S, SEARCH_S, UNNAMED_S, WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
 from nfstuned.host.observe import do_nothing
@@ -298,7 +298,7 @@ def test_a_mount_of_another_namespace_may_be_attached_at_any_time(host: Host) ->
     host.look(deep=True)
     assert host.value("0:43") == 65536
     host.look()
-    assert (host.value("0:43"), host.tuner.search_at_s) == (65536, NEVER)
+    assert (host.value("0:43"), host.tuner.search_at_s) == (65536, host.now + HIDDEN_S)
 
 
 def test_a_device_that_is_gone_leaves_nothing_for_the_collector(host: Host) -> None:
