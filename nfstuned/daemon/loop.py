@@ -118,6 +118,7 @@ class Daemon:
         self._tuner = Tuner(root, self._reporter, time.monotonic)
         self._tuner.serve_events = self._drain_kernel
         self._sampler = Sampler(root, journal, self._reporter)
+        self._sampler.serve_events = self._drain_kernel
         self._metrics = Metrics(root, (journal, self._reporter, self._tuner, self._sampler))
         self._persister = Persister(root, journal)
         self._stop_signal = ""

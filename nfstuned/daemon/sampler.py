@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from posixpath import dirname
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from nfstuned.core.samples.stalls import (
 )
 from nfstuned.daemon.reporter import Reporter
 from nfstuned.errors import ParseError
-from nfstuned.host.observe import observe_major_faults, observe_stanzas
+from nfstuned.host.observe import do_nothing, observe_major_faults, observe_stanzas
 from nfstuned.host.process import collector_paused
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal, Message, Priority
@@ -186,6 +186,8 @@ class Sampler:
         self._journal = journal
         self._reporter = reporter
         self.stalls = StallWatch(root, reporter)
+        self.serve_events: Callable[[], None] = do_nothing
+        """Called again and again during a sample, as during a look of the tuner."""
         self._file = SampleSink(root, journal)
         self.last: Look | None = None
         self._sampled_s = -math.inf
@@ -218,7 +220,8 @@ class Sampler:
             if now is None:
                 return ()
             self.stalls.add_look(now, self.due_at(policy.sample_interval_s))
-            samples = rates(self.last, now, damaged.append) if self.last is not None else ()
+            before = self.last if self.last is not None else now
+            samples = rates(before, now, damaged.append, self.serve_events)
             self._name_volumes(now)
             samples = self.reads.add(now, samples)
             samples = tuple(named(sample, self.volumes.get(sample.device, ())) for sample in samples)
@@ -231,6 +234,7 @@ class Sampler:
         self._damaged = frozenset(map(str, damaged))
         active = active_samples(samples, self.stalled_s)
         for sample in active:
+            self.serve_events()
             self._send(sample)
         self._file.write(active, policy)
         if active:

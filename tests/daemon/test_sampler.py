@@ -94,6 +94,14 @@ def test_only_the_mount_in_use_has_a_sample_with_its_numbers_and_its_cost_as_fie
     assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < 10_000
 
 
+def test_a_sample_of_many_superblocks_serves_events_after_each(looks: Looks) -> None:
+    served: list[int] = []
+    looks.sampler.serve_events = lambda: served.append(len(looks.entries))
+    looks.two()
+    assert looks.sampler.last is not None
+    assert len(served) == len(looks.sampler.last.superblocks) + len(looks.entries) > 2
+
+
 def test_a_sample_of_a_kubelet_s_volume_has_its_names(looks: Looks) -> None:
     """Its pod's folder of logs comes after the mount, and goes before it."""
     uid = "5d1e8f3a-0b2c-4d6e-9f70-8192a3b4c5d6"

@@ -196,14 +196,18 @@ def _counted(
 
 
 def rates(
-    earlier: Look, later: Look, damaged: Callable[[ParseError], None] = lambda _: None
+    earlier: Look,
+    later: Look,
+    damaged: Callable[[ParseError], None] = lambda _: None,
+    between: Callable[[], None] = lambda: None,
 ) -> tuple[Sample, ...]:
     """Return a sample of each superblock that both looks show, in the later look's order.
 
     A superblock has none where it was replaced, its counters began again, or its stanza is cut off or
     damaged in either look; `damaged` gets the damage. Without time between the looks there are no samples.
     The monotonic clock measures the interval: after a suspension or a step of the wall clock the rates are
-    still right. No figure is negative, infinite or NaN.
+    still right. No figure is negative, infinite or NaN. `between` is called for each superblock, for work
+    that cannot wait until the end.
     """
     seconds = later.monotonic_s - earlier.monotonic_s
     if not (0 < seconds < math.inf and math.isfinite(later.time)):
@@ -214,6 +218,7 @@ def rates(
     faults = known_growth(earlier.major_faults, later.major_faults, span)
     faults_per_s = None if faults is None else faults / span.seconds
     for before, now in _pairs(earlier, later):
+        between()
         if not continues(before.stats, now.stats, seconds):
             continue
         try:
