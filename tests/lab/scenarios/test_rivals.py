@@ -52,6 +52,28 @@ def test_nfs_utils_rule_at_its_default_is_outdone_and_named(mount: Mounts, runni
     assert {one["NFSTUNED_WRITER"] for one in fights} <= {str(rivals.SHIPPED_NFSRAHEAD)}, fights
 
 
+@pytest.mark.usefixtures("quiet_udev")
+def test_after_three_times_a_rival_is_left_alone(mount: Mounts, running_daemon: Daemon, rival: Path) -> None:
+    """Before the tests with late rules: for a minute each of those allows a device number another change."""
+    mounted = mount("a")
+    tuned(AZURE_KB, mounted)
+    for _ in range(3):
+        change(mounted)
+        tuned(AZURE_KB, mounted)
+    for _ in range(3):
+        change(mounted)
+        time.sleep(0.5)
+        assert mounted.read_ahead_kb == 128
+    becomes(1, lambda: len(running_daemon.about(Message.READ_AHEAD_LEFT, mounted)))
+    fights, left = (
+        running_daemon.about(message, mounted)
+        for message in (Message.READ_AHEAD_CONTESTED, Message.READ_AHEAD_LEFT)
+    )
+    assert [one["NFSTUNED_WRITER"] for one in fights] == [str(rival)] * 3, fights
+    assert [one["NFSTUNED_WRITER"] for one in left] == [str(rival)], left
+    assert all(str(rival) in one["MESSAGE"] for one in (*fights, *left))
+
+
 @pytest.mark.release
 @pytest.mark.usefixtures("running_daemon")
 def test_rules_that_udev_runs_late_for_earlier_superblocks_are_no_fight(mount: Mounts) -> None:
@@ -85,27 +107,6 @@ def test_30_mounts_keep_their_values_where_nfs_utils_rule_writes_later(mount: Mo
         tuned(AZURE_KB, *mounted)
         time.sleep(3)
         assert [one.read_ahead_kb for one in mounted] == [AZURE_KB] * len(wanted)
-
-
-@pytest.mark.usefixtures("quiet_udev")
-def test_after_three_times_a_rival_is_left_alone(mount: Mounts, running_daemon: Daemon, rival: Path) -> None:
-    mounted = mount("a")
-    tuned(AZURE_KB, mounted)
-    for _ in range(3):
-        change(mounted)
-        tuned(AZURE_KB, mounted)
-    for _ in range(3):
-        change(mounted)
-        time.sleep(0.5)
-        assert mounted.read_ahead_kb == 128
-    becomes(1, lambda: len(running_daemon.about(Message.READ_AHEAD_LEFT, mounted)))
-    fights, left = (
-        running_daemon.about(message, mounted)
-        for message in (Message.READ_AHEAD_CONTESTED, Message.READ_AHEAD_LEFT)
-    )
-    assert [one["NFSTUNED_WRITER"] for one in fights] == [str(rival)] * 3, fights
-    assert [one["NFSTUNED_WRITER"] for one in left] == [str(rival)], left
-    assert all(str(rival) in one["MESSAGE"] for one in (*fights, *left))
 
 
 @pytest.mark.release
