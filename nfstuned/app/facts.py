@@ -153,6 +153,7 @@ def _examine_files(deployment: Deployment, policy: Policy, scope: Scope, outside
         requests=tuple(intent.requests),
         misnamed=tuple(intent.misnamed),
         local=tuple(intent.local),
+        maps=tuple(intent.maps),
         kernel=scope.kernel,
         problems=tuple(intent.problems),
     )

@@ -122,6 +122,11 @@ def test_the_servers_of_a_cluster_or_a_host_are_one_group(
     assert [rule for _, rule in found(check(files, ".", "--format", "json"))] == rules
 
 
+def test_a_maps_key_is_there_twice(check: Callable[..., Run]) -> None:
+    run = check({"auto.nas": "a nas:/a\na nas:/b\n"}, "auto.nas", "--format", "json")
+    assert found(run) == [("auto.nas:2", "NFS313")]
+
+
 def test_a_remedy_has_the_words_of_its_file(check: Callable[..., Run]) -> None:
     run = check({"pv.yaml": VOLUME.replace("hard", "nconect=4")})
     assert "spell 'nconect' as nconnect in pv.yaml:6" in run.out

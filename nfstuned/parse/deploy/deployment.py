@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from nfstuned.errors import ParseError
 from nfstuned.model.facts import Ignore
-from nfstuned.model.mounts import Local, Misnamed, Request, Unexpanded
+from nfstuned.model.mounts import Local, Misnamed, Request, Unexpanded, UnreadMap
 from nfstuned.model.udev import UdevFile
 from nfstuned.parse.etc.requests import Intent, local_lines, parse_fstab
 from nfstuned.parse.fields import some
@@ -55,7 +55,7 @@ _OPEN = re.compile(r"\$[{A-Za-z(]|\{\{|\{%")
 """The beginning of a placeholder, also where commas split it."""
 
 
-Found = Request | Misnamed | Local | ParseError | Unexpanded
+Found = Request | Misnamed | Local | ParseError | Unexpanded | UnreadMap
 R = TypeVar("R", bound=Found)
 
 
@@ -118,6 +118,8 @@ class Deployment:
                 self.unexpanded.append(Unexpanded("a mount by AZNFS's own client", item.file, item.line))
             elif isinstance(item, Local):
                 self.intent.local.append(item)
+            elif isinstance(item, UnreadMap):
+                self.intent.name(item)
             elif isinstance(item, Request):
                 self.intent.add([item._replace(group=item.group or group)])
             else:

@@ -7,17 +7,31 @@ import re
 from collections.abc import Iterator, Mapping
 
 from nfstuned.errors import ParseError
-from nfstuned.model.mounts import AutoMap, Local, Maker, MapEntry, Misnamed, Request, Unexpanded, UnitSetting
+from nfstuned.model.mounts import (
+    AutoMap,
+    Local,
+    Maker,
+    MapEntry,
+    Misnamed,
+    Request,
+    Unexpanded,
+    UnitSetting,
+    Unread,
+    UnreadMap,
+)
 from nfstuned.parse.deploy.deployment import Found, moved
 from nfstuned.parse.deploy.script import AUTOMOUNT, MOUNT, SERVICE, WrittenFile, parse_command
 from nfstuned.parse.deploy.shell import MARK
-from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map
+from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map, parse_master
 from nfstuned.parse.etc.units import AFTER_NETWORK, mount_request, parse_unit
 from nfstuned.parse.fields import has_placeholder
 
 _IN_PLACE = re.compile(r"(?:.*/)?(?:etc|lib|run)/systemd/system/[^/@]+", re.DOTALL)
 """A unit in a folder of systemd's has its name already; elsewhere its installation may give it another."""
 _BRANCH = "{%"
+_MASTER_NAME = re.compile(r"auto[._]master(?:\..+)?")
+_PARTS, _PART = "auto.master.d", ".autofs"
+"""The folder with the parts of a master map, and the end of their names."""
 _DROP_IN = re.compile(r"(?P<unit>.*\.(?:mount|automount|service))\.d/[^/]+\.conf", re.DOTALL)
 
 
@@ -95,14 +109,71 @@ def written_requests(units: Mapping[str, str], file: str) -> Iterator[Found]:
             yield found._replace(unit=unit) if isinstance(found, Misnamed) else found
 
 
-def map_requests(text: str, file: str) -> Iterator[Request | ParseError]:
-    """Yield the requests of a map of the automounter's; it is direct where a key is a path."""
+def automount_requests(files: Mapping[str, str]) -> Iterator[tuple[str, Found]]:
+    """Yield the requests of the automounter's maps, each with its map's file.
+
+    `files` has the texts by name. A map has the mount points and the options of the lines that name it in a
+    master map of its machine. Without such a line it is direct where a key is a path.
+    """
+    masters = {file: _masters_maps(file, text) for file, text in files.items() if _is_master(file, text)}
+    for file, text in files.items():
+        if file not in masters:
+            maps = (each for named in masters.values() for each in named if _is_named(each, file))
+            yield from ((file, row) for row in _of_map(file, text, tuple(maps)))
+
+
+def machine_of(file: str) -> str:
+    """Return the folder that stands for a machine: above its etc, or the file's own."""
+    above, etc, _ = f"/{file}".rpartition("/etc/")
+    folder = above if etc else posixpath.dirname(file)
+    return posixpath.dirname(folder) if posixpath.basename(folder) == _PARTS else folder
+
+
+def _masters_maps(file: str, text: str) -> tuple[AutoMap, ...]:
+    items = (item for item in parse_master(text, file) if isinstance(item, AutoMap))
+    return tuple(part for item in items for part in item.parts or (item,))
+
+
+def _is_master(file: str, text: str) -> bool:
+    """Return whether a file is a master map, or a part of it, by its name and its place or its lines."""
+    folder, name = posixpath.split(file)
+    if not name.endswith(_PART):
+        return _MASTER_NAME.fullmatch(name) is not None
+    named = [each for each in _masters_maps(file, text) if not each.kind]
+    # In a direct map options or a server follow the path.
+    is_map = any(each.name.startswith("-") or ":" in each.name for each in named)
+    return posixpath.basename(folder) == _PARTS or (bool(named) and not is_map)
+
+
+def _is_named(auto: AutoMap, file: str) -> bool:
+    """Return whether a line of a master map names a file of its machine."""
+    if auto.kind not in {"", "file"} or auto.format == "amd" or machine_of(auto.file) != machine_of(file):
+        return False
+    name = auto.name if "/etc/" in f"/{file}" else posixpath.basename(auto.name)
+    return f"/{file}".endswith(name if name.startswith("/") else f"/{name}")
+
+
+def _of_map(file: str, text: str, maps: tuple[AutoMap, ...]) -> Iterator[Found]:
+    """Yield the requests of a map, and the entries that do not count for their keys."""
+    first: dict[str, MapEntry] = {}
     for entry in parse_map(text, file):
         if isinstance(entry, ParseError):
             yield entry
         elif isinstance(entry, MapEntry):
+            known = entry if _BRANCH in text or "{" in entry.key else first.setdefault(entry.key, entry)
+            if known is not entry:
+                place = f"{file}:{known.line}"
+                yield UnreadMap(Unread.TWICE, "", "", entry.key, file, entry.line, place)
+                continue
             point = DIRECT if entry.key.startswith("/") else f"/{posixpath.basename(file)}"
-            auto = AutoMap(point, "file", "sun", file, "", file, 0)
-            for item in mount_requests(entry, auto, {}):
-                if not isinstance(item, AutoMap):
-                    yield item
+            for auto in maps or (AutoMap(point, "file", "sun", file, "", file, 0),):
+                for item in mount_requests(entry, auto, {}):
+                    if not isinstance(item, AutoMap):
+                        yield item if maps else _of_unknown_type(item, entry)
+
+
+def _of_unknown_type(item: Request | ParseError, entry: MapEntry) -> Found:
+    """Return a request, or that its type is not known: the line that names its map may have it."""
+    if isinstance(item, Request) and item.source.startswith("//") and "fstype=" not in entry.text:
+        return Unexpanded("a share of SMB without fstype=: give the master map, too", item.file, item.line)
+    return item

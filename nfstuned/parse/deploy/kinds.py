@@ -13,8 +13,9 @@ from nfstuned.parse.deploy.ansible import PlayFile, ansible_requests, is_ansible
 from nfstuned.parse.deploy.deployment import RELEVANT, Deployment, Found, JudgedFile, Kind, add_fstab, placed
 from nfstuned.parse.deploy.docker import compose_requests, is_compose
 from nfstuned.parse.deploy.hostfiles import (
+    automount_requests,
     is_drop_in,
-    map_requests,
+    machine_of,
     unit_requests,
     written_requests,
 )
@@ -56,8 +57,7 @@ _CONF_NAME = re.compile(r"nfs(?:mount)?(?:\.conf)?.*\.conf")
 _CONF = re.compile(r"(?im)^[ \t]*\[[ \t]*(?:nfsmount_global_options|(?:mountpoint|server)[ \t]+\")")
 _ABOUT_READ_AHEAD = re.compile(r"read_ahead_kb|\bbdi\b")
 _PARAMETERS = re.compile(r"(?m)^[ \t]*(?:options[ \t]+(?:nfs\w*|sunrpc)[ \t]|(?:sunrpc|fs\.nfs)\.\S+[ \t]*=)")
-_MAP_NAME = re.compile(r"auto[._](?!master).+|.+\.autofs", re.DOTALL)
-_MASTER_NAME = re.compile(r"auto[._]master(?:\..+)?")
+_MAP_NAME = re.compile(r"auto[._].+|.+\.autofs", re.DOTALL)
 _MAP_LINE = re.compile(r"\S+[ \t]+(?:-\S+[ \t]+)?[^\s:]+:/(?!/)\S*[ \t]*")
 _FSTAB_NAME = re.compile(r"(?:.*[._-])?fstab(?:[._-].*)?", re.DOTALL)
 _FSTAB_LINE = re.compile(r"[ \t]*\S+[ \t]+(?:/\S*|none|swap)[ \t]+\S+(?:[ \t]|\r?$)")
@@ -75,11 +75,12 @@ def read_sources(sources: Iterable[JudgedFile]) -> Deployment:
 
 
 class _Reader:
-    """The files so far. Units, plays and variables are read when all of them are known."""
+    """The files so far. Units, maps, plays and variables are read when all of them are known."""
 
     def __init__(self) -> None:
         self._deployment = Deployment()
         self._units: dict[str, str] = {}
+        self._maps: dict[str, str] = {}
         self._plays: list[PlayFile] = []
         self._variables: list[JudgedFile] = []
 
@@ -105,7 +106,9 @@ class _Reader:
     def finish(self) -> Deployment:
         """Return the requests of all files."""
         for file, row in unit_requests(self._units):
-            self._deployment.add([row], _machine(file))
+            self._deployment.add([row], machine_of(file))
+        for file, row in automount_requests(self._maps):
+            self._deployment.add([row], machine_of(file))
         if self._plays:
             for source in self._variables:
                 self._add_documents(source)
@@ -167,20 +170,14 @@ class _Reader:
             _add_cloud(self._deployment, source)
         elif kind is Kind.SCRIPT:
             self._deployment.add(script_requests(text, name), name)
-        elif kind is Kind.MAP and not _MASTER_NAME.fullmatch(posixpath.basename(name)):
-            self._deployment.add(map_requests(text, name), _machine(name))
+        elif kind is Kind.MAP:
+            self._maps[name] = text
         elif kind is Kind.CONF:
             self._deployment.add(item for item in parse_nfsmount(text, name) if isinstance(item, ParseError))
         elif kind is Kind.UDEV:
             self._deployment.udev.append(UdevFile(name, text))
         elif kind is Kind.FSTAB:
-            add_fstab(self._deployment, source, _machine(name))
-
-
-def _machine(file: str) -> str:
-    """Return the folder that stands for a machine: above its etc, or the file's own."""
-    above, etc, _ = f"/{file}".rpartition("/etc/")
-    return above if etc else posixpath.dirname(file)
+            add_fstab(self._deployment, source, machine_of(name))
 
 
 def _has_documents(source: JudgedFile) -> bool:
@@ -265,7 +262,7 @@ def _is_fstab(source: JudgedFile, *, is_open: bool) -> bool:
 def _is_map(source: JudgedFile, *, is_open: bool) -> bool:
     """Whether a file is a map of the automounter by its name, or has nothing but entries of a map."""
     name = posixpath.basename(source.name)
-    if _MAP_NAME.fullmatch(name) or _MASTER_NAME.fullmatch(name):
+    if _MAP_NAME.fullmatch(name):
         return posixpath.splitext(name)[1] not in {".py", ".go", ".c", ".md", ".html", ".js"}
     lines = [line for line in source.text.split("\n") if line.strip() and not line.startswith("#")]
     return is_open and bool(lines) and all(map(_MAP_LINE.fullmatch, lines))

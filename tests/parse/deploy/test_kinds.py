@@ -7,6 +7,7 @@ from textwrap import indent
 
 import pytest
 
+from nfstuned.model.mounts import Unread
 from nfstuned.parse.deploy.deployment import Deployment, JudgedFile, Kind
 from nfstuned.parse.deploy.kinds import read_sources
 
@@ -192,3 +193,47 @@ def test_variables_of_two_hosts_are_never_put_together() -> None:
     )
     assert asked(deployment) == ["host_vars/a.yml:2 nas:/a nofail", "host_vars/b.yml:1 nas:/all soft,nofail"]
     assert deployment.unexpanded == []
+
+
+@pytest.mark.parametrize(
+    ("master", "line", "map_", "expected"),
+    [
+        ("etc/auto.master", "/n /etc/auto.nas -soft", "etc/auto.nas", "/n/a soft"),
+        ("etc/auto.master.d/n.autofs", "/n auto.nas -soft", "etc/auto.nas", "/n/a soft"),
+        ("files/n.autofs", "/n /etc/auto.nas -soft", "files/auto.nas", "/n/a soft"),
+        ("etc/auto.master", "/n multi /etc/auto.x -ro -- /etc/auto.nas -soft", "etc/auto.nas", "/n/a soft"),
+        ("etc/auto.master", "/n /etc/other/auto.nas -soft", "etc/auto.nas", "/auto.nas/a "),
+        ("b/etc/auto.master", "/n /etc/auto.nas -soft", "a/etc/auto.nas", "/auto.nas/a "),
+        ("etc/n.autofs", "/n -soft nas:/n", "etc/auto.nas", "/auto.nas/a "),
+    ],
+)
+def test_a_map_has_the_point_and_the_options_of_its_masters_line(
+    master: str, line: str, map_: str, expected: str
+) -> None:
+    deployment = read((map_, "a nas:/a\n"), (master, f"{line}\n"))
+    requests = [row for row in deployment.intent.requests if row.file == map_]
+    assert [f"{row.point} {row.options}" for row in requests] == [expected]
+    assert deployment.intent.problems == []
+
+
+def test_a_maps_later_entry_of_a_key_does_not_count() -> None:
+    deployment = read(("auto.nas", "a nas:/a\nb nas:/b\na nas:/c\n"))
+    assert asked(deployment) == ["auto.nas:1 nas:/a ", "auto.nas:2 nas:/b "]
+    assert [(row.why, row.name, row.line, row.local) for row in deployment.intent.maps] == [
+        (Unread.TWICE, "a", 3, "auto.nas:1")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["{{k}} nas:/a\n{{k}} nas:/a\n", "#{% if a %}\na nas:/a\n#{% else %}\na nas:/b\n#{% endif %}\n"]
+)
+def test_a_templates_key_is_not_there_twice(text: str) -> None:
+    deployment = read(("auto.nas.j2", text))
+    assert (len(deployment.intent.requests), deployment.intent.maps) == (2, {})
+
+
+def test_a_share_of_smb_waits_for_the_type_in_its_masters_line() -> None:
+    share, master = ("auto.smb", "a ://nas/a\n"), ("auto.master", "/s auto.smb -fstype=cifs,guest\n")
+    assert asked(read(share, master)) == ["auto.smb:1 //nas/a guest"]
+    deployment = read(share)
+    assert (asked(deployment), len(deployment.unexpanded)) == ([], 1)
