@@ -271,7 +271,7 @@ def _print(report: Report, form: str) -> None:
 
 
 def _print_diff(report: Report) -> int:
-    """Print the changes that --fix would make; return 1 where there are some, or the report's status."""
+    """Print the changes that --fix would make; return 1 where there are some, and 2 where a check would."""
     from nfstuned.app.files import fixed_files  # noqa: PLC0415 - as above
     from nfstuned.view.change import diff_lines  # noqa: PLC0415 - as above
 
@@ -283,13 +283,19 @@ def _print_diff(report: Report) -> int:
 
 
 def _changed(report: Report) -> bool:
-    """Make the changes that have exactly one right answer; return whether there were some."""
+    """Make the changes that have exactly one right answer; return whether there were some.
+
+    Raises click.BadParameter where a file cannot be written.
+    """
     from nfstuned.app.files import fixed_files  # noqa: PLC0415 - as above
     from nfstuned.host.files.write import write_file  # noqa: PLC0415 - as above
 
     changed = False
     for file, _, new, number in fixed_files(report.diagnosis.findings, report.facts):
-        write_file(file, new.encode("utf-8", "surrogateescape"))
+        try:
+            write_file(file, new.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise click.BadParameter(f"{file}: {error.strerror}", param_hint="--fix") from None
         note(f"{file}: {count(number, 'change')}")
         changed = True
     return changed
@@ -475,11 +481,11 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
 
     \b
     Exit status:
-      0  nothing as bad as --fail-on
-      1  something is
+      0  nothing as bad as --fail-on; with --diff, no change
+      1  something is; with --diff, changes, whatever --fail-on says
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
          fstab or a map of the automounter that is not understood as a whole, a FILE of no known kind,
-         or a file that could not be read (a file that only root may read does not count); all other
-         findings are printed, but with an invalid configuration nothing is judged
+         or a file that could not be read (a file that only root may read does not count) or, with --fix,
+         written; all other findings are printed, but with an invalid configuration nothing is judged
     """
     return run_check(root, CheckOrder(**options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from tests.cli.conftest import MakeHost, Run
 from tests.tree import put
+from tests.users import NOBODY, rights_of
 
 GUIDE = Path(__file__).parents[2] / "docs/guide.md"
 VOLUME = """\
@@ -374,3 +376,26 @@ def test_changes_are_made_or_shown(check: Callable[..., Run]) -> None:
     run = check({"fstab": text}, "fstab", "--fix", "--diff")
     assert run.status == 2
     assert "leave one out" in run.err
+
+
+@pytest.mark.parametrize(
+    ("options", "diff", "fix"),
+    [("nconect=4", 1, 0), ("nconect=4,soft", 1, 1), ("soft", 0, 1), ("hard", 0, 0)],
+)
+def test_the_status_of_diff_is_about_changes_and_that_of_fix_about_findings_left(
+    options: str, diff: int, fix: int, check: Callable[..., Run]
+) -> None:
+    files = {"fstab": f"nas.example.org:/a /a nfs {options},nofail,_netdev 0 0\n"}
+    assert check(files, "fstab", "--diff", "--fail-on", "info").status == diff
+    assert check({}, "fstab", "absent", "--diff").status == 2
+    assert check({}, "fstab", "--fix").status == fix
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users' rights to lay down")
+def test_a_file_that_may_not_be_written_is_named(check: Callable[..., Run]) -> None:
+    text = "nas.example.org:/a /a nfs nconect=4,nofail 0 0\n"
+    check({"fstab": text}, "fstab")
+    with rights_of(NOBODY):
+        run = check({}, "fstab", "--fix")
+    assert run.status == 2
+    assert run.err.endswith("--fix: fstab: Permission denied\n")
