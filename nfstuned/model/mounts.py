@@ -343,7 +343,9 @@ class Request(NamedTuple):
     option_lines: tuple[int, ...] = ()
     """The line of each option; () where all are on `line`."""
     source_line: int = 0
-    """The line of its path at the server; 0 where that is `line`."""
+    """The line of its path at the server, or of a unit's misspelt type; 0 where that is `line`."""
+    source_file: str = ""
+    """The file of that line; "" where that is `file`."""
     group: str = ""
     """Of files without their host: the machine that it is for, or the files of one cluster."""
     provider: str = ""
@@ -357,6 +359,11 @@ class Request(NamedTuple):
     def place(self) -> str:
         """Where its options stand, for people."""
         return f"{self.file}:{self.line}" + (f" or {self.inherited}" if self.inherited else "")
+
+    @property
+    def source_place(self) -> str:
+        """Where its source stands, or a unit's misspelt type."""
+        return f"{self.source_file or self.file}:{self.source_line or self.line}"
 
     def place_of(self, *names: str) -> str:
         """Return `file:line` of its first option with one of these names; of itself where it has none."""

@@ -277,9 +277,11 @@ def test_drop_ins_change_units_and_what_systemd_makes_of_fstab(tree: Tree) -> No
     found = observe_intent(tree.root, []).requests
     last = "/etc/systemd/system/mnt-.mount.d/x.conf"
     asked = "nconnect=2,addr=here.example.org,x=here"
+    made = Request("nas:/a", "/mnt/a", asked, last, 2, maker=Maker.UNIT)
+    unit, line = "/etc/systemd/system/mnt-a.mount", "/etc/fstab"
     assert found == [
-        Request("nas:/a", "/mnt/a", asked, last, 2, maker=Maker.UNIT),
-        Request("nas:/100%", "/mnt/b", asked, last, 2, maker=Maker.UNIT),
+        made._replace(source_file=unit, source_line=2),
+        made._replace(source="nas:/100%", point="/mnt/b", source_file=line, source_line=1),
         Request("nas:/c", "/c", "ro", "/etc/fstab", 2, maker=Maker.MOUNT),
     ]
 

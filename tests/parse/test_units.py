@@ -46,7 +46,8 @@ def requests(
 
 
 def asked(options: str, line: int) -> tuple[Request]:
-    return (Request("nas:/a", "/mnt/a", options, FILE, line, maker=Maker.UNIT),)
+    request = Request("nas:/a", "/mnt/a", options, FILE, line, maker=Maker.UNIT)
+    return (request._replace(source_line=3 if line != 3 else 0),)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
     text = '[Mount]\nWhat=%H:/%p/%J\nWhere=%f\nOptions="x=100%%,%-"\n'
     (found,) = requests(text, H="here")
     made = Request("here:/mnt-a/a", "/mnt/a", '"x=100%,%-"', FILE, 4, maker=Maker.UNIT)
-    assert found == made._replace(named="")
+    assert found == made._replace(named="", source_line=2)
 
 
 def test_a_specifier_or_a_name_that_is_not_known_costs_its_assignment() -> None:
@@ -100,6 +101,18 @@ def test_a_mount_point_that_systemd_ignores_leaves_that_of_the_name(where: str) 
 def test_a_name_with_a_blank_and_no_where_is_refused() -> None:
     (refused,) = requests("[Mount]\nWhat=nas:/a\nType=nfs\n", "mnt-a # b.mount")
     assert isinstance(refused, Misnamed)
+
+
+@pytest.mark.parametrize(("kind", "line"), [("nfs", 2), ("nfs3", 4)])
+@pytest.mark.parametrize("drop_in", ["", "[Mount]\nOptions=ro\n"])
+def test_a_source_or_a_misspelt_type_has_a_place_of_its_own(kind: str, line: int, drop_in: str) -> None:
+    unit = f"[Mount]\nWhat=\\\n nas:/a\nType={kind}\n"
+    items = (*units.parse_unit(unit, FILE), *units.parse_unit(drop_in, "x.conf"))
+    settings = [item for item in items if isinstance(item, UnitSetting)]
+    (request,) = units.mount_request("mnt-a.mount", settings, {})
+    assert isinstance(request, Request)
+    assert request.place == ("x.conf:2" if drop_in else f"{FILE}:2")
+    assert request.source_place == f"{FILE}:{line}"
 
 
 def test_the_specifiers_of_a_setting_have_a_bound() -> None:

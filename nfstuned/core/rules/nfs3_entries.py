@@ -173,7 +173,7 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
             if request.maker is Maker.KUBELET and expected.startswith("/"):
                 remedy = f"write {expected}"
             noun, text = ("type", request.named or "") if request.is_mistyped else ("source", request.source)
-            place = f"{request.file}:{request.source_line or request.line}"
+            place = request.source_place
             yield Fault(
                 place,
                 f"the {noun} {quoted(text)} {why}",

@@ -68,6 +68,7 @@ def moved(row: R, at: Callable[[int], int], file: str = "") -> R:
     file = file or row.file
     if isinstance(row, Request):
         below, source_line = tuple(map(at, row.option_lines)), row.source_line and at(row.source_line)
+        row = row._replace(source_file=row.source_file if file == row.file else "")
         return row._replace(file=file, line=at(row.line), option_lines=below, source_line=source_line)
     if isinstance(row, ParseError):
         return type(row)(file, at(row.line), row.message)

@@ -89,6 +89,9 @@ def _of_units(files: Mapping[str, list[Word]], file: str) -> Iterator[Found]:
             yield Unexpanded(EXPANDED, file, _first(lines))
         else:
             found = moved(row, _place(lines), file)
+            if isinstance(row, Request) and isinstance(found, Request) and row.source_file:
+                at = _place(files[row.source_file][0].lines)
+                found = found._replace(source_line=at(row.source_line))
             yield found._replace(unit=unit) if isinstance(found, Misnamed) else found
 
 

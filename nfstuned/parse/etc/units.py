@@ -148,7 +148,10 @@ def _joined_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misnamed, ...]:
-    """Return the request of a [Mount] section, () for other types; its line has Options= or What=."""
+    """Return the request of a [Mount] section, () for other types; its line has Options= or What=.
+
+    Its source_line has What=, or a misspelt Type=.
+    """
     source = values.get("What")
     kind, where, options = (
         values[key].value if key in values else "" for key in ("Type", "Where", "Options")
@@ -161,13 +164,20 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
     point, place = where or unit_path(name), values.get("Options", source)
     request = Request(source.value, clean_path(point), options, place.file, place.line, fstype=fstype)
     request = request._replace(maker=Maker.UNIT, named=kind if kind != fstype else None)
+    origin = values["Type"] if request.is_mistyped and kind else source
     # systemd's mount_verify() in src/core/mount.c.
     if unit_name(point) == name:
-        return (request,)
+        return (_with_source(request, origin),)
     bare = without_remark(point) if where else point
     if bare != point:
         request = request._replace(file=values["Where"].file, line=values["Where"].line)
-    return (Misnamed(request, unit_name(point), bare if bare != point else ""),)
+    return (Misnamed(_with_source(request, origin), unit_name(point), bare if bare != point else ""),)
+
+
+def _with_source(request: Request, origin: UnitSetting) -> Request:
+    """Return a request with the place of its source, where that is another than its own."""
+    line = origin.line if (origin.file, origin.line) != (request.file, request.line) else 0
+    return request._replace(source_line=line, source_file=origin.file if origin.file != request.file else "")
 
 
 def _unescape(text: str) -> str:

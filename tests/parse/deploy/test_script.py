@@ -379,8 +379,16 @@ def test_other_machines_and_alternatives_are_not_compared() -> None:
         (3, 0, f"{FILE}:3"),
         (16, 16, ""),
         (23, 23, f"{FILE}:19"),
-        (9, 0, ""),
+        (9, 6, ""),
     ]
+
+
+def test_a_units_source_has_its_line_where_a_drop_in_has_the_options() -> None:
+    drop_in = f"mkdir {AT}.mount.d\ncat > {AT}.mount.d/x.conf <<E\n[Mount]\nOptions=ro\nE\n"
+    text = f"cat > {AT}.mount <<E\n{MOUNT_UNIT}E\n{drop_in}"
+    (row,) = script_requests(text, FILE)
+    assert isinstance(row, Request)
+    assert (row.line, row.source_place) == (11, f"{FILE}:3")
 
 
 def volume(text: str) -> list[tuple[Maker, int, str, str, str]]:
