@@ -333,12 +333,21 @@ def configured(line: str, *added: tuple[str, str]) -> dict[str, str]:
         (",noac", [], "write actimeo=30 instead of noac in"),
         (",noac", [("acregmin", "5"), ("acdirmax", "9")], f"{BOTH}, and write actimeo=30 instead of noac in"),
         (",actimeo=5", [("actimeo", "60")], "write actimeo=30 instead of actimeo=5 in"),
+        (",noac,actimeo=0", [], "write actimeo=30 instead of noac,actimeo=0 in"),
+        (",noac,actimeo=60", [], "write actimeo=30 instead of noac in"),
+        (",actimeo=9,acregmin=5", [], "write actimeo=30 instead of actimeo=9,acregmin=5 in"),
+        (",actimeo=60,acregmin=5", [], "add actimeo=30 at the end of"),
     ],
 )
 def test_a_cache_time_goes_from_nfsmount_conf(given: str, added: list[tuple[str, str]], remedy: str) -> None:
     found = configured(f"{AZURE} nfs {GOOD}{given}", *added)
     assert found.keys() - {"NFS318"} == {"NFS306"}
     assert found["NFS306"].partition(";")[0] == f"{remedy} the options in /etc/fstab:1"
+
+
+def test_noac_has_the_times_of_its_line_next_to_it() -> None:
+    message = only("NFS306", facts(f"{AZURE} nfs {GOOD.replace('actimeo=30', 'actimeo=0')},noac")).message
+    assert "(noac, actimeo=0)" in message
 
 
 def test_soft_of_nfsmount_conf_is_taken_out_there_since_hard_does_not_keep_it_away() -> None:

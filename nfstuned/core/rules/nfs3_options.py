@@ -44,6 +44,7 @@ from nfstuned.model.kernel import (
     option_text,
     parse_options,
     version_text,
+    whole,
 )
 from nfstuned.model.mounts import AZNFS, Maker
 from nfstuned.model.policy import Provider
@@ -347,11 +348,13 @@ def short_cache(facts: Facts) -> Iterator[Fault]:
         chosen = {name for name, seconds in low.items() if seconds != CACHE_DEFAULTS[name]}
         load = _attribute_load(target, facts)
         if low and (chosen or load):
+            noac = _noac(target)
+            shown = ", ".join((noac, *_short_times(target, least))) if noac else _listed(low)
             yield Fault(
                 place_of(target, "noac", "actimeo", *low),
-                f"attributes are cached for less than {least} s ({_noac(target) or _listed(low)}): the "
+                f"attributes are cached for less than {least} s ({shown}): the "
                 f"client asks for them again while it still reads a directory{load}",
-                observed=_noac(target) or _listed(low),
+                observed=shown,
                 expected=f"actimeo={least} or more",
                 remedy=f"{_cached(target, least, low)}{then_remount(target)}; keep it if other clients' "
                 "changes must be visible sooner",
@@ -435,11 +438,22 @@ def _cached(target: Target, least: int | None, low: Iterable[str]) -> str:
     noac = _noac(target)
     added = out_of_conf(target, *low, noac)
     slow = ("" if out_of_conf(target, noac) else noac, *_synchronous(target))
-    own = ",".join(filter(None, slow))
-    given = _own(target).get("actimeo")
-    own = own or (f"actimeo={given}" if given not in {None, f"{least}"} else "")
+    times = _short_times(target, least)
+    # Behind times of single kinds a new actimeo is the last.
+    singles = not any(slow) and not any(text.startswith("actimeo=") for text in times)
+    own = "" if singles else ",".join((*filter(None, slow), *times))
     change = f"write actimeo={least} instead of {own} in" if own else f"add actimeo={least} at the end of"
     return f"{added and f'{added}, and '}{change} the options in {where(target)}"
+
+
+def _short_times(target: Target, least: int | None) -> list[str]:
+    """Return the options of a mount's own line for times below a number."""
+    pairs = ((name, whole(value), value) for name, value in _own(target).pairs if name in _TIMES)
+    return [
+        option_text(name, value)
+        for name, seconds, value in pairs
+        if least is not None and seconds is not None and seconds < least
+    ]
 
 
 def _without(target: Target, *names: str) -> str:
