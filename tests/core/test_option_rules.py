@@ -411,12 +411,39 @@ def test_an_smb_option_is_refused_once_a_kernel_dropped_it(option: str, release:
         *[(option, True) for option in ("cache=strct", "Cache=strict", "NoPerm", "directio", "strictcache")],
         *[(f"max_channels={number}", False) for number in ("1", "4", "16", "0x10")],
         *[(f"max_channels{value}", True) for value in ("=0", "=17", "=x", "=", "")],
+        *[
+            (option, False)
+            for option in ("bsize=16384", "bsize=16777216", "rasize=1048576", "rasize=0x2000000")
+        ],
+        *[(option, True) for option in ("bsize=16383", "bsize=1M", "rasize=1048575", "rasize=33554433")],
+        *[(option, False) for option in ("max_credits=20", "max_credits=60000", "rsize=0", "nbsessinit")],
+        *[(option, True) for option in ("max_credits=19", "max_credits=60001", "rsize=1M", "wsize")],
+        *[(option, True) for option in ("max_cached_dirs=0", "handletimeout=960001", "sloppy,bsize=1000")],
+        ("sloppy,bsize=1M", False),
         *[(f"seal,vers={vers}", False) for vers in ("3", "3.0", "default")],
         *[(f"seal,vers={vers}", True) for vers in ("1.0", "2.0", "2.1")],
     ],
 )
 def test_smb_options_that_the_kernel_refuses(option: str, *, wrong: bool) -> None:
     assert refused(facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")) is wrong
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("sec=ntlmssp,sec=krb5", "of contradicting options the last counts: 'sec=krb5' undoes 'sec=ntlmssp'"),
+        ("sec=krb5,sec=none", "of contradicting options the last counts: 'sec=none' undoes 'sec=krb5'"),
+        ("sec=none,sec=krb5", ""),
+        ("sign,sec=krb5", "'sec=krb5' takes back 'sign' before it"),
+        ("signloosely,ro,sec=ntlmssp", "'sec=ntlmssp' takes back 'signloosely' before it"),
+        *[(text, "") for text in ("sec=krb5,sign", "sign,sec=krb5i", "sign,sec=krb5,sign", "sec=krb5i")],
+    ],
+)
+def test_the_last_flavour_of_smb_counts_and_sets_signing(options: str, message: str) -> None:
+    seen = run_rules(facts(f"//nas/a /a cifs cred=/c,{options},_netdev,nofail"), OPTIONS).findings
+    (text,) = [one.message for one in seen if one.rule == "NFS318"] or [""]
+    assert text.startswith(message)
+    assert bool(text) is bool(message)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,10 @@ def cache_times(options: Options) -> dict[str, int]:
 
 
 def contradictions(options: Options, fstype: str) -> tuple[tuple[str, str], ...]:
-    """Return the options of one line that a later one undoes, each with the later one."""
+    """Return the options of one line that a later one undoes, each with the later one.
+
+    None undoes the `sec=none` of SMB: a later flavour leaves `nullauth` (cifs_parse_security_flavors).
+    """
     tables = data.read_table(_FILE)
     common, own = tables["common"], tables["smb" if fstype in SMB_TYPES else "nfs"]
     repeated = f"{common['repeated']} {own['repeated']}".split()
@@ -83,9 +86,27 @@ def contradictions(options: Options, fstype: str) -> tuple[tuple[str, str], ...]
         key = groups.get(name) or (stem if {stem, f"no{stem}"} <= names else name)
         later = last.setdefault(key, (name, value))
         several = name in repeated or name.startswith(FREE)
+        several |= fstype in SMB_TYPES and (name, value) == ("sec", "none")
         if later != (name, value) and not several:
             undone.setdefault((option_text(name, value), option_text(*later)))
     return tuple(reversed(undone))
+
+
+_SIGNING = ("sign", "ignore_signature", "signloosely")
+
+
+def unsigned(options: Options) -> tuple[str, str] | None:
+    """Return the option of SMB that asks for signing, and the flavour behind it that takes it back.
+
+    Each `sec` sets signing: on with an `i` at its end, else off (cifs_parse_security_flavors).
+    """
+    asked, taken_back = "", None
+    for name, value in options.pairs:
+        if name in _SIGNING or (name == "sec" and (value or "").endswith("i")):
+            asked, taken_back = name if name != "sec" else "", None
+        elif name == "sec" and asked:
+            asked, taken_back = "", (asked, option_text(name, value))
+    return taken_back
 
 
 FREE = ("x-", "X-", "smackfs", "verity.")
@@ -98,9 +119,7 @@ NO_VALUE, A_VALUE = "no value", "a value"
 HAS_CONTEXT = (5, 6, 0)
 """NFS has fs_context since this kernel: numbers may be octal or hexadecimal, and no text may be empty."""
 _U32 = 2**32 - 1
-_CHANNELS, MOST_CHANNELS = "max_channels", 16
-"""CIFS_MAX_CHANNELS in fs/smb/client/cifsglob.h."""
-_MANY = f"a number from 1 to {MOST_CHANNELS}"
+_A_SIZE = "a number without a unit"
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
 """Some kernels read it in base 8, others in base 10: not judged."""
 
@@ -200,7 +219,7 @@ def wanted(name: str, value: str | None) -> str:
     if name in nfs["without_value"]:
         return NO_VALUE
     if name in nfs["sizes"]:
-        return "" if _within(value, 0, _U32) else "a number without a unit"
+        return "" if _within(value, 0, _U32) else _A_SIZE
     if name in nfs["bounds"]:
         least, most = nfs["bounds"][name]
         return "" if _within(value, least, most) else f"a number from {least} to {most}"
@@ -225,8 +244,13 @@ _ABSOLUTE = "an absolute path (~ is not expanded)"
 
 def wanted_by_smb(name: str, value: str | None) -> str:
     """Return the value that an option of SMB takes instead of `value`; "" where that may be right."""
-    if name == _CHANNELS:
-        return "" if value is not None and _within(value, 1, MOST_CHANNELS) else _MANY
+    smb = data.read_table(_FILE)["smb"]
+    if name in smb["sizes"].split():
+        return "" if value is not None and _within(value, 0, _U32) else _A_SIZE
+    if name in smb["bounds"]:
+        least, most = smb["bounds"][name]
+        right = value is not None and _within(value, least, most)
+        return "" if right else f"a number from {least} to {most}"
     if name in {"cred", "credentials"}:
         return _ABSOLUTE if (value or "").startswith("~") else ""
     if name == "iocharset":
@@ -234,7 +258,7 @@ def wanted_by_smb(name: str, value: str | None) -> str:
         return "utf8" if meant == "utf8" != value else ""
     if (name, value) == ("sec", "krb5p"):
         return "krb5 and the option seal"
-    words = data.read_table(_FILE)["smb"]["words"]
+    words = smb["words"]
     known = _split(words.get(name, ""))
     # No finding proposes values that later kernels refuse.
     if value is None or name not in words or value in known:

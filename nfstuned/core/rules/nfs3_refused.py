@@ -23,6 +23,7 @@ from nfstuned.core.mounts.options import (
     option_names,
     refused_by_efs,
     unjudged_options,
+    unsigned,
     wanted,
     wanted_by_smb,
     wanted_though_sloppy,
@@ -39,6 +40,7 @@ from nfstuned.model.kernel import (
     nfs_version,
     option_text,
     parse_options,
+    whole,
 )
 from nfstuned.model.mounts import EFS_TYPE, GENERIC, SMB_TYPES, Maker, Request
 from nfstuned.model.policy import Policy
@@ -530,7 +532,11 @@ def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool
         # The values that an automounter makes of `&` and of quotes are not known here.
         unknown = value and ('"' in value or (request.wildcard and "&" in value) or has_placeholder(value))
         takes = "" if unknown else judge(name, value)
-        if takes:
+        # The option sloppy makes the client of SMB pass over a text, but not over a number out of bounds.
+        passed_over = (
+            judge is wanted_by_smb and sloppy and takes.startswith("a number") and whole(value) is None
+        )
+        if takes and not (passed_over and "sloppy" in options):
             yield _Misused(name, value, takes)
 
 
@@ -560,6 +566,18 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
                 observed=",".join(option for pair in undone for option in pair),
                 expected="one of each",
                 remedy=f"remove {_listed(wrong)} from the options in {place}{rest}",
+            )
+        taken_back = unsigned(options) if request.fstype in SMB_TYPES else None
+        if taken_back is not None:
+            sign, flavour = map(quoted, taken_back)
+            place = request.place_of(taken_back[0])
+            yield Fault(
+                place,
+                f"{flavour} takes back {sign} before it: each sec= switches signing off, but for flavours "
+                "with an i at the end",
+                observed=",".join(taken_back),
+                expected=",".join(reversed(taken_back)),
+                remedy=f"write {sign} behind {flavour} in the options in {place}",
             )
 
 
