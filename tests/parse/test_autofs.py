@@ -219,6 +219,7 @@ def test_a_wildcard_stands_for_any_key() -> None:
     ("text", "source", "options", "fstype"),
     [
         ("-fstype=cifs,vers=3.1.1 ://nas/k", "//nas/k", "vers=3.1.1", "cifs"),
+        ('-fstype=cifs "://nas/b c"', "//nas/b c", "", "cifs"),
         ("-fstype=aznfs,vers=4.1 nas:/k", "nas:/k", "vers=4.1", "aznfs"),
         ("-fstype=efs,tls fs-0abc1234:/", "fs-0abc1234:/", "tls", "efs"),
     ],

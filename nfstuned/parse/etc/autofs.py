@@ -214,8 +214,9 @@ class _Part(NamedTuple):
         `text` is the entry that it was split from, and may hold secrets.
         """
         for location in self.locations:
-            hosts, separator, _ = unquote(location).partition(":/")
-            if location.startswith(":") or (separator and all(hosts.split(","))):
+            plain = unquote(location)
+            hosts, separator, _ = plain.partition(":/")
+            if plain.startswith(":") or (separator and all(hosts.split(","))):
                 continue
             noun = "a server" if separator or ":" not in location else "a slash after its colon"
             why = f"a location without {noun}: {quoted(location, text)}"
