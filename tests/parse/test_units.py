@@ -80,10 +80,23 @@ def test_specifiers_are_replaced_and_quotes_stay() -> None:
 
 
 def test_a_specifier_or_a_name_that_is_not_known_costs_its_assignment() -> None:
-    error, unknown, *found = requests(REAL + "Options=addr=%H\nOption=ro\n")
-    assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
+    error, unknown, *found = requests(REAL + "Options=addr=%Q\nOption=ro\n")
+    assert str(error) == f"{FILE}:7: a specifier that is not known here: '%Q'"
     assert str(unknown) == f"{FILE}:8: systemd ignores Option= in [Mount]: write Options="
     assert tuple(found) == asked("rw,nconnect=4", 6)
+
+
+def test_a_unit_with_a_specifier_of_its_host_is_not_judged_without_it() -> None:
+    text = REAL + "Options=addr=%H,uid=%U\n"
+    assert requests(text, H="here") == asked("addr=here,uid=0", 7)
+    (error,) = requests(text)
+    assert str(error) == f"{FILE}:7: a specifier that is not known here: '%H'"
+    assert requests(text.replace("nas:/a", "/dev/b").replace("nfs", "ext4")) == ()
+
+
+@pytest.mark.parametrize(("value", "options"), [("yes", "rw,nconnect=4,sloppy"), ("no", "rw,nconnect=4")])
+def test_sloppy_options_are_an_option_of_mount(value: str, options: str) -> None:
+    assert requests(f"{REAL}SloppyOptions={value}\n") == asked(options, 6)
 
 
 def test_a_unit_under_a_wrong_name_is_refused() -> None:

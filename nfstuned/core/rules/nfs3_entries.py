@@ -172,7 +172,8 @@ def refused_source(facts: Facts) -> Iterator[Fault]:
             why, expected, remedy = refusal
             if request.maker is Maker.KUBELET and expected.startswith("/"):
                 remedy = f"write {expected}"
-            noun, text = ("type", request.named or "") if request.is_mistyped else ("source", request.source)
+            of_type = request.is_mistyped and expected == request.fstype
+            noun, text = ("type", request.named or "") if of_type else ("source", request.source)
             place = request.source_place
             yield Fault(
                 place,

@@ -23,11 +23,13 @@ from nfstuned.parse.deploy.deployment import Found, moved
 from nfstuned.parse.deploy.script import AUTOMOUNT, MOUNT, SERVICE, WrittenFile, parse_command
 from nfstuned.parse.deploy.shell import MARK
 from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map, parse_master
-from nfstuned.parse.etc.units import AFTER_NETWORK, mount_request, parse_unit
+from nfstuned.parse.etc.units import AFTER_NETWORK, OTHER_SPECIFIERS, mount_request, parse_unit
 from nfstuned.parse.fields import has_placeholder
 
 _IN_PLACE = re.compile(r"(?:.*/)?(?:etc|lib|run)/systemd/system/[^/@]+", re.DOTALL)
 """A unit in a folder of systemd's has its name already; elsewhere its installation may give it another."""
+_OF_HOST = "\1"
+"""The mark of a specifier for which a host has the text."""
 _BRANCH = "{%"
 _MASTER_NAME = re.compile(r"auto[._]master(?:\..+)?")
 _PARTS, _PART = "auto.master.d", ".autofs"
@@ -76,7 +78,11 @@ def _specifier(match: re.Match[str]) -> str:
 
 
 def _of_mount(file: str, settings: list[UnitSetting], automount: list[UnitSetting]) -> Iterator[Found]:
-    for item in mount_request(posixpath.basename(file), settings, {}):
+    for item in mount_request(posixpath.basename(file), settings, dict.fromkeys(OTHER_SPECIFIERS, _OF_HOST)):
+        request = item.request if isinstance(item, Misnamed) else item
+        if isinstance(request, Request) and _OF_HOST in f"{request.source}{request.point}{request.options}":
+            yield Unexpanded("a unit with a specifier of its host", request.file, request.line)
+            continue
         if isinstance(item, Misnamed) and not _is_refused(file, item.request.point):
             item = item.request  # noqa: PLW2901 - the same request
         if isinstance(item, Request) and automount:

@@ -26,7 +26,6 @@ AUTOMOUNT = ".automount"
 STRICT = ("Requires", "BindsTo", "Requisite", "x-systemd.requires")
 """The settings, and the option of fstab, for which a mount needs another unit."""
 _NAMING = (*STRICT, "After", "Wants", "x-systemd.after", "x-systemd.wants")
-_DIRECTORIES = {"t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log", "E": "/etc"}
 
 
 class MountUnits:
@@ -41,7 +40,7 @@ class MountUnits:
         names = {"H": "proc/sys/kernel/hostname", "v": "proc/sys/kernel/osrelease", "m": "etc/machine-id"}
         values = {letter: root.read_or_empty(name).strip() for letter, name in names.items()}
         values["l"] = values["H"].partition(".")[0]
-        self.specifiers = _DIRECTORIES | {letter: value for letter, value in values.items() if value}
+        self.specifiers = {letter: value for letter, value in values.items() if value}
         folders = {folder: self.root.names(folder) for folder in UNIT_FOLDERS}
         self.folders = {folder: frozenset(names) for folder, names in folders.items()}
         self.names = {folder: [n for n in names if n.endswith(SUFFIX)] for folder, names in folders.items()}

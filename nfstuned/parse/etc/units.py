@@ -21,6 +21,7 @@ from nfstuned.parse.fields import clean_path, quoted, unit_name, without_remark
 from nfstuned.parse.tree import FileTree
 
 SUFFIX = ".mount"
+_YES = ("1", "yes", "y", "true", "t", "on")
 AFTER_NETWORK = frozenset({"network.target", "network-online.target", "remote-fs-pre.target"})
 _SPACE = " \t\n\r"
 _COMMENTS = ("#", ";")
@@ -77,14 +78,16 @@ def mount_request(
     """Return the request of a mount unit, or a Misnamed where systemd refuses it; () without NFS, EFS or SMB.
 
     `settings` are the unit file's and then its drop-ins', `specifiers` the host's (`H` to its name). The
-    values are not unquoted: systemd takes What=, Where= and Options= as they stand.
+    values are not unquoted: systemd takes What=, Where= and Options= as they stand. It ignores a setting with
+    a specifier that does not exist; a unit with a specifier that is not known here is not judged.
     """
     stem = name.removesuffix(SUFFIX)
     last = stem.rpartition("-")[2]
     names = {"n": name, "N": stem, "p": stem, "P": _unescape(stem), "j": last, "J": _unescape(last)}
-    known = {**names, "f": unit_path(name), "i": "", "I": "", "%": "%", **dict(specifiers)}
+    known = {**_OF_ROOT, **names, "f": unit_path(name), "i": "", "I": "", "%": "%", **specifiers}
     values: dict[str, UnitSetting] = {}
     errors: list[ParseError] = []
+    is_whole = True
     for setting in settings:
         if setting.section != "Mount":
             continue
@@ -99,7 +102,13 @@ def mount_request(
         else:
             message = f"a specifier that is not known here: {quoted('%' + unknown)}"
             errors.append(ParseError(setting.file, setting.line, message))
+            is_whole = is_whole and unknown not in OTHER_SPECIFIERS
     requests = _request(name, values)
+    kind = values["Type"].value if "Type" in values else ""
+    if not requests and without_remark(kind) not in TYPES:
+        return ()
+    if not is_whole:
+        return tuple(errors)
     for setting in values.values() if requests else ():
         right = _MEANT.get(setting.name.lower(), setting.name)
         if right != setting.name:
@@ -108,6 +117,19 @@ def mount_request(
     return (*errors, *requests)
 
 
+_OF_ROOT = {
+    **dict.fromkeys("ug", "root"),
+    **dict.fromkeys("UG", "0"),
+    "h": "/root",
+    "t": "/run",
+    "S": "/var/lib",
+    "C": "/var/cache",
+    "L": "/var/log",
+    "E": "/etc",
+}
+"""The specifiers of the system's manager."""
+OTHER_SPECIFIERS = frozenset("aAbBcdDHlmMoqrRsTvVwWyY")
+"""The others of systemd.unit(5): a host or a release of systemd decides."""
 _MEANT = {
     **dict.fromkeys(("option", "options", "opts", "mountoptions"), "Options"),
     **dict.fromkeys(("type", "fstype"), "Type"),
@@ -156,6 +178,8 @@ def _request(name: str, values: dict[str, UnitSetting]) -> tuple[Request | Misna
     kind, where, options = (
         values[key].value if key in values else "" for key in ("Type", "Where", "Options")
     )
+    if "SloppyOptions" in values and values["SloppyOptions"].value.lower() in _YES:
+        options = f"{options},sloppy".lstrip(",")  # mount -s
     if not where.startswith("/") or ".." in where.split("/"):
         where = ""  # config_parse_unit_path_printf() ignores it
     fstype = mounted_type(without_remark(kind), source.value) if source is not None else ""

@@ -133,6 +133,12 @@ def test_a_unit_with_branches_of_a_template_is_named() -> None:
     )
 
 
+def test_a_unit_with_a_specifier_of_its_host_is_named() -> None:
+    deployment = read(("a.mount", "[Mount]\nWhat=nas:/home/%H\nType=nfs\n"))
+    assert (asked(deployment), deployment.intent.problems) == ([], [])
+    assert [row.text for row in deployment.unexpanded] == ["a unit with a specifier of its host"]
+
+
 ENCODED = base64.b64encode(b"#!/bin/sh\nmount -t nfs -o soft nas:/a /a\n").decode()
 
 
