@@ -429,6 +429,20 @@ def test_smb_options_that_the_kernel_refuses(option: str, *, wrong: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    ("release", "message"),
+    [
+        ("5.10.0-35-amd64", "the mount is sloppy, and the kernel ignores 'foo'"),
+        ("6.1.0-18-amd64", "neither the kernel nor mount(8) knows 'foo'"),
+        ("", "neither the kernel nor mount(8) knows 'foo'"),
+    ],
+)
+def test_sloppy_comes_too_late_for_smb(release: str, message: str) -> None:
+    kernel = parse_release(release) if release else None
+    line = facts("//nas/a /a cifs cred=/c,foo,_netdev,nofail,sloppy", kernel=kernel)
+    assert only("NFS323", line).message.startswith(message)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ("sec=ntlmssp,sec=krb5", "of contradicting options the last counts: 'sec=krb5' undoes 'sec=ntlmssp'"),

@@ -79,6 +79,12 @@ _BG_IN_UNIT = (
     "the unit fails with bg if the server does not answer at once: mount.nfs goes on in the background, "
     "and systemd finds no mount"
 )
+_SLOPPY = "the mount is sloppy, and the kernel ignores {}"
+_SLOPPY_LAST = (
+    "neither the kernel nor mount(8) knows {}: from Linux 5.11 on the client of SMB may refuse the mount, "
+    "because mount.cifs writes sloppy behind the other options"
+)
+"""smb3_fs_context_parse_param reads them in their order; older kernels looked at the end for sloppy."""
 _AUTOMOUNT = "x-systemd.automount"
 _BY_OTHERS = ("x-systemd.wanted-by", "x-systemd.required-by")
 _FSTAB_MAKERS = (Maker.MOUNT, Maker.AUTOMOUNT)
@@ -590,7 +596,10 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         if request.fstype == EFS_TYPE:
             continue
         dropped, of_unit, others = _idle(request, facts.snapshot.kernel)
-        why = [f"the mount is sloppy, and the kernel ignores {_listed(dropped)}"] if dropped else []
+        kernel = facts.snapshot.kernel
+        in_order = request.fstype in SMB_TYPES and (kernel is None or kernel.version >= WITHOUT_OLD_SMB)
+        passes_over = _SLOPPY_LAST if in_order else _SLOPPY
+        why = [passes_over.format(_listed(dropped))] if dropped else []
         why += [f"systemd reads {_listed(of_unit)} only in fstab"] if of_unit else []
         why += [_BG_IN_UNIT] if "bg" in of_unit else []
         why += [reason.format(_listed(names)) for reason, names in others.items() if names]
