@@ -49,6 +49,8 @@ _OBJECT = re.compile(
 """Keys that show the documents of a file whatever its name."""
 _RENDERED = frozenset({".j2", ".tpl", ".tmpl", ".tftpl", ".gotmpl"})
 _TEMPLATE = re.compile(r"\{\{-? |\{%|<%")
+_TEMPLATE_MAP = re.compile(rf"(?m)^[^#\n]*(?:{_TEMPLATE.pattern})")
+"""Its statements, and expressions with blanks, are no entries."""
 _OTHER_API = ("openapi", "swagger")
 _UNIT_TEMPLATES = frozenset({*_RENDERED, ".in"})
 _NFS_UNIT = re.compile(r"(?m)^(?:Type=.*(?:nfs|cifs|smb|efs)|What=\S*(?:[^/]:/|//))")
@@ -164,6 +166,9 @@ class _Reader:
             return
         if kind is Kind.UNREAD:
             self._unread(source, _OF_TERRAFORM, 0)
+            return
+        if kind is Kind.MAP and _TEMPLATE_MAP.search(text):
+            self._unread(source, _RENDER, 0)
             return
         self._recognise(source, kind)
         if kind is Kind.CLOUD:
