@@ -14,7 +14,17 @@ from nfstuned.host.policy import load_policy
 from nfstuned.host.root import Root
 from nfstuned.model.facts import Facts, Finding, Measured, Need, Severity
 from nfstuned.model.kernel import KernelRelease, Mount, MountStats, OpCounters, parse_options
-from nfstuned.model.mounts import UTAB, Request, Setting, Snapshot, Superblock, Unloaded, Unread, UnreadMap
+from nfstuned.model.mounts import (
+    UTAB,
+    Maker,
+    Request,
+    Setting,
+    Snapshot,
+    Superblock,
+    Unloaded,
+    Unread,
+    UnreadMap,
+)
 from nfstuned.model.policy import Assignment, Match, Policy
 from nfstuned.model.samples import OpRate
 from nfstuned.model.system import CommandLine, KernelSetting, NfsUtils, System
@@ -426,6 +436,15 @@ def test_an_smb_option_is_refused_once_a_kernel_dropped_it(option: str, release:
 )
 def test_smb_options_that_the_kernel_refuses(option: str, *, wrong: bool) -> None:
     assert refused(facts(f"//nas/a /a cifs vers=3.1.1,cred=/c,{option},_netdev,nofail")) is wrong
+
+
+def test_an_option_of_the_master_map_is_named_with_its_line() -> None:
+    entry = Request(
+        "nas:/a", "/a", "foo", "/etc/auto.a", 1, maker=Maker.AUTOFS, inherited="/etc/auto.master:2"
+    )
+    fault = only("NFS323", requested(entry))
+    assert fault.subject == "/etc/auto.a:1"
+    assert fault.remedy.endswith("in /etc/auto.a:1 or /etc/auto.master:2")
 
 
 @pytest.mark.parametrize(

@@ -577,13 +577,14 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
         if taken_back is not None:
             sign, flavour = map(quoted, taken_back)
             place = request.place_of(taken_back[0])
+            there = request.place if request.inherited else place
             yield Fault(
                 place,
                 f"{flavour} takes back {sign} before it: each sec= switches signing off, but for flavours "
                 "with an i at the end",
                 observed=",".join(taken_back),
                 expected=",".join(reversed(taken_back)),
-                remedy=f"write {sign} behind {flavour} in the options in {place}",
+                remedy=f"write {sign} behind {flavour} in the options in {there}",
             )
 
 
@@ -606,6 +607,7 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
         if why:
             idle = (*dropped, *of_unit, *chain(*others.values()))
             place = request.place_of(*idle)
+            there = request.place if request.inherited else place
             known = option_names()
             smb = request.fstype in SMB_TYPES
             near = [close for name in dropped if (close := _near(name, known.meant(smb=smb)))]
@@ -619,7 +621,7 @@ def idle_options(facts: Facts) -> Iterator[Fault]:
                 ", and ".join(why),
                 observed=",".join(idle),
                 expected="options with an effect",
-                remedy=f"remove {_listed(idle)} from the options in {place}{instead}{unit}",
+                remedy=f"remove {_listed(idle)} from the options in {there}{instead}{unit}",
                 severity=None if dropped or of_unit else INFO,
             )
 
