@@ -267,6 +267,8 @@ def _is_fstab(source: JudgedFile, *, is_open: bool) -> bool:
 def _is_map(source: JudgedFile, *, is_open: bool) -> bool:
     """Whether a file is a map of the automounter by its name, or has nothing but entries of a map."""
     name = posixpath.basename(source.name)
+    if source.text.startswith("#!"):  # automount(8) runs it
+        return False
     if _MAP_NAME.fullmatch(name):
         return posixpath.splitext(name)[1] not in {".py", ".go", ".c", ".md", ".html", ".js"}
     lines = [line for line in source.text.split("\n") if line.strip() and not line.startswith("#")]

@@ -46,6 +46,7 @@ def asked(deployment: Deployment) -> list[str]:
         ("mounts.txt", f"{LINE}and some words\n", None),
         ("auto.nas", "a -soft nas:/a\n", Kind.MAP),
         ("auto.master", "/nas auto.nas -soft\n", Kind.MAP),
+        ("auto.home", "#!/usr/bin/python3\nprint('-soft nas:/a')\n", None),
         ("auto.nas.j2", "# {{ managed }}\n{{k}} -soft nas:/a\n", Kind.MAP),
         ("auto.nas.j2", "{% for k in keys %}\n{{ k }} -soft nas:/a\n{% endfor %}\n", Kind.UNREAD),
         ("maps", "# nfs\na -soft nas:/a\nb nas:/b\n", Kind.MAP),
