@@ -354,6 +354,13 @@ class Request(NamedTuple):
     """Its task has a condition, and may be an alternative to another."""
     owner: str = ""
     """The object of Kubernetes that asks for it: "PersistentVolume data"."""
+    added: str = ""
+    """The end of its options, which a driver writes itself."""
+
+    @property
+    def written(self) -> str:
+        """Its options without those that its driver adds."""
+        return self.options.removesuffix(self.added).removesuffix(",") if self.added else self.options
 
     @property
     def place(self) -> str:

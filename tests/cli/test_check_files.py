@@ -154,6 +154,30 @@ def test_docker_mounts_without_a_helper(
     assert found(run) == finding
 
 
+@pytest.mark.parametrize(
+    ("driver", "options", "removed"),
+    [
+        ("file", "[nconnect=4]", ""),
+        ("file", "[nconnect=4, nfsvers=4.1]", "nfsvers=4.1"),
+        ("file", "[nconnect=4, vers=4, minorversion=1, sec=sys]", "vers=4"),
+        ("file", "[nconnect=4, 'vers=4,minorversion=1,sec=sys']", ""),
+        ("file", "[nconnect=4, vers=3, resvport]", "vers=3"),
+        ("blob", "[vers=3]", "vers=3"),
+        ("blob", "[nconnect=4]", ""),
+    ],
+)
+def test_a_driver_adds_options_to_those_of_its_volume(
+    driver: str, options: str, removed: str, check: Callable[..., Run]
+) -> None:
+    attributes = "{protocol: nfs, storageAccount: sa1, shareName: a, containerName: a, mountOptions: soft}"
+    volume = f"spec:\n  csi: {{driver: {driver}.csi.azure.com, volumeAttributes: {attributes}}}\n"
+    text = f"kind: PersistentVolume\napiVersion: v1\n{volume}  mountOptions: {options}\n"
+    run = check({"pv.yaml": text}, ".", "--format", "json", "--kernel", "5.15.0", "--nfs-utils", "1.3.4")
+    findings = json.loads(run.out)["findings"]
+    assert [one["rule"] for one in findings] == ["NFS309"] * bool(removed)
+    assert not removed or findings[0]["remedy"] == f"remove {removed!r} from mountOptions in pv.yaml:5"
+
+
 def test_what_is_recognised_and_not_read_is_named(check: Callable[..., Run]) -> None:
     files = {
         "chart/templates/pv.yaml": "{{- if .Values.nfs }}\nkind: PersistentVolume\n{{- end }}\n",

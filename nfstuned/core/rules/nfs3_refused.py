@@ -111,8 +111,8 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
         refused = _Refused(*_wrong(request, facts))
         if request.fstype not in SMB_TYPES:
             options = parse_options(request.options)
-            versions = _versions(options, facts)
-            if versions and NFS_UTILS not in facts.has:
+            driver, versions = _version_texts(request.added), _versions(request, facts)
+            if versions and not driver and NFS_UTILS not in facts.has:
                 yield NFS_UTILS
                 versions = ()
             version, _ = nfs_version(request.fstype, options) or (0, None)
@@ -133,7 +133,7 @@ def foreign_options(facts: Facts) -> Iterator[Fault | Need | str]:
             misused = tuple(
                 each for each in refused.misused if not {each.name, each.text} & dict(newer).keys()
             )
-            refused = _Refused(refused.strange, misused, versions, version, misplaced, newer)
+            refused = _Refused(refused.strange, misused, versions, driver, version, misplaced, newer)
         if any((refused.strange, refused.misused, refused.versions, refused.misplaced, refused.newer)):
             yield _refusal(request, refused)
         elif request.fstype in SMB_TYPES:
@@ -314,19 +314,26 @@ def _utils_version(facts: Facts) -> tuple[int, ...] | None:
     return facts.system.nfs_utils.version if facts.system.nfs_utils else None
 
 
-def _versions(options: Options, facts: Facts) -> tuple[str, ...]:
+def _versions(request: Request, facts: Facts) -> tuple[str, ...]:
     """Return several options that name a version, or one that names version 2; () where mount.nfs takes them.
 
     It refuses several since nfs-utils 2.5.3, even equal versions and with `sloppy` (nfs_nfs_version in
-    utils/mount/network.c), and version 2 since 2.6.1 (nfsmount_start in stropts.c).
+    utils/mount/network.c), and version 2 since 2.6.1 (nfsmount_start in stropts.c). A driver that names a
+    version itself mounts with the nfs-utils of its own container, which refuse each further option.
     """
-    release = _utils_version(facts)
-    texts = tuple(option_text(*pair) for pair in options.pairs if _VERSION.match(pair[0]))
+    if _version_texts(request.added):
+        return _version_texts(request.written)
+    release, texts = _utils_version(facts), _version_texts(request.options)
     if len(texts) > 1:
         return texts if release is None or release >= _ONE_VERSION_SINCE else ()
     # Where nfs-utils was not looked at, the caller asks for its version.
     refused = release >= _NO_VERSION_2_SINCE if release else NFS_UTILS not in facts.has
     return texts if refused and _VERSION_2.fullmatch("".join(texts)) else ()
+
+
+def _version_texts(options: str) -> tuple[str, ...]:
+    """Return the options that name a version to mount.nfs."""
+    return tuple(option_text(*pair) for pair in parse_options(options).pairs if _VERSION.match(pair[0]))
 
 
 class _Refused(NamedTuple):
@@ -336,7 +343,9 @@ class _Refused(NamedTuple):
     """Unknown names, and names of another file system."""
     misused: tuple[_Misused, ...]
     versions: tuple[str, ...] = ()
-    """Several options that name a version, or one that names version 2."""
+    """Several options that name a version, or one that names version 2, or that a driver names as well."""
+    driver: tuple[str, ...] = ()
+    """The option for the version that a driver writes itself, next to `versions`."""
     version: int = 0
     misplaced: tuple[str, ...] = ()
     """Options that `version` does not have."""
@@ -351,7 +360,10 @@ class _Refused(NamedTuple):
         wrong = [option.text for option in self.misused]
         right = [pair for pair in options.pairs if option_text(*pair) not in wrong]
         steps, misused, versions = [], self.misused, self.versions
-        if len(versions) > 1:
+        if self.driver:
+            misused = tuple(each for each in misused if each.text not in versions)
+            steps += [f"remove {_listed(versions)} from the options in {place}"] if versions else []
+        elif len(versions) > 1:
             usable = [text for text in versions if text not in wrong]
             choice = usable or versions
             steps.append(f"keep {'one of ' if len(choice) > 1 else 'only '}{_listed(choice)} in {place}")
@@ -394,7 +406,10 @@ def _refusal(request: Request, refused: _Refused) -> Fault:
         f"{option.name} takes {option.wanted}" + (f", not {option.shown}" if option.shown else "")
         for option in misused
     ]
-    if len(versions) > 1:
+    if versions and refused.driver:
+        twice = f"the driver adds {_listed(refused.driver)} to {_listed(versions)}"
+        why.append(f"mount.nfs accepts one option for the version, and {twice}")
+    elif len(versions) > 1:
         why.append(f"mount.nfs accepts one option for the version, not {_listed(versions)}")
     elif versions:
         why.append("mount.nfs has no version 2 since nfs-utils 2.6.1")
@@ -554,7 +569,7 @@ def contradicting_options(facts: Facts) -> Iterator[Fault]:
     """
     names = {each.request: (each.profile.base, each.endpoint.provider) for each in facts.targets}
     for request in _requests(facts):
-        options = parse_options(request.options)
+        options = parse_options(request.written)
         undone = () if request.maker is Maker.AUTOFS else contradictions(options, request.fstype)
         clear = _without_secrets(options) if undone else options
         undone = tuple(pair for pair in undone if pair[0].partition("=")[0] in clear)

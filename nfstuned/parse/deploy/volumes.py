@@ -43,15 +43,20 @@ def volume_requests(volume: DriverVolume, file: str) -> Iterator[Request | Unexp
     if row is None:
         return
     source, line, source_line = _place(row, volume)
-    written = read_options(volume.options, volume.read_only)
+    fields = volume.options
+    if row.get("always"):
+        fields = [each for each in fields if each[0] is not volume.attributes.get("mountoptions")]
+    written = read_options(fields, volume.read_only)
     yield from written.unread(file)
     options = written.options
     if row.get("helper"):
         own = frozenset(data.read_table("mount-options.toml")["efs"]["names"].split())
         options = tuple(option for option in options if option.name not in own)
-    added = _added(row, options, line, has_login=_has_login(volume) or bool(row.get("login")))
+    has_login = _has_login(volume) or bool(row.get("login"))
+    added = (*_always(row, fields, line), *_added(row, options, line, has_login=has_login))
     request = Request(source, "", "", file, line, fstype=row["type"], source_line=source_line)
-    request = request._replace(provider=row.get("provider", ""), owner=volume.owner)
+    text = ",".join(option_text(option.name, option.value) for option in added)
+    request = request._replace(provider=row.get("provider", ""), owner=volume.owner, added=text)
     yield written._replace(options=(*options, *added)).asked_by(request)
 
 
@@ -157,6 +162,16 @@ def _filled(text: str, volume: DriverVolume) -> tuple[str, int] | None:
         nodes[name] = value, node.line
     filled = _NAMES.sub(lambda match: nodes[match[1]][0], text)
     return (filled, [line for _, line in nodes.values()][-1]) if nodes else None
+
+
+def _always(row: Mapping[str, Any], fields: Sequence[tuple[Node, str]], line: int) -> Iterator[Option]:
+    """Yield the options that a driver writes next to a volume's own, on the line of the volume's server.
+
+    Equal texts become one (JoinMountOptions of k8s.io/kubernetes/pkg/volume/util).
+    """
+    text = row.get("always", "")
+    if all(item.text != text for node, _ in fields for item in node.items or (node,)):
+        yield from (Option(name, value, line) for name, value in parse_options(text).pairs)
 
 
 def _added(
