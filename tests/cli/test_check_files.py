@@ -178,6 +178,27 @@ def test_a_driver_adds_options_to_those_of_its_volume(
     assert not removed or findings[0]["remedy"] == f"remove {removed!r} from mountOptions in pv.yaml:5"
 
 
+EXPORT = "nfs: {server: sa1.file.core.windows.net, path: /sa1/a}"
+OF_POD = "the mountOptions of a PersistentVolume instead of the pod's volume"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "place"),
+    [
+        ("Pod", f"volumes: [{{name: a, {EXPORT}}}]", OF_POD),
+        ("PersistentVolume", EXPORT, "mountOptions"),
+        ("HelmRelease", f"values: {{{EXPORT}}}", "mountOptions"),
+        ("HelmRelease", f"values: {{extraVolumes: [{{name: a, {EXPORT}}}]}}", OF_POD),
+    ],
+)
+def test_options_go_to_an_object_that_takes_them(
+    kind: str, spec: str, place: str, check: Callable[..., Run]
+) -> None:
+    run = check({"a.yaml": f"kind: {kind}\napiVersion: v1\nspec: {{{spec}}}\n"}, ".", "--kernel", "5.15.0")
+    assert f"add noresvport to {place} in a.yaml:3\n" in run.out
+    assert f"set nconnect=4 in {place} in a.yaml:3;" in run.out
+
+
 def test_what_is_recognised_and_not_read_is_named(check: Callable[..., Run]) -> None:
     files = {
         "chart/templates/pv.yaml": "{{- if .Values.nfs }}\nkind: PersistentVolume\n{{- end }}\n",

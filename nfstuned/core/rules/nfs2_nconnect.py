@@ -305,7 +305,8 @@ def _place_of(target: Target, facts: Facts) -> str:
     """
     asked = last_asked(target.asked, "nconnect")
     if asked is None or asked.file == UTAB:
-        return target.origin
+        field = target.request.field if target.request else ""
+        return f"{field} in {target.origin}" if field else target.origin
     if not is_global(asked, facts.snapshot.settings):
         return asked.origin
     name = section_name(target.source)

@@ -25,6 +25,10 @@ _CLASS_OPTIONS = ("nfsOptions",)
 """Options among a class' parameters (Longhorn)."""
 _OF_POD = "the mountOptions of a PersistentVolume instead of the pod's volume"
 """A volume in a pod has no options (kubernetes.io, Volumes, nfs)."""
+_OF_VOLUME = {"name", "nfs"}
+"""The keys of a pod's volume, also in a chart's values."""
+_WITH_VALUES = ("HelmRelease", "Application")
+"""The kinds of Flux and Argo CD that have a chart's values in them."""
 _INLINE = ("csi", "flexVolume", "azureFile")
 _IN_TREE_AZURE = "kubernetes.io/azure-file"
 _BACKEND, _BACKEND_OPTIONS = "storageDriverName", "nfsMountOptions"
@@ -90,7 +94,8 @@ class _Walk:
         nfs = node if node.text_at("type") == "nfs" else node.at("nfs")
         if nfs.text_at("server") and nfs.text_at("path"):
             own = () if nfs is node else ((nfs.at(_OPTIONS), _OPTIONS),)
-            yield from self._of_export(nfs, (*fields, *own), owner)
+            in_pod = node.pairs.keys() == _OF_VOLUME or _is_in_pod(nfs, owner)
+            yield from self._of_export(nfs, (*fields, *own), owner, in_pod=in_pod)
         if _BACKEND_OPTIONS in node.pairs and _BACKEND in node.pairs:
             driver, server = node.at(_BACKEND), node.at("dataLIF")
             source = f"{with_brackets(server.text or f'${{{driver.text}}}')}:/"
@@ -117,11 +122,13 @@ class _Walk:
             volume = DriverVolume(driver, attributes, (*fields, *own), name, read_only, _owner(owner))
             yield from volume_requests(volume, self._file)
 
-    def _of_export(self, nfs: Node, fields: Sequence[tuple[Node, str]], owner: Node) -> Iterator[Found]:
+    def _of_export(
+        self, nfs: Node, fields: Sequence[tuple[Node, str]], owner: Node, *, in_pod: bool
+    ) -> Iterator[Found]:
         """Yield the request of an export that Kubernetes mounts itself."""
         server, path = nfs.at("server"), nfs.at("path")
         options = read_options(fields, nfs.at("readOnly"))
-        if owner.text_at("apiVersion") and nfs is not owner.at("spec", "nfs"):
+        if in_pod:
             options = options._replace(field=_OF_POD)
         yield from options.unread(self._file)
         source = f"{with_brackets(server.text or '')}:{path.text}"
@@ -146,6 +153,12 @@ _OWN_OPTIONS = {"mountoptions": _OPTIONS, "options": "options"}
 def _attributes(*nodes: Node) -> Mapping[str, Node]:
     """Return the texts and references of a volume by their keys in lower case: drivers take any case."""
     return {key.lower(): value for node in nodes for key, value in node.pairs.items()}
+
+
+def _is_in_pod(nfs: Node, owner: Node) -> bool:
+    """Whether an export is not a PersistentVolume's, and not of a chart's values, which may have options."""
+    known = owner.text_at("apiVersion") and owner.text_at("kind") not in _WITH_VALUES
+    return bool(known) and nfs is not owner.at("spec", "nfs")
 
 
 def _is_class_of_chart(node: Node) -> bool:
