@@ -356,6 +356,8 @@ class Request(NamedTuple):
     """The object of Kubernetes that asks for it: "PersistentVolume data"."""
     added: str = ""
     """The end of its options, which a driver writes itself."""
+    versions: tuple[str, ...] = ()
+    """The versions of NFS of the volumes that its driver makes; () where it leaves them to the server."""
 
     @property
     def written(self) -> str:

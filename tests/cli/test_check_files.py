@@ -199,6 +199,29 @@ def test_options_go_to_an_object_that_takes_them(
     assert f"set nconnect=4 in {place} in a.yaml:3;" in run.out
 
 
+@pytest.mark.parametrize(
+    ("driver", "options", "rules"),
+    [
+        ("azure-netapp-files", "nfsvers=4.2", ["NFS301"]),
+        ("azure-netapp-files", "-o vers=4,minorversion=2", ["NFS301"]),
+        ("azure-netapp-files", "-o nfsvers=4.1,hard", []),
+        ("azure-netapp-files", "vers=4", []),
+        ("azure-netapp-files", "nconnect=4", []),
+        ("ontap-nas", "nfsvers=4.2", []),
+    ],
+)
+def test_trident_makes_volumes_of_some_versions(
+    driver: str, options: str, rules: list[str], check: Callable[..., Run]
+) -> None:
+    spec = f"spec: {{storageDriverName: {driver}, nfsMountOptions: '{options}'}}\n"
+    backend = f"kind: TridentBackendConfig\napiVersion: trident.netapp.io/v1\n{spec}"
+    made = f"provisioner: csi.trident.netapp.io\nparameters: {{backendType: {driver}}}\n"
+    plain = options.removeprefix("-o ")
+    text = f"kind: StorageClass\napiVersion: v1\n{made}mountOptions: ['{plain}']\n"
+    run = check({"a.yaml": backend, "b.yaml": text}, ".", "--format", "json")
+    assert found(run) == [(file, rule) for rule in rules for file in ("a.yaml:3", "b.yaml:5")]
+
+
 def test_what_is_recognised_and_not_read_is_named(check: Callable[..., Run]) -> None:
     files = {
         "chart/templates/pv.yaml": "{{- if .Values.nfs }}\nkind: PersistentVolume\n{{- end }}\n",

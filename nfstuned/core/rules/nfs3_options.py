@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from nfstuned.core.mounts.options import (
     CACHE_DEFAULTS,
@@ -51,6 +51,7 @@ from nfstuned.model.policy import Provider
 
 _NETAPP_FAQ = "https://learn.microsoft.com/en-us/azure/azure-netapp-files/faq-nfs"
 _AZNFS = "https://github.com/Azure/AZNFS-mount/blob/main/src/mountscript.sh"
+_TRIDENT = "https://github.com/NetApp/trident/blob/master/utils/nfs/utils.go"
 _AZURE_VERSION = "vers=4,minorversion=1"
 _NAMES_VERSION = re.compile("|".join((r"(?:nfs)?vers|minorversion|v[234](?:\.[0-2])?", *ONLY_V3)))
 _AZURE_TRANSFER = 1 << 20
@@ -101,7 +102,14 @@ def wrong_version(facts: Facts) -> Iterator[Fault]:
                     )
             elif asked is not None and asked not in {(4, 1), (4, None)}:
                 yield _version_fault(target, "Azure Files supports only NFS 4.1", _AZURE_VERSION, asked)
-        elif (provider := _provider(target, facts)) and asked and not _has_version(provider, asked):
+        elif (
+            (made := target.request.versions if target.request else ())
+            and asked
+            and not _is_among(asked, made)
+        ):
+            why = f"the driver makes only volumes of NFS {' and '.join(made)}"
+            yield _version_fault(target, why, f"vers={made[-1]}", asked)._replace(source=_TRIDENT)
+        elif (provider := _provider(target, facts)) and asked and not _is_among(asked, provider.versions):
             why = f"{provider.title} supports only NFS {' and '.join(provider.versions)}"
             fault = _version_fault(target, why, f"vers={provider.versions[-1]}", asked)
             yield fault._replace(source=provider.limits)
@@ -125,13 +133,12 @@ def _provider(target: Target, facts: Facts) -> Provider | None:
     return known_provider(facts, target.profile.base, target.endpoint.provider)
 
 
-def _has_version(provider: Provider, asked: Version) -> bool:
-    """Whether servers have a version; an open minor version is negotiated."""
+def _is_among(asked: Version, versions: Sequence[str]) -> bool:
+    """Whether servers have a version, any where none is listed; an open minor version is negotiated."""
     major = str(asked[0])
     texts = {version_text(asked), major} if not asked[1] else {version_text(asked)}
-    return not provider.versions or any(
-        version in texts or (asked[1] is None and version.startswith(f"{major}."))
-        for version in provider.versions
+    return not versions or any(
+        version in texts or (asked[1] is None and version.startswith(f"{major}.")) for version in versions
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import Request
 from nfstuned.parse.deploy.deployment import Found, placed
-from nfstuned.parse.deploy.volumes import DriverVolume, read_options, volume_requests
+from nfstuned.parse.deploy.volumes import DriverVolume, backend_versions, read_options, volume_requests
 from nfstuned.parse.fields import with_brackets
 from nfstuned.parse.yaml import ABSENT, Node, parse_documents
 
@@ -99,9 +99,13 @@ class _Walk:
         if _BACKEND_OPTIONS in node.pairs and _BACKEND in node.pairs:
             driver, server = node.at(_BACKEND), node.at("dataLIF")
             source = f"{with_brackets(server.text or f'${{{driver.text}}}')}:/"
-            options = read_options(((node.at(_BACKEND_OPTIONS), _BACKEND_OPTIONS),))
+            written = node.at(_BACKEND_OPTIONS)
+            # Trident takes this beginning away (utils/mount/mount_linux.go).
+            written = replace(written, text=(written.text or "").removeprefix("-o "))
+            options = read_options(((written, _BACKEND_OPTIONS),))
             yield from options.unread(self._file)
-            yield options.asked_by(Request(source, "", "", self._file, (server or driver).line))
+            request = Request(source, "", "", self._file, (server or driver).line)
+            yield options.asked_by(request._replace(versions=backend_versions(driver)))
         for key in _INLINE:
             yield from self._of_driver(node.at(key), key, fields, owner)
 

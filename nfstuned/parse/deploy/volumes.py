@@ -57,6 +57,7 @@ def volume_requests(volume: DriverVolume, file: str) -> Iterator[Request | Unexp
     request = Request(source, "", "", file, line, fstype=row["type"], source_line=source_line)
     text = ",".join(option_text(option.name, option.value) for option in added)
     request = request._replace(provider=row.get("provider", ""), owner=volume.owner, added=text)
+    request = request._replace(versions=tuple(row.get("versions", ())))
     yield written._replace(options=(*options, *added)).asked_by(request)
 
 
@@ -126,6 +127,13 @@ def _row(volume: DriverVolume) -> dict[str, Any] | None:
         if _PROTOCOLS.fullmatch(key)
     )
     return dict(table[_ANY][0]) if protocol or _ANY in name.lower() else None
+
+
+def backend_versions(backend: Node) -> tuple[str, ...]:
+    """Return the versions of the volumes that Trident makes with a backend, by its name; () for any."""
+    driver = Node(backend.line, "csi.trident.netapp.io", is_scalar=True)
+    row = _row(DriverVolume(driver, {"backendtype": backend}, (), ""))
+    return tuple(row.get("versions", ())) if row else ()
 
 
 def _place(row: Mapping[str, Any], volume: DriverVolume) -> tuple[str, int, int]:
