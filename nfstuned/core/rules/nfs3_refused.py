@@ -29,6 +29,7 @@ from nfstuned.core.mounts.options import (
     wanted_though_sloppy,
 )
 from nfstuned.core.policy.decision import matcher
+from nfstuned.core.policy.endpoint import as_address
 from nfstuned.core.rules.nfs3_entries import asking_lines
 from nfstuned.core.rules.rule import ADVICE, ERROR, INFO, KERNEL, NFS_UTILS, WARNING, known_provider, rule
 from nfstuned.model.facts import Facts, Fault, Fix, Need
@@ -65,6 +66,8 @@ _MOUNTPORT_SINCE = (2, 5, 2)
 _DROPS_DEFAULT, _DROPPED = (2, 5, 3), "default(?!s$)"
 """conf_get_mntopts() of nfs-utils takes names with this beginning out before the kernel sees them."""
 _WITH_WHOLE_NAMES = (4, 9, 0)
+_AN_ADDRESS = "an IP address (Docker resolves a name with the type nfs only)"
+"""getMountOptions in volume/local/local_unix.go of moby, and the kernel's rpc_pton."""
 _SHORT = {"creds": "credentials", "usr": "username", "nobootwait": "nofail"}
 _PREFIXES = ("user", "pass", "cred", "dom", "workg")
 """mount.cifs before 6.7 of November 2016 takes any name with such a beginning."""
@@ -553,6 +556,8 @@ def _misused(options: Options, request: Request, policy: Policy, *, sloppy: bool
         # The values that an automounter makes of `&` and of quotes are not known here.
         unknown = value and ('"' in value or (request.wildcard and "&" in value) or has_placeholder(value))
         takes = "" if unknown else judge(name, value)
+        if name == "addr" and request.maker is Maker.DOCKER and request.fstype == "nfs4":
+            takes = _AN_ADDRESS if value and not unknown and as_address(value) is None else takes
         # The option sloppy makes the client of SMB pass over a text, but not over a number out of bounds.
         passed_over = (
             judge is wanted_by_smb and sloppy and takes.startswith("a number") and whole(value) is None
