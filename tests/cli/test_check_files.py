@@ -411,6 +411,12 @@ def test_changes_with_one_right_answer_are_made(check: Callable[..., Run], tmp_p
     assert check({}, ".", "--diff").out == ""
 
 
+def test_a_change_is_on_the_line_of_the_field(check: Callable[..., Run]) -> None:
+    text = "#cloud-config\nmounts:\n- - nas:/nconect\n  - /a\n  - nfs\n  - nconect=4,nofail\n"
+    assert check({"user-data": text}, ".", "--fix", "--select", "NFS309").status == 0
+    assert Path("user-data").read_text() == text.replace("nconect=4", "nconnect=4")
+
+
 def test_a_text_that_a_line_has_twice_or_not_at_all_is_left(check: Callable[..., Run]) -> None:
     flow = VOLUME.replace("mountOptions:\n    - hard\n    - soft", "mountOptions: [nconect=4, nconect=4]")
     run = check({"pv.yaml": flow, "fstab": "nas:/nfs /nfs nfs nfs 0 0\n"}, ".", "--diff")

@@ -116,6 +116,24 @@ def test_a_mount_gets_the_default_fields_and_the_line_of_its_entry() -> None:
     assert str(broken) == "f:7: dump frequency is not a number: 'x'"
 
 
+@pytest.mark.parametrize(
+    ("entry", "lines"),
+    [
+        ("[nas:/a, /a, nfs, 'ro,soft']", (2, 0, ())),
+        ("- nas:/a\n   - /a\n   - nfs\n   - ro,soft", (2, 0, (5, 5))),
+        ("[\n  nas:/a, /a,\n  nfs, 'ro,soft']", (2, 3, (4, 4))),
+        ("- nas:/a\n   - /a\n   - nfs\n   - |\n     ro,soft", (2, 0, (6, 6))),
+        ("- nas:/a\n   - /a\n   - nfs\n   - null", (2, 0, ())),
+    ],
+)
+def test_the_fields_of_an_entry_have_their_own_lines(
+    entry: str, lines: tuple[int, int, tuple[int, ...]]
+) -> None:
+    found = parse_cloud(f"mounts:\n - {entry}\n", "f").mounts or ()
+    (request,) = (row for row in cloud_requests(found, DEFAULTS, "f") if isinstance(row, Request))
+    assert (request.line, request.source_line, request.option_lines) == lines
+
+
 def test_a_source_without_a_mount_point_takes_its_earlier_mounts_back_and_a_bad_mount_no_other() -> None:
     text = "mounts: [[s:/a, /a], [s:/a, /a2], [s:/a, null], [s:/a, /a3], {b: c}, s:/d, [s:/e, /e]]\n"
     entries = parse_cloud(text, "f").mounts or ()

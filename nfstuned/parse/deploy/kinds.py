@@ -304,7 +304,8 @@ def _add_entries(deployment: Deployment, config: CloudConfig, name: str) -> None
     requests = [*cloud_requests(mounts, defaults, name)]
     deployment.add(requests, name)
     own = [request for request in requests if isinstance(request, Request)]
-    for line in cloud_lines(mounts, defaults):
-        if not isinstance(line, ParseError):
-            for local in local_lines(line[1], own, name):
-                deployment.add([local._replace(request=local.request._replace(line=line[0]))])
+    for row in cloud_lines(mounts, defaults):
+        if not isinstance(row, ParseError):
+            entry, text = row
+            for local in local_lines(text, own, name):
+                deployment.add([local._replace(request=local.request._replace(line=entry.line))])

@@ -21,6 +21,8 @@ from nfstuned.parse.yaml import ABSENT, Node, parse_documents
 
 DEFAULTS: tuple[str | None, ...] = (None, None, "auto", "defaults,nofail,_netdev", "0", "2")
 """The fields that a mount gets where it names fewer; the ordering behind cloud-init itself is left out."""
+_OPTIONS = 3
+"""The field with the options."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 """The words that cloud-init takes for true, in any case (cloudinit/util.py, is_true)."""
 _CLOUD_CFG, _DROP_INS = "etc/cloud/cloud.cfg", "etc/cloud/cloud.cfg.d"
@@ -33,6 +35,13 @@ class CloudEntry(NamedTuple):
 
     line: int
     fields: tuple[str | None, ...]
+    lines: tuple[int, ...] = ()
+    """The line of each field; () where all are on `line`."""
+
+    def line_of(self, index: int) -> int:
+        """Return the line of a field; the entry's own where the defaults fill it."""
+        given = index < len(self.lines) and self.fields[index] is not None
+        return self.lines[index] if given else self.line
 
 
 class CloudText(NamedTuple):
@@ -97,8 +106,8 @@ def _command(node: Node) -> str:
 
 def cloud_lines(
     mounts: Sequence[CloudEntry | ParseError], defaults: Sequence[str | None]
-) -> Iterator[tuple[int, str] | ParseError]:
-    """Yield the lines that cloud-init writes to fstab, each with the line of its entry.
+) -> Iterator[tuple[CloudEntry, str] | ParseError]:
+    """Yield the lines that cloud-init writes to fstab, each with its entry.
 
     An entry without a mount point takes back earlier entries of its source (remove_nonexistent_devices).
     """
@@ -111,7 +120,7 @@ def cloud_lines(
         if isinstance(entry, ParseError):
             yield entry
             continue
-        line, fields = entry
+        fields = entry.fields
         if at <= last.get(fields[0] if fields else None, -1):
             continue
         filled = [
@@ -120,22 +129,28 @@ def cloud_lines(
         ]
         filled += defaults[len(filled) :]
         if len(filled) > 1 and filled[0] and filled[1] is not None:
-            yield line, "\t".join("" if value is None else value.replace("\n", " ") for value in filled)
+            yield entry, "\t".join("" if value is None else value.replace("\n", " ") for value in filled)
 
 
 def cloud_requests(
     mounts: Sequence[CloudEntry | ParseError], defaults: Sequence[str | None], file: str
 ) -> Iterator[Request | ParseError]:
-    """Yield the requests of the lines that cloud-init writes to fstab, with the lines of their entries."""
-    for line in cloud_lines(mounts, defaults):
-        if isinstance(line, ParseError):
-            yield line
+    """Yield the requests of the lines that cloud-init writes to fstab, with the lines of their fields."""
+    for row in cloud_lines(mounts, defaults):
+        if isinstance(row, ParseError):
+            yield row
             continue
-        for item in parse_fstab(line[1], file):
+        entry, text = row
+        for item in parse_fstab(text, file):
             if isinstance(item, ParseError):
-                yield ParseError(file, line[0], item.message)
-            else:
-                yield item._replace(line=line[0])
+                yield ParseError(file, entry.line, item.message)
+                continue
+            source, options = entry.line_of(0), entry.line_of(_OPTIONS)
+            yield item._replace(
+                line=entry.line,
+                source_line=source if source != entry.line else 0,
+                option_lines=(options,) * len(item.pairs) if options != entry.line else (),
+            )
 
 
 def read_cloud_mounts(root: FileTree, intent: Intent, cmdline: CommandLine) -> None:
@@ -190,10 +205,12 @@ def _entry(node: Node, file: str) -> CloudEntry | ParseError:
     try:
         if node.is_scalar or node.pairs or node.tag:
             raise _not_plain(node, file)
-        fields = tuple(_scalar(item, file) for item in islice(node.items, len(DEFAULTS)))
+        items = node.items[: len(DEFAULTS)]
+        fields = tuple(_scalar(item, file) for item in items)
     except ParseError as error:
         return error
-    return CloudEntry(node.line, fields)
+    lines = tuple(item.line + item.is_block for item in items)
+    return CloudEntry(node.line, fields, lines if {*lines} != {node.line} else ())
 
 
 def _items(node: Node, file: str) -> Sequence[Node]:
