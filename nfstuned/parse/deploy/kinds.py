@@ -20,6 +20,7 @@ from nfstuned.parse.deploy.hostfiles import (
     written_requests,
 )
 from nfstuned.parse.deploy.kubernetes import is_manifest, kubernetes_requests
+from nfstuned.parse.deploy.mime import is_multipart, parse_parts
 from nfstuned.parse.deploy.script import MOUNT, SERVICE, UNITS
 from nfstuned.parse.deploy.terraform import is_plan, plan_requests
 from nfstuned.parse.deploy.written import script_requests
@@ -32,6 +33,7 @@ from nfstuned.parse.yaml import Node, parse_documents
 _RELEVANT_NAME = re.compile(r"auto[._].+|.+\.(?:autofs|mount|automount)")
 _PLAY = re.compile(r"(?m)^(?:- |  )hosts:")
 _CLOUD = re.compile(r"(?:## template: jinja[ \t]*\n)?#cloud-config\b")
+_SHELL_TYPES = ("text/x-shellscript", "text/cloud-boothook")
 _SCRIPT = re.compile(r"#![ \t]*/\S{0,200}/(?:env[ \t]+)?(?:ba|da|z|k)?sh\b")
 _SCRIPT_NAME = re.compile(r".*\.(?:sh|bash|bats)", re.DOTALL)
 _OPEN = frozenset(
@@ -100,7 +102,7 @@ class _Reader:
             self._recognise(source, Kind.UNIT)
         elif stem.endswith(MOUNT) and suffix in _UNIT_TEMPLATES and _NFS_UNIT.search(source.text):
             self._unread(source, _RENDER, 0)
-        elif not _CLOUD.match(source.text) and _has_documents(source):
+        elif not _is_user_data(source.text) and _has_documents(source):
             self._add_documents(source)
         else:
             self._add_text(source)
@@ -171,7 +173,9 @@ class _Reader:
             self._unread(source, _RENDER, 0)
             return
         self._recognise(source, kind)
-        if kind is Kind.CLOUD:
+        if kind is Kind.CLOUD and is_multipart(text):
+            self._deployment.add(_of_parts(text, name), name)
+        elif kind is Kind.CLOUD:
             _add_cloud(self._deployment, source)
         elif kind is Kind.SCRIPT:
             self._deployment.add(script_requests(text, name), name)
@@ -220,6 +224,9 @@ def _document_requests(kind: Kind | None, document: Node, name: str) -> Iterator
 def embedded_requests(text: str, file: str) -> Iterator[Found]:
     """Yield the requests of a text within another: user data, a script, or a chart's values."""
     deployment = Deployment()
+    if is_multipart(text):
+        yield from _of_parts(text, file)
+        return
     if _CLOUD.match(text):
         _add_cloud(deployment, JudgedFile(file, text))
     elif _OBJECT.search(text) or re.match(r"[\w-]+:[ \t]*\n", text):
@@ -230,17 +237,36 @@ def embedded_requests(text: str, file: str) -> Iterator[Found]:
             deployment.unexpanded.append(Unexpanded("a text that is no YAML", file, error.line))
     else:
         deployment.add(script_requests(text, file))
+    yield from _rows(deployment)
+
+
+def _of_parts(text: str, file: str) -> Iterator[Found]:
+    """Yield the requests of user data of several parts."""
+    for part in parse_parts(text):
+        deployment = Deployment()
+        if part.type == "text/cloud-config" or _CLOUD.match(part.text):
+            _add_cloud(deployment, JudgedFile(file, part.text))
+        elif part.type.startswith(_SHELL_TYPES) or _SCRIPT.match(part.text):
+            deployment.add(script_requests(part.text, file), file)
+        yield from (placed(row, part.line, is_block=part.is_block) for row in _rows(deployment))
+
+
+def _rows(deployment: Deployment) -> Iterator[Found]:
     yield from deployment.intent.requests
     yield from deployment.intent.misnamed
     yield from deployment.intent.problems
     yield from deployment.unexpanded
 
 
+def _is_user_data(text: str) -> bool:
+    return _CLOUD.match(text) is not None or is_multipart(text)
+
+
 def _kind_of_text(source: JudgedFile) -> Kind | None:
     name, text = posixpath.basename(source.name), source.text
     is_open = posixpath.splitext(name)[1] in _OPEN
     tests = {
-        Kind.CLOUD: _CLOUD.match(text),
+        Kind.CLOUD: _is_user_data(text),
         Kind.SCRIPT: _SCRIPT.match(text) or _SCRIPT_NAME.fullmatch(name),
         Kind.CONF: _CONF_NAME.fullmatch(name) or (is_open and _CONF.search(text)),
         Kind.UNREAD: _TERRAFORM.fullmatch(name),

@@ -19,7 +19,7 @@ from nfstuned.model.mounts import Request, Unexpanded
 from nfstuned.parse.deploy.deployment import Found, placed
 from nfstuned.parse.deploy.docker import driver_requests
 from nfstuned.parse.deploy.kubernetes import kubernetes_requests
-from nfstuned.parse.yaml import Node
+from nfstuned.parse.yaml import Node, parse_documents
 
 Reader = Callable[[str, str], Iterator[Found]]
 """A reader of any text: its content, and the file's name."""
@@ -27,6 +27,8 @@ _SCRIPTS = re.compile(r"(?:user|custom)[_-]?data(?:_base64)?|(?:metadata_)?start
 _GZIP = b"\x1f\x8b"
 _SOURCE = "persistentVolumeSource"
 _CLASS = "storageProvisioner"
+_SETTINGS = ("settings", "protected_settings")
+"""Of azurerm_virtual_machine_extension, as JSON."""
 _OBJECT = re.compile(r"kubernetes_(?!manifest)\w+")
 
 
@@ -77,10 +79,20 @@ def _resources(module: Node) -> Iterator[Node]:
 
 
 def _of_scripts(values: Node, file: str, read: Reader) -> Iterator[Found]:
-    """Yield the requests of the scripts and the user data with which a machine starts."""
+    """Yield the requests of the scripts, the user data and the extensions with which a machine starts."""
     for key, node in (*values.pairs.items(), *values.at("metadata").pairs.items()):
         if _SCRIPTS.fullmatch(key) and node.text:
             yield from _of_text(node, file, read)
+        elif key in _SETTINGS and node.text:
+            yield from _of_settings(node, file, read)
+
+
+def _of_settings(node: Node, file: str, read: Reader) -> Iterator[Found]:
+    """Yield the requests of the command or the script of Azure's extension CustomScript."""
+    with suppress(ParseError):
+        for settings in parse_documents(node.text or "", file):
+            for key in ("commandToExecute", "script"):
+                yield from _of_text(replace(settings.at(key), line=node.line), file, read)
 
 
 def _of_text(node: Node, file: str, read: Reader) -> Iterator[Found]:

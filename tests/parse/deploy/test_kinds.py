@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from textwrap import indent
 
 import pytest
@@ -145,9 +146,75 @@ def test_a_unit_with_a_specifier_of_its_host_is_named() -> None:
 ENCODED = base64.b64encode(b"#!/bin/sh\nmount -t nfs -o soft nas:/a /a\n").decode()
 
 
+CONFIG = "mounts:\n- - nas:/c\n  - /c\n  - nfs\n  - ro,nofail\n"
+PARTS = f"""\
+MIME-Version: 1.0
+Content-Type: multipart/mixed;
+ boundary="==B=="
+
+--==B==
+Content-Type: text/cloud-config
+
+{CONFIG}
+--==B==
+Content-Type: text/x-shellscript; charset="us-ascii"
+
+#!/bin/sh
+mount -t nfs -o soft nas:/a /a
+--==B==
+Content-Transfer-Encoding: base64
+Content-Type: text/x-shellscript
+
+{ENCODED}
+
+--==B==
+Content-Type: text/plain
+
+mount -t nfs -o hard nas:/b /b
+--==B==--
+"""
+
+
+ONE_PART = PARTS.partition("--==B==\nContent-Type: text/x-shell")[0]
+
+
+def test_user_data_of_several_parts_is_read_by_its_parts() -> None:
+    found = read(("user-data", PARTS)).intent.requests
+    lines = [(row.source, row.line, row.lines[0]) for row in found]
+    assert lines == [("nas:/c", 9, 12), ("nas:/a", 18, 18), ("nas:/a", 23, 23)]
+
+
+def test_a_mail_about_mounts_is_no_user_data() -> None:
+    mail = PARTS.replace("text/cloud-config", "text/html").replace("text/x-shellscript", "text/plain")
+    assert read(("mail.txt", mail)).kinds == {}
+
+
+def test_parts_are_read_as_far_as_they_go() -> None:
+    for text in (PARTS.replace(ENCODED, "x"), PARTS.replace("base64", "quoted-printable")):
+        assert len(read(("user-data", text)).intent.requests) == 2
+    assert len(read(("user-data", PARTS.rpartition("\n--==B==--")[0])).intent.requests) == 3
+    for text in (PARTS.replace(" boundary", " border"), PARTS.partition("\n\n")[0] + "\n# nfs text/cloud-\n"):
+        assert asked(read(("user-data", text))) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "expected"),
     [
+        (
+            "azurerm_linux_virtual_machine",
+            json.dumps({"custom_data": base64.b64encode(ONE_PART.encode()).decode()}),
+            "nas:/c ro,nofail",
+        ),
+        (
+            "azurerm_virtual_machine_extension",
+            json.dumps({"settings": json.dumps({"commandToExecute": "mount -t nfs nas:/a /a"})}),
+            "nas:/a ",
+        ),
+        (
+            "azurerm_virtual_machine_extension",
+            json.dumps({"protected_settings": json.dumps({"script": ENCODED}), "settings": "no JSON: ["}),
+            "nas:/a soft",
+        ),
         (
             "docker_volume",
             '{"driver_opts": {"type": "nfs", "o": "addr=nas", "device": ":/a"}}',
