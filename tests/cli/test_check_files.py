@@ -193,6 +193,7 @@ OF_POD = "the mountOptions of a PersistentVolume instead of the pod's volume"
         ("PersistentVolume", EXPORT, "mountOptions"),
         ("HelmRelease", f"values: {{{EXPORT}}}", "mountOptions"),
         ("HelmRelease", f"values: {{extraVolumes: [{{name: a, {EXPORT}}}]}}", OF_POD),
+        ("HelmRelease", f"values: {{name: a, {EXPORT[:-1]}, mountOptions: [hard]}}}}", "mountOptions"),
     ],
 )
 def test_options_go_to_an_object_that_takes_them(

@@ -94,7 +94,8 @@ class _Walk:
         nfs = node if node.text_at("type") == "nfs" else node.at("nfs")
         if nfs.text_at("server") and nfs.text_at("path"):
             own = () if nfs is node else ((nfs.at(_OPTIONS), _OPTIONS),)
-            in_pod = node.pairs.keys() == _OF_VOLUME or _is_in_pod(nfs, owner)
+            of_pod = node.pairs.keys() == _OF_VOLUME and _OPTIONS not in nfs.pairs
+            in_pod = of_pod or _is_in_pod(nfs, owner)
             yield from self._of_export(nfs, (*fields, *own), owner, in_pod=in_pod)
         if _BACKEND_OPTIONS in node.pairs and _BACKEND in node.pairs:
             driver, server = node.at(_BACKEND), node.at("dataLIF")
