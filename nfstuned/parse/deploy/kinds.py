@@ -173,10 +173,8 @@ class _Reader:
             self._unread(source, _RENDER, 0)
             return
         self._recognise(source, kind)
-        if kind is Kind.CLOUD and is_multipart(text):
-            self._deployment.add(_of_parts(text, name), name)
-        elif kind is Kind.CLOUD:
-            _add_cloud(self._deployment, source)
+        if kind is Kind.CLOUD:
+            _add_user_data(self._deployment, source)
         elif kind is Kind.SCRIPT:
             self._deployment.add(script_requests(text, name), name)
         elif kind is Kind.MAP:
@@ -224,11 +222,8 @@ def _document_requests(kind: Kind | None, document: Node, name: str) -> Iterator
 def embedded_requests(text: str, file: str) -> Iterator[Found]:
     """Yield the requests of a text within another: user data, a script, or a chart's values."""
     deployment = Deployment()
-    if is_multipart(text):
-        yield from _of_parts(text, file)
-        return
-    if _CLOUD.match(text):
-        _add_cloud(deployment, JudgedFile(file, text))
+    if _is_user_data(text):
+        _add_user_data(deployment, JudgedFile(file, text))
     elif _OBJECT.search(text) or re.match(r"[\w-]+:[ \t]*\n", text):
         try:
             for document in parse_documents(text, file):
@@ -260,6 +255,13 @@ def _rows(deployment: Deployment) -> Iterator[Found]:
 
 def _is_user_data(text: str) -> bool:
     return _CLOUD.match(text) is not None or is_multipart(text)
+
+
+def _add_user_data(deployment: Deployment, source: JudgedFile) -> None:
+    if is_multipart(source.text):
+        deployment.add(_of_parts(source.text, source.name), source.name)
+    else:
+        _add_cloud(deployment, source)
 
 
 def _kind_of_text(source: JudgedFile) -> Kind | None:
