@@ -485,7 +485,8 @@ def check_command(root: Root, /, **options: Any) -> int:  # noqa: ANN401 - Check
       1  something is; with --diff, changes, whatever --fail-on says
       2  could not check: wrong usage, an invalid configuration of this host, a rule that crashed, an
          fstab or a map of the automounter that is not understood as a whole, a FILE of no known kind,
-         or a file that could not be read (a file that only root may read does not count) or, with --fix,
-         written; all other findings are printed, but with an invalid configuration nothing is judged
+         a file that could not be read (a file that only root may read does not count), or one that
+         --fix could not write; all other findings are printed, but with an invalid configuration
+         nothing is judged
     """
     return run_check(root, CheckOrder(**options))
