@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
 from nfstuned.errors import ParseError
 from nfstuned.model.mounts import (
@@ -23,6 +25,7 @@ from nfstuned.parse.deploy.deployment import Found, moved
 from nfstuned.parse.deploy.script import AUTOMOUNT, MOUNT, SERVICE, WrittenFile, parse_command
 from nfstuned.parse.deploy.shell import MARK
 from nfstuned.parse.etc.autofs import DIRECT, mount_requests, parse_map, parse_master
+from nfstuned.parse.etc.requests import MOST_REQUESTS, TOO_MANY_REQUESTS
 from nfstuned.parse.etc.units import AFTER_NETWORK, OTHER_SPECIFIERS, mount_request, parse_unit
 from nfstuned.parse.fields import has_placeholder
 
@@ -35,6 +38,8 @@ _MASTER_NAME = re.compile(r"auto[._]master(?:\..+)?")
 _PARTS, _PART = "auto.master.d", ".autofs"
 """The folder with the parts of a master map, and the end of their names."""
 _DROP_IN = re.compile(r"(?P<unit>.*\.(?:mount|automount|service))\.d/[^/]+\.conf", re.DOTALL)
+_Row = Request | ParseError | Unexpanded | UnreadMap
+"""A row of a map."""
 
 
 def is_drop_in(file: str) -> bool:
@@ -119,13 +124,24 @@ def automount_requests(files: Mapping[str, str]) -> Iterator[tuple[str, Found]]:
     """Yield the requests of the automounter's maps, each with its map's file.
 
     `files` has the texts by name. A map has the mount points and the options of the lines that name it in a
-    master map of its machine. Without such a line it is direct where a key is a path.
+    master map of its machine. Without such a line it is direct where a key is a path. Maps with such lines
+    come first; a map has its entries again for each line, up to MOST_REQUESTS rows of all maps.
     """
     masters = {file: _masters_maps(file, text) for file, text in files.items() if _is_master(file, text)}
-    for file, text in files.items():
-        if file not in masters:
-            maps = (each for named in masters.values() for each in named if _is_named(each, file))
-            yield from ((file, row) for row in _of_map(file, text, tuple(maps)))
+    of_name: defaultdict[str, list[AutoMap]] = defaultdict(list)
+    for auto in chain.from_iterable(masters.values()):
+        of_name[posixpath.basename(auto.name)].append(auto)
+    maps = {
+        file: tuple(auto for auto in of_name[posixpath.basename(file)] if _is_named(auto, file))
+        for file in files
+        if file not in masters
+    }
+    rows = ((file, row) for file, named in maps.items() if named for row in _of_map(file, files[file], named))
+    yield from islice(rows, MOST_REQUESTS)
+    for file, row in islice(rows, 1):
+        yield file, ParseError(file, row.line, TOO_MANY_REQUESTS)
+    for file in (file for file, named in maps.items() if not named):
+        yield from ((file, row) for row in _of_map(file, files[file], ()))
 
 
 def machine_of(file: str) -> str:
@@ -159,7 +175,7 @@ def _is_named(auto: AutoMap, file: str) -> bool:
     return f"/{file}".endswith(name if name.startswith("/") else f"/{name}")
 
 
-def _of_map(file: str, text: str, maps: tuple[AutoMap, ...]) -> Iterator[Found]:
+def _of_map(file: str, text: str, maps: tuple[AutoMap, ...]) -> Iterator[_Row]:
     """Yield the requests of a map, and the entries that do not count for their keys."""
     first: dict[str, MapEntry] = {}
     for entry in parse_map(text, file):
@@ -178,7 +194,7 @@ def _of_map(file: str, text: str, maps: tuple[AutoMap, ...]) -> Iterator[Found]:
                         yield item if maps else _of_unknown_type(item, entry)
 
 
-def _of_unknown_type(item: Request | ParseError, entry: MapEntry) -> Found:
+def _of_unknown_type(item: Request | ParseError, entry: MapEntry) -> _Row:
     """Return a request, or that its type is not known: the line that names its map may have it."""
     if isinstance(item, Request) and item.source.startswith("//") and "fstype=" not in entry.text:
         return Unexpanded("a share of SMB without fstype=: give the master map, too", item.file, item.line)

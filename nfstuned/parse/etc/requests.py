@@ -347,7 +347,7 @@ _TOO_LONG = (
     f"more than {MOST_OPTIONS} characters of options, or {MOST_PATH} of a source or a mount point, which "
     "mount(2) does not take: shorten the line"
 )
-_TOO_MANY_REQUESTS = (
+TOO_MANY_REQUESTS = (
     f"the files of this host ask for more than {MOST_REQUESTS} mounts: this and all later ones were not "
     "checked; remove unused mounts"
 )
@@ -410,7 +410,7 @@ class Intent:
                 self.requests.append(item)
             elif not self.refused:
                 self.refused = True
-                self.refuse(ParseError(item.file, item.line, _TOO_MANY_REQUESTS))
+                self.refuse(ParseError(item.file, item.line, TOO_MANY_REQUESTS))
 
     def refuse(self, problem: ParseError) -> None:
         """Keep an error, and of very many report once that there are more."""

@@ -11,6 +11,7 @@ import pytest
 from nfstuned.model.mounts import Unread
 from nfstuned.parse.deploy.deployment import Deployment, JudgedFile, Kind
 from nfstuned.parse.deploy.kinds import read_sources
+from nfstuned.parse.etc.requests import MOST_REQUESTS, TOO_MANY_REQUESTS
 
 PV = "apiVersion: v1\nkind: PersistentVolume\nspec:\n  mountOptions: [soft]\n  nfs: {server: nas, path: /a}\n"
 LINE = "nas:/a /a nfs soft,nofail 0 0\n"
@@ -290,6 +291,16 @@ def test_a_map_has_the_point_and_the_options_of_its_masters_line(
     requests = [row for row in deployment.intent.requests if row.file == map_]
     assert [f"{row.point} {row.options}" for row in requests] == [expected]
     assert deployment.intent.problems == []
+
+
+@pytest.mark.parametrize("options", ["", "-$X "])
+def test_the_entries_of_a_map_that_many_lines_name_have_a_bound(options: str) -> None:
+    """A few kilobytes asked for a hundred million mounts."""
+    master = "".join(f"/n{number} auto.nas\n" for number in range(300))
+    map_ = "".join(f"k{number} {options}nas:/{number}\n" for number in range(300))
+    deployment = read(("auto.nas", map_), ("auto.master", master))
+    assert len(deployment.intent.requests) + len(deployment.unexpanded) == MOST_REQUESTS
+    assert [problem.message for problem in deployment.intent.problems] == [TOO_MANY_REQUESTS]
 
 
 def test_a_maps_later_entry_of_a_key_does_not_count() -> None:
