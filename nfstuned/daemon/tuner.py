@@ -345,11 +345,14 @@ class Tuner:
         `now` is the time at which the look began.
         """
         known = watched.decided[0] if watched.decided is not None else None
+        is_named = bool(superblock.mounts)
         if known is not None and known.mounts and not (superblock.mounts or deep):
             # Only a deep look sees mounts of other namespaces. Without them decide() takes the least value
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
-        if superblock.mounts:
+            # A mount of the host's own is gone: its value stays until a search shows which mounts count now.
+            is_named = all(mount.foreign for mount in known.mounts)
+        if is_named:
             watched.unnamed_since_s = None
         else:
             watched.note_unnamed(now)

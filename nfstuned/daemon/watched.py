@@ -90,7 +90,7 @@ class WatchedDevice:
     memory: Memory = field(default_factory=Memory)
     """The loop's past."""
     unnamed_since_s: float | None = None
-    """Since when the bdi is known without a mount in any namespace; None where it has a mount."""
+    """Since when the bdi is known without a mount, or its last mount here is gone; None where it has one."""
 
     def successor(self, bdi: int | None) -> WatchedDevice:
         """Return the state for the bdi that has the number now, None for no bdi."""

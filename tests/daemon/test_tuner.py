@@ -845,3 +845,27 @@ def test_an_unmount_in_another_namespace_counts_at_a_look_that_sees_it(host: Hos
     (host.folder / "proc/77/mountinfo").write_text("90 80 254:0 / / rw - ext4 /dev/vda rw\n")
     host.look(deep=True)
     assert host.value("0:43") == 15360
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_superblock_that_outlives_its_mounts_here_is_searched(
+    host: Host, *, elsewhere: bool, searched: bool
+) -> None:
+    """A container may hold it, or a program with an open file; the mount that is gone decides no more."""
+    host.assign("fast", mount_point=("/mnt/a",))
+    host.show()
+    host.look(deep=searched)
+    assert (host.value("0:43"), host.tuner.search_at_s) == (65536, NEVER)
+    (host.folder / "proc/1/mountinfo").write_text("24 1 254:0 / / rw - ext4 /dev/vda rw\n")
+    if elsewhere:
+        host.mount_elsewhere("0:43", point="/mnt/b")
+    host.now = 100.0
+    host.look()
+    host.look()
+    assert (host.value("0:43"), host.tuner.search_at_s) == (65536, host.now + SEARCH_S)
+    host.now = host.tuner.search_at_s
+    host.look(deep=True)
+    host.look()
+    assert host.value("0:43") == 15360
+    assert host.tuner.search_at_s == (host.now + HIDDEN_S if elsewhere else 100 + UNNAMED_S)
