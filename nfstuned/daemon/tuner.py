@@ -323,6 +323,8 @@ class Tuner:
         if record is not None and record.bdi != bdi.inode:
             record = None
         if record is not None and (record.hold or value == record.written_kb):
+            if watched is not None and watched.bdi == bdi.inode:
+                watched.contest = watched.contest.after(self._clock())
             return
         if watched is None or watched.bdi != bdi.inode or watched.decided is None:
             self.must_look = True
@@ -359,9 +361,9 @@ class Tuner:
         decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)
-        if not changed_by_another(superblock):
-            # The other writer may have put the value back, as bench does.
-            watched.contest = watched.contest.after(now)
+        # The other writer may have put the value back, as bench does.
+        contest, is_back = watched.contest, not changed_by_another(superblock)
+        watched.contest = contest.after(now) if is_back else contest.lasting()
         self._settle(watched, superblock, decision)
         since = watched.unnamed_since_s
         if since is None or (deep and now - since >= UNNAMED_S):
@@ -398,7 +400,6 @@ class Tuner:
             return
         now, before = self._clock(), watched.contest
         if before.left:
-            watched.contest = before.lasting(now)
             return
         watched.contest = before.continued(now, watched.backlog.late_rules(now))
         if not watched.contest.left:

@@ -473,16 +473,38 @@ def test_a_contest_names_the_rule_that_writes_the_value_found(host: Host, value:
 
 def test_a_value_that_is_back_for_a_minute_ends_the_contest_also_without_reads(host: Host) -> None:
     test_another_writer_is_overruled_three_times_and_then_left(host)
-    for value, second, left in ((128, 70, True), (128, 80, True), (15360, 90, True), (15360, 140, False)):
+    values = ((128, 70), (128, 80), (15360, 90), (65536, 100), (15360, 110), (15360, 169), (15360, 170))
+    for value, second in values:
         host.now = float(second)
         host.set("0:43", value)
         host.look()
         contest = host.tuner.contests["0:43"]
         # A look that shows the same value of the other writer is no other write.
-        assert (contest.left, contest.count) == (left, 6)
+        assert (contest.left, contest.count) == (second < 170, 6)
     host.set("0:43", 128)
     host.tuner.may_be_written("0:43")
     assert host.value("0:43") == 15360
+
+
+def test_a_value_that_comes_back_between_others_is_not_answered(host: Host) -> None:
+    """A measurement tries each value for minutes, by turns, and the looks are a minute apart."""
+    test_another_writer_is_overruled_three_times_and_then_left(host)
+    for turn in range(1, 9):
+        value = 15360 if turn % 2 else 128
+        host.now = turn * 90.0
+        host.set("0:43", value)
+        host.tuner.may_be_written("0:43")
+        # Before the next turn.
+        for seconds in (1.0, 58.0):
+            host.now = turn * 90.0 + seconds
+            host.look()
+            assert host.value("0:43") == value
+            assert host.tuner.contests["0:43"].left
+    host.set("0:43", 15360)
+    host.tuner.may_be_written("0:43")
+    host.now += 60.0
+    host.look()
+    assert not host.tuner.contests["0:43"].left
 
 
 def test_a_reload_takes_up_a_superblock_that_was_left(host: Host) -> None:

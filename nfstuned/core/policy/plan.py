@@ -26,6 +26,8 @@ class Contest:
     left: bool = False
     count: int = 0
     """How often another writer set it."""
+    back_s: float | None = None
+    """Since when the value of a superblock that is left is back; None where it is not."""
 
     def continued(self, now: float, late: int = 0) -> Contest:
         """Return the contest after another change at `now` (monotonic seconds).
@@ -39,14 +41,17 @@ class Contest:
             return Contest((now,), left=True, count=self.count + 1)
         return Contest((*recent, now), count=self.count + 1)
 
-    def lasting(self, now: float) -> Contest:
-        """Return the contest where the other writer's value still stands at `now`: that is no other write."""
-        return replace(self, times=(now,))
+    def lasting(self) -> Contest:
+        """Return the contest where the other writer's value still stands: that is no other write."""
+        return replace(self, back_s=None)
 
     def after(self, now: float) -> Contest:
-        """Return the contest where the value is back: after 60 s it is not left any more."""
-        is_over = all(now - time >= WINDOW_S for time in self.times)
-        return Contest(count=self.count) if self.left and is_over else self
+        """Return the contest where the value is back at `now`: after 60 s of that it is not left any more."""
+        if not self.left:
+            return self
+        if self.back_s is None:
+            return replace(self, back_s=now)
+        return Contest(count=self.count) if now - self.back_s >= WINDOW_S else self
 
 
 def plan_read_aheads(snapshot: Snapshot, policy: Policy) -> tuple[Outcome, ...]:
