@@ -15,7 +15,7 @@ from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Journal
 from nfstuned.host.telemetry.sinks import EXPORTED, MetricsFile
 from nfstuned.model.metrics import Service, Totals
-from nfstuned.model.policy import Policy
+from nfstuned.model.policy import SAMPLE_INTERVAL_S, Policy
 from nfstuned.model.samples import Look
 from nfstuned.view.metrics import exposition, families, findings_lines
 
@@ -47,7 +47,7 @@ class Metrics:
     def update(self) -> None:
         """Count the sampler's last look, and write the files."""
         policy, look = self._tuner.policy, self._sampler.last
-        busy = self._reap(policy.sample_interval_s if policy is not None else 0.0)
+        busy = self._reap((policy.sample_interval_s if policy is not None else 0.0) or SAMPLE_INTERVAL_S)
         if policy is None or look is None:
             return
         exported = EXPORTED if self._root.exists(EXPORTER) else ""
@@ -73,7 +73,8 @@ class Metrics:
     def _reap(self, interval_s: float) -> set[str]:
         """Report how the last writes ended, and return the files that a child still writes.
 
-        A write that still goes on after a whole interval hangs. Stalls and reloads update the files, too.
+        A write that still goes on after a whole interval hangs, without samples after the default one. Stalls
+        and reloads update the files, too.
         """
         busy = set()
         for path, file in self._files.items():

@@ -237,6 +237,19 @@ def test_a_write_that_ends_late_is_a_success(host: Host, monkeypatch: pytest.Mon
     host.sample_until(partial(reported, host, ABSENT, 2))
 
 
+def test_without_samples_no_new_write_is_slow(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exporter's file is written at a reload all the same."""
+    (host.folder / EXPORTER).mkdir(parents=True)
+    host.sample()
+    monkeypatch.setattr(MetricsFile, "finished", lambda _: None)
+    host.tuner.policy = replace(builtin_policy(), sample_interval_s=0.0)
+    host.metrics.update()
+    assert host.entries.texts(FAILED) == []
+    monkeypatch.setattr(MetricsFile, "age_s", builtin_policy().sample_interval_s)
+    host.metrics.update()
+    assert len(host.entries.texts(FAILED)) == 1
+
+
 def test_no_child_is_left_over_however_often_the_configuration_changes(writing: Host) -> None:
     before = children()
     for number in range(5):
