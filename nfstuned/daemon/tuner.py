@@ -65,6 +65,8 @@ class Tuner:
         self._devices: dict[str, WatchedDevice] = {}
         self._searched_s = float("-inf")
         """When the last look into other namespaces began."""
+        self._may_have_gone = False
+        """Whether a superblock may have gone whose bdi could not be looked up."""
 
     def added(self, *devices: str) -> None:
         """Tune new superblocks, each before its mount(2) returns.
@@ -101,7 +103,7 @@ class Tuner:
         with self._root.faults.block() as faults:
             alive = identity(self._root, device)
             if faults:
-                self.must_look = True
+                self.must_look = self._may_have_gone = True
                 return
         watched = self._watched(device)
         watched.had_event = True
@@ -134,6 +136,9 @@ class Tuner:
     def look(self, *, deep: bool) -> None:
         """Look at everything and set each value that is not right; `deep` includes other namespaces."""
         self.must_look = False
+        if self._may_have_gone:
+            self._may_have_gone = False
+            self.forget_lost()
         now = self._clock()
         self._devices = {name: each for name, each in self._devices.items() if not each.is_forgettable(now)}
         for watched in self._devices.values():
@@ -192,7 +197,7 @@ class Tuner:
         with self._root.faults.block() as faults:
             alive = identities(self._root)
             if faults:
-                self.must_look = True
+                self.must_look = self._may_have_gone = True
                 return
         known = {device: watched.bdi for device, watched in self._devices.items() if watched.bdi is not None}
         with suppress(OSError):

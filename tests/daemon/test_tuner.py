@@ -891,3 +891,26 @@ def test_a_superblock_that_outlives_its_mounts_here_is_searched(
     host.look()
     assert host.value("0:43") == 15360
     assert host.tuner.search_at_s == (host.now + HIDDEN_S if elsewhere else 100 + UNNAMED_S)
+
+
+@pytest.mark.parametrize("event", ["removed", "forget_lost"])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_superblock_that_went_unread_is_searched_no_more(
+    host: Host, monkeypatch: pytest.MonkeyPatch, event: str, *, hidden: bool
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    fault, tuner = host.faulty(errno.EMFILE)
+    host.volume("0:43")
+    tuner.added("0:43")
+    if hidden:
+        host.mount_elsewhere("0:43")
+    tuner.look(deep=True)
+    assert tuner.search_at_s == (HIDDEN_S if hidden else UNNAMED_S)
+    host.unmount("0:43")
+    for _ in range(2):
+        fault.asked, fault.at, fault.failed = 0, 0, ""
+        getattr(tuner, event)(*(() if event == "forget_lost" else ("0:43",)))
+        assert (fault.failed != "", tuner.must_look) == (True, True)
+    tuner.look(deep=False)
+    assert tuner.search_at_s == NEVER
+    assert host.state.all() == {}
