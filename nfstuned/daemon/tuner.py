@@ -120,16 +120,20 @@ class Tuner:
         """Check a superblock for which udev has run its rules."""
         if action == "add":
             self._watched(device).backlog.remove_oldest(self._clock())
-        self.may_be_written(device)
+        # Where writes are watched, that of a rule counts already, and most rules write nothing.
+        self._check(device, is_write=self.writes is None)
 
     def may_be_written(self, device: str) -> None:
         """Check a superblock after somebody may have written its value, and set it again at once.
 
-        A write was seen, or udev's rules have run. The next look reports who wrote.
+        A write was seen. The next look reports who wrote.
         """
+        self._check(device, is_write=True)
+
+    def _check(self, device: str, *, is_write: bool) -> None:
         try:
             with Bdi(self._root, device) as bdi:
-                self._set_again(bdi)
+                self._set_again(bdi, is_write=is_write)
         except (OSError, ParseError) as error:
             self._refused(error)
 
@@ -323,7 +327,7 @@ class Tuner:
         watched.add_change(write(bdi, self._state, planned.action))
         self._watch_writes(watched)
 
-    def _set_again(self, bdi: Bdi) -> None:
+    def _set_again(self, bdi: Bdi, *, is_write: bool) -> None:
         value, record, watched = bdi.read_kb(), self._state.get(bdi.device), self._devices.get(bdi.device)
         if record is not None and record.bdi != bdi.inode:
             record = None
@@ -335,7 +339,8 @@ class Tuner:
             self.must_look = True
             return
         if watched.contest.left:
-            watched.contest = watched.contest.continued(self._clock())
+            contest = watched.contest
+            watched.contest = contest.continued(self._clock()) if is_write else contest.lasting()
             return
         superblock, decision = watched.decided
         superblock = superblock._replace(read_ahead_kb=value, record=record)

@@ -19,6 +19,7 @@ from nfstuned.daemon.tuner import Tuner
 from nfstuned.daemon.watched import HIDDEN_S, SEARCH_S, UNNAMED_S, WatchedDevice
 from nfstuned.errors import ParseError
 from nfstuned.host.config import builtin_policy
+from nfstuned.host.events import Writes
 from nfstuned.host.observe import do_nothing
 from nfstuned.host.read_ahead import FIRST_START, Bdi, State, hold_existing, undo
 from nfstuned.host.root import Root
@@ -396,6 +397,21 @@ def test_another_writer_is_overruled_three_times_and_then_left(host: Host) -> No
     assert host.value("0:43") == 128
     assert len(host.entries.texts(Message.READ_AHEAD_CONTESTED)) == 3
     assert len(host.entries.texts(Message.READ_AHEAD_LEFT)) == 1
+
+
+def test_a_write_of_udevs_rules_counts_once_and_rules_without_a_write_do_not(host: Host) -> None:
+    test_another_writer_is_overruled_three_times_and_then_left(host)
+    before = host.tuner.contests["0:43"].count
+    host.tuner.writes = Writes(host.root)
+    host.look()
+    host.set("0:43", 256)
+    for device in host.tuner.writes.drain():
+        host.tuner.may_be_written(device)
+    for _ in range(3):
+        host.tuner.rules_ran("0:43", "change")
+    host.look()
+    host.tuner.writes.close()
+    assert host.tuner.contests["0:43"].count == before + 1
 
 
 def test_rules_that_run_late_for_earlier_superblocks_of_the_number_are_no_fight(host: Host) -> None:
