@@ -31,6 +31,7 @@ from tests.tree import put
 
 POLICY = Policy(())
 CAPTURE = "debian-13-6.12"
+SPENT_S = 0.05
 MOUNTINFO = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 
 
@@ -100,6 +101,19 @@ def test_a_sample_of_many_superblocks_serves_events_after_each(looks: Looks) -> 
     looks.two()
     assert looks.sampler.last is not None
     assert len(served) == len(looks.sampler.last.superblocks) + len(looks.entries) > 2
+
+
+def test_new_mounts_during_a_sample_are_no_cost_of_it(looks: Looks) -> None:
+    looks.sampler.serve_events = spend
+    (entry,) = looks.two()
+    assert 0 < float(entry["NFSTUNED_SAMPLING_MS"]) < SPENT_S * 1e3
+    assert 0 < looks.sampler.all_cost_s < SPENT_S
+
+
+def spend() -> None:
+    end = time.thread_time() + SPENT_S
+    while time.thread_time() < end:
+        pass
 
 
 def test_a_sample_of_a_kubelet_s_volume_has_its_names(looks: Looks) -> None:
