@@ -274,8 +274,8 @@ class Daemon:
             self._deep_at = self._look_after if deep else self._deep_at
             return
         self._blind_s = BLIND_S
-        # Events that were lost during the look may have set it already.
-        self._deep_at = min(self._deep_at, max(self._tuner.search_at_s, self._deep_after))
+        # Events that were lost during the look may have set it already, without the rest after this look.
+        self._deep_at = max(min(self._deep_at, self._tuner.search_at_s), self._deep_after)
 
     def _tick(self, now: float) -> None:
         """Feed the watchdog, look for values that changed unseen, and sample."""

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from threading import Timer
 from typing import ClassVar
@@ -205,6 +206,31 @@ def test_a_daemon_whose_events_cannot_be_read_can_be_stopped(
     sender.send(bytes([signal.SIGTERM]))
     assert daemon.run() == 0
     assert entries.texts(Message.STOPPED) == ["stopped"]
+
+
+def test_a_search_in_which_events_are_lost_is_followed_by_a_rest(
+    quiet: tuple[Daemon, Entries, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a storm of mounts each search loses events: one after the other would take a whole processor."""
+    daemon, _, sender = quiet
+    searches: list[float] = []
+
+    def lose(*, deep: bool) -> None:
+        if deep:
+            searches.append(time.monotonic())
+            time.sleep(0.02)
+            daemon._lose_events()  # noqa: SLF001 - as the queue of the kernel's events does
+        if len(searches) == 3:
+            sender.send(bytes([signal.SIGTERM]))
+
+    def refuse(*_: object) -> None:
+        raise ConfigError(("x is wrong",))
+
+    monkeypatch.setattr(loop, "start_load", refuse)
+    monkeypatch.setattr(daemon._tuner, "look", lose)  # noqa: SLF001
+    assert daemon.run() == 0
+    # Ten times as long as the search took.
+    assert min(later - before for before, later in pairwise(searches)) >= 0.2
 
 
 def test_a_wrong_configuration_is_not_tried_again(
