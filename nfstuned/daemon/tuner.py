@@ -371,9 +371,11 @@ class Tuner:
         decision = decide(policy, superblock, self.snapshot)
         watched.decided = (superblock, decision)
         self._watch_writes(watched)
-        # The other writer may have put the value back, as bench does.
-        contest, is_back = watched.contest, not changed_by_another(superblock)
-        watched.contest = contest.after(now) if is_back else contest.lasting()
+        contest = watched.contest
+        if contest.left:
+            # The other writer may have put the value back, as bench does, or a new decision agrees with it.
+            is_back = not changed_by_another(superblock) or superblock.read_ahead_kb == decision.target_kb
+            watched.contest = contest.after(now) if is_back else contest.lasting()
         self._settle(watched, superblock, decision)
         since = watched.unnamed_since_s
         if since is None or (deep and now - since >= UNNAMED_S):

@@ -523,6 +523,17 @@ def test_a_value_that_comes_back_between_others_is_not_answered(host: Host) -> N
     assert not host.tuner.contests["0:43"].left
 
 
+def test_a_decision_for_the_other_writers_value_ends_the_contest(host: Host) -> None:
+    test_another_writer_is_overruled_three_times_and_then_left(host)
+    host.set("0:43", 1024)
+    host.assign("netapp-ontap", export=("/a",))
+    for second in (100, 160):
+        assert host.tuner.contests["0:43"].left
+        host.now = float(second)
+        host.look()
+    assert not host.tuner.contests["0:43"].left
+
+
 def test_a_reload_takes_up_a_superblock_that_was_left(host: Host) -> None:
     test_another_writer_is_overruled_three_times_and_then_left(host)
     host.tuner.start_over()
