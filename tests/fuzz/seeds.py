@@ -65,8 +65,11 @@ def of_hosts(pattern: str) -> Iterator[bytes]:
 
 @functools.cache
 def _cases() -> tuple[tuple[str, str], ...]:
-    """Return the kind and the files of each case of tests/data/corpus, each file behind `--- NAME`."""
-    texts = (file.read_text() for file in sorted(CORPUS.glob("*.txt")))
+    """Return the kind and the files of each case, each file behind `--- NAME`.
+
+    The cases of fuzz-seeds.txt have the form of tests/data/corpus, and no verdict.
+    """
+    texts = (file.read_text() for file in (*sorted(CORPUS.glob("*.txt")), _DATA / "fuzz-seeds.txt"))
     cases = (case for text in texts for case in re.split(r"(?m)^=== ", text)[1:])
     heads = (re.split(r"(?m)^(?=--- \S+\n)", case, maxsplit=1) for case in cases)
     return tuple((head.split()[1], files) for head, files in heads)

@@ -110,11 +110,14 @@ def _each(readers: Iterable[Read], text: str) -> Iterator[object]:
             yield error
 
 
-def _group(*rows: str, hosts: str = "", more: Iterable[Read] = ()) -> Target:
-    """Return a target of rows of tests/parse/test_damage.py; `hosts` matches files of tests/hosts."""
+def _group(*rows: str, hosts: str = "", corpus: str = "", more: Iterable[Read] = ()) -> Target:
+    """Return a target of rows of tests/parse/test_damage.py, with files of tests/hosts and of the corpus."""
     readers = (*(READERS[row][2] for row in rows), *more)
     texts = [READERS[row][0].encode("utf-8", "surrogateescape") for row in rows]
-    return Target(_text(lambda text: _each(readers, text)), lambda: (*texts, *seeds.of_hosts(hosts)))
+    return Target(
+        _text(lambda text: _each(readers, text)),
+        lambda: (*texts, *seeds.of_hosts(hosts), *seeds.of_corpus(corpus)),
+    )
 
 
 def _deployment(files: Iterable[JudgedFile]) -> Iterator[object]:
@@ -295,12 +298,13 @@ TARGETS: dict[str, Target] = {
     "kinds": Target(_text(_named), seeds.named),
     "mountstats": Target(_mountstats, lambda: seeds.of_hosts("proc/.*mountstats")),
     "mountstats-copies": Target(_copies, lambda: (*seeds.of_hosts("proc/.*mountstats"), *seeds.copies())),
-    "unit": _group("a unit", hosts=r".*\.(?:mount|automount)", more=[_files("mnt-a.mount")]),
+    "unit": _group("a unit", hosts=r".*\.(?:mount|automount)", corpus="unit", more=[_files("mnt-a.mount")]),
     "unit-states": Target(_text(_unit_states), seeds.states),
     "yaml": Target(_text(_yaml), lambda: seeds.of_corpus("kubernetes", "compose", "ansible", "terraform")),
     "autofs": _group(
         *("auto.master", "auto.misc", "autofs.conf", "an entry of a map"),
         hosts=r"etc/auto.*",
+        corpus="autofs",
         more=[_files("auto.nas"), _files("auto.master")],
     ),
     "fstab": Target(_text(_fstab), lambda: (*seeds.of_hosts("etc/fstab"), *seeds.fstabs())),

@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
+from types import CodeType, FrameType
 
 import pytest
 
 from nfstuned.errors import ParseError
+from nfstuned.parse import deploy
 from tests.bench.page import RELIABILITY, filled
 from tests.fuzz.checks import BrokenPromiseError
 from tests.fuzz.kept import inputs, lines_of_inputs, part, results
 from tests.fuzz.targets import MOST_TIMES, TARGETS, Target, judge
 
 KEPT = inputs()
+DEPLOYMENT = (
+    *("kubernetes", "compose", "ansible", "terraform", "cloud-init"),
+    *("script", "kinds", "unit", "autofs"),
+)
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_kept_text_is_read_or_refused(name: str) -> None:
     for text in KEPT.get(name) or islice(TARGETS[name].seeds(), 20):
         judge(TARGETS[name], text)
+
+
+def _functions(code: CodeType) -> Iterator[tuple[str, str, int]]:
+    """Yield the file, the name and the line of each function in a code, but for lambdas and the like."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if inner.co_flags & inspect.CO_NEWLOCALS and not inner.co_name.startswith("<"):
+                yield inner.co_filename, inner.co_name, inner.co_firstlineno
+            yield from _functions(inner)
+
+
+def test_a_text_reaches_every_function_that_reads_deployment_files() -> None:
+    """The fuzzer seldom makes such texts by itself: the words of a new form are not in its dictionary."""
+    called = set[tuple[str, str, int]]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            code = frame.f_code
+            called.add((code.co_filename, code.co_name, code.co_firstlineno))
+
+    texts = [(TARGETS[name], (*TARGETS[name].seeds(), *KEPT.get(name, ()))) for name in DEPLOYMENT]
+    sys.setprofile(note)
+    try:
+        for target, those in texts:
+            for text in those:
+                judge(target, text)
+    finally:
+        sys.setprofile(None)
+    files = Path(deploy.__path__[0]).glob("*.py")
+    written = {each for file in files for each in _functions(compile(file.read_text(), file, "exec"))}
+    assert written - called == set()
 
 
 def test_the_page_is_of_the_kept_figures() -> None:
