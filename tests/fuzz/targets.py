@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
+from types import GeneratorType
 from unittest import mock
 
 import dns.exception
@@ -83,11 +85,12 @@ def judge(target: Target, data: bytes) -> None:
     """Hold a parser to its promise. Raises BrokenPromiseError, and any error but ParseError."""
     rows: list[object] = []
     try:
-        rows.extend(target.read(data))
+        for row in (reader := target.read(data)):
+            if row is False:
+                raise BrokenPromiseError(_promise(reader))
+            rows.append(row)
     except ParseError as error:
         rows.append(error)
-    if any(row is False for row in rows):
-        raise BrokenPromiseError(f"promise {rows.index(False)} is broken")
     last = len(_BREAKS.findall(data.decode("utf-8", "surrogateescape"))) + 1
     for row in rows:
         if isinstance(row, (ParseError, Request, Unexpanded)) and not 0 <= row.line <= last:
@@ -97,22 +100,33 @@ def judge(target: Target, data: bytes) -> None:
         raise BrokenPromiseError(f"{length} characters of {len(data)}")
 
 
+def _promise(reader: object) -> str:
+    """Return the line of code that yielded last: the fuzzer keeps a text for each promise."""
+    while isinstance(inner := getattr(reader, "gi_yieldfrom", None), GeneratorType):
+        reader = inner
+    frame = reader.gi_frame if isinstance(reader, GeneratorType) else None
+    return linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip() if frame else "a promise"
+
+
 def _text(read: Read) -> Callable[[bytes], Rows]:
     return lambda data: read(data.decode("utf-8", "surrogateescape"))
 
 
-def _each(readers: Iterable[Read], text: str) -> Iterator[object]:
-    """Yield the rows of several readers; an error ends only its own reader."""
-    for read in readers:
+def _each(readers: Iterable[tuple[str, Read]], text: str) -> Iterator[object]:
+    """Yield the rows of several readers with their names; an error ends only its own reader."""
+    for name, read in readers:
         try:
-            yield from read(text)
+            for row in read(text):
+                if row is False:
+                    raise BrokenPromiseError(f"{name} breaks its promise")
+                yield row
         except ParseError as error:  # noqa: PERF203 - a handful
             yield error
 
 
 def _group(*rows: str, hosts: str = "", corpus: str = "", more: Iterable[Read] = ()) -> Target:
     """Return a target of rows of tests/parse/test_damage.py, with files of tests/hosts and of the corpus."""
-    readers = (*(READERS[row][2] for row in rows), *more)
+    readers = [*((row, READERS[row][2]) for row in rows), *(("another reader", read) for read in more)]
     texts = [READERS[row][0].encode("utf-8", "surrogateescape") for row in rows]
     return Target(
         _text(lambda text: _each(readers, text)),
@@ -290,10 +304,7 @@ TARGETS: dict[str, Target] = {
     "compose": _deploy("compose.yaml", "compose", "docker-volume"),
     "ansible": _deploy("play.yml", "ansible"),
     "terraform": _deploy("plan.json", "terraform"),
-    "cloud-init": Target(
-        _text(lambda text: _each((_files("user-data"), READERS["cloud.cfg"][2]), text)),
-        lambda: (*seeds.of_corpus("cloud-init"), *seeds.of_hosts("etc/cloud/.*")),
-    ),
+    "cloud-init": _group("cloud.cfg", hosts="etc/cloud/.*", corpus="cloud-init", more=[_files("user-data")]),
     "script": _deploy("mount.sh", "script", "docker-volume"),
     "kinds": Target(_text(_named), seeds.named),
     "mountstats": Target(_mountstats, lambda: seeds.of_hosts("proc/.*mountstats")),

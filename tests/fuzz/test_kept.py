@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -72,7 +73,7 @@ def test_the_page_is_of_the_kept_figures() -> None:
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        ([True, False], "promise 1 is broken"),
+        ([True, False], "a promise"),
         ([ParseError("f", 3, "x")], "line 3 of 2: f:3: x"),
         (["x" * (MOST_TIMES + (1 << 18))], "characters of 3"),
     ],
@@ -80,6 +81,19 @@ def test_the_page_is_of_the_kept_figures() -> None:
 def test_a_broken_promise_is_a_fault(rows: list[object], fault: str) -> None:
     with pytest.raises(BrokenPromiseError, match=fault):
         judge(Target(lambda _: rows, tuple), b"a\nb")
+
+
+def _two(data: bytes) -> Iterator[object]:
+    yield from data.split()
+    yield b"first" not in data
+    yield from (part != b"second" for part in data.split())
+
+
+def test_each_promise_has_a_name_of_its_own() -> None:
+    """The fuzzer keeps a text for each name: a fault would hide all others of its target."""
+    for data, fault in ((b"a first", 'yield b"first"'), (b"b a second", 'yield from (part != b"second"')):
+        with pytest.raises(BrokenPromiseError, match=re.escape(fault)):
+            judge(Target(_two, tuple), data)
 
 
 def test_bytes_come_back_as_they_were_kept() -> None:
