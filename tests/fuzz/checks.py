@@ -85,7 +85,8 @@ def _rows(facts: Facts) -> Iterator[object]:
     if len(diagnosis.findings) > MOST_FINDINGS:
         raise BrokenPromiseError(f"{len(diagnosis.findings)} findings")
     yield from (*diagnosis.findings, *diagnosis.doubts)
-    yield [each.new.count("\n") == each.old.count("\n") for each in fixed_files(diagnosis.findings, facts)]
+    changed = fixed_files(diagnosis.findings, facts)
+    yield from (each.new.count("\n") == each.old.count("\n") for each in changed)
     found = {finding.rule for finding in diagnosis.findings}
     # The texts of all rules would take most of the time.
     yield from _formats(Report("/", facts, tuple(rule for rule in RULES if rule.id in found), diagnosis))

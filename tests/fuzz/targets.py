@@ -179,7 +179,7 @@ def _mountinfo(text: str) -> Iterator[object]:
     yield from rows
     nodes = mounts.parse_nodes(text)
     yield len(nodes) <= text.count("\n") + 1
-    yield [mounts.node_at(node.point, nodes) is not None for node in nodes[:50]]
+    yield from (mounts.node_at(node.point, nodes) is not None for node in nodes[:50])
     yield mounts.remote_type(mounts.parse_mount_types(text), "/mnt/a/b")
     later = mounts.parse_mountinfo(f"{text}\n{seeds.MOUNT}")
     kept = [row for row in rows if isinstance(row, Mount)]
