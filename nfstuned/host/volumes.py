@@ -104,6 +104,8 @@ def _handle(root: Root, folder: str, remote: Container[str]) -> str:
         return ""
     try:
         data = json.loads(root.read_start(file[1:], MOST_BYTES))
-        return f"{data['driverName']}, volume {data['volumeHandle']}"
+        name = f"{data['driverName']}, volume {data['volumeHandle']}"
+        name.encode()  # JSON can hold halves of characters, which no output has
     except (OSError, KeyError, TypeError, ValueError, RecursionError):
         return ""
+    return name

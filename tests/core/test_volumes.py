@@ -75,7 +75,11 @@ def test_files_of_the_host_name_the_pod_and_the_drivers_handle(host: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"driverName": "a"}', 10_000 * "[", json.dumps(["y" * 70_000])]
+    "text",
+    [
+        *("", "[]", "{", '{"driverName": "a"}', 10_000 * "[", json.dumps(["y" * 70_000])),
+        HANDLE.replace("share", "\\ud800"),
+    ],
 )
 def test_a_damaged_file_gives_no_name(host: Path, text: str) -> None:
     put(host / f"{STAGED[1:].rpartition('/')[0]}/vol_data.json", text)
