@@ -131,7 +131,7 @@ def record(name: str, done: Slice, edges: int, kept: list[bytes]) -> None:
     with _alone():
         INPUTS.write_text(lines_of_inputs({**inputs(), name: kept}))
         figures = results()
-        had = figures.get(name, Result(name))
+        had = figures[name]
         figures[name] = Result(
             name,
             round(had.cpu_s + done.cpu_s, 1),
@@ -140,8 +140,7 @@ def record(name: str, done: Slice, edges: int, kept: list[bytes]) -> None:
             sorted({*had.findings, *findings(name)}),
             datetime.now(timezone.utc).date().isoformat(),
         )
-        rows = (figures.get(each, Result(each))._asdict() for each in TARGETS)
-        RESULTS.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        RESULTS.write_text("".join(f"{json.dumps(each._asdict())}\n" for each in figures.values()))
         write_page()
 
 
@@ -209,10 +208,10 @@ def main() -> None:
         return
     had = {name: result.cpu_s for name, result in results().items()}
     if order.list:
-        print("\n".join(f"{name} {had.get(name, 0.0) / 60:.1f}" for name in TARGETS))
+        print("\n".join(f"{name} {cpu_s / 60:.1f}" for name, cpu_s in had.items()))
         return
     for name in order.parsers or TARGETS:
-        run(name, order.minutes * 60 - (had.get(name, 0.0) if order.total else 0.0))
+        run(name, order.minutes * 60 - (had[name] if order.total else 0.0))
 
 
 if __name__ == "__main__":

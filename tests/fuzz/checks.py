@@ -50,20 +50,25 @@ def of_tree(root: Callable[[str], Root], *, image: bool) -> Callable[[bytes], It
     """Return a check of a host or an image with the files in a text."""
 
     def read(data: bytes) -> Iterator[object]:
-        folder = _folder() / "tree"
-        shutil.rmtree(folder, ignore_errors=True)
-        (folder / "etc").mkdir(parents=True)
-        _, *parts = _FILE.split(data.decode("utf-8", "surrogateescape"))
-        for path, text in dict(zip(parts[: 2 * _MOST_FILES : 2], parts[1::2], strict=False)).items():
-            file = folder / path[:200]
-            if not any(above.is_file() for above in (file, *file.parents)) and not file.is_dir():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(text.encode("utf-8", "surrogateescape"))
-                file.chmod(0o755)
         scope = Scope(image=image, offline=True)
-        yield from _rows(examine(root(str(folder)), _profiles(), scope, FixedOutside(Network())))
+        yield from _rows(examine(root(put_tree(data)), _profiles(), scope, FixedOutside(Network())))
 
     return read
+
+
+def put_tree(data: bytes) -> str:
+    """Write the files in a text below a folder, and return it."""
+    folder = _folder() / "tree"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "etc").mkdir(parents=True)
+    _, *parts = _FILE.split(data.decode("utf-8", "surrogateescape"))
+    for path, text in dict(zip(parts[: 2 * _MOST_FILES : 2], parts[1::2], strict=False)).items():
+        file = folder / path[:200]
+        if not any(above.is_file() for above in (file, *file.parents)) and not file.is_dir():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            file.chmod(0o755)
+    return str(folder)
 
 
 @functools.cache

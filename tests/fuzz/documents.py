@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from unittest import mock
@@ -17,6 +17,8 @@ from nfstuned.host.bench.documents import parse_bench, parse_size
 from nfstuned.host.bench.fio import parse_fio
 from nfstuned.host.files.ledger import parse_installed, render_installed
 from nfstuned.host.policy import builtin_texts
+from nfstuned.host.telemetry.history import fields as entry_fields
+from nfstuned.host.telemetry.journalctl import _entry
 from nfstuned.model.bench import Pattern
 from nfstuned.model.facts import Severity
 from nfstuned.model.policy import ConfigError
@@ -24,7 +26,7 @@ from nfstuned.model.samples import Sample
 from nfstuned.parse.check_settings import baseline_text, parse_baseline, parse_own, parse_project
 from nfstuned.parse.ignores import parse_ignores
 from nfstuned.parse.policy import parse_config
-from nfstuned.parse.samples import parse_entry, parse_line, parse_since
+from nfstuned.parse.samples import parse_entry, parse_line, parse_since, text_of
 from nfstuned.parse.verdict import parse_verdict
 from nfstuned.view import pages
 from nfstuned.view.bench import bench_document, bench_page, comparison_lines
@@ -117,12 +119,23 @@ def _drawn(page: Iterable[str]) -> bool:
 
 
 def entry(data: bytes) -> Iterator[object]:
-    """Yield the sample of a journal's entry, a field in each line, and the time that its first line names."""
+    """Yield the sample of a journal's entry, a field in each line, and the time that its first line names.
+
+    The entry comes back from a line of journalctl's.
+    """
     pairs = (line.partition(b"=")[::2] for line in data.split(b"\n"))
     fields = {name.decode("ascii", "replace"): value for name, value in pairs}
     yield parse_entry(fields, "f")
+    # journalctl prints other text than ASCII as a list of bytes where it is not UTF-8, or not printable.
+    printed = {name: value.decode() if value.isascii() else [*value] for name, value in fields.items()}
+    line = json.dumps(printed | {"__REALTIME_TIMESTAMP": "1"}).encode()
+    yield _texts(_entry(line)) == _texts(fields)
     with suppress(ValueError):  # its own
         yield parse_since(data.partition(b"\n")[0].decode("utf-8", "surrogateescape"), _NOW)
+
+
+def _texts(entry: Mapping[str, object]) -> dict[str, str]:
+    return {name: text_of(value) for name, value in entry_fields(entry).items()}
 
 
 def bench(data: bytes) -> Iterator[object]:

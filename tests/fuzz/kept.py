@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tests.bench.page import KEPT, RELIABILITY, filled
+from tests.fuzz.targets import TARGETS
 
 INPUTS = KEPT / "fuzz-texts.jsonl"
 """A line has a parser's name and a text, with bytes that are not UTF-8 as lone surrogates."""
@@ -54,9 +55,10 @@ def lines_of_inputs(kept: Mapping[str, Sequence[bytes]]) -> str:
 
 
 def results() -> dict[str, Result]:
-    """Return each parser's figures."""
+    """Return each parser's figures, also of those that had no run."""
     rows = RESULTS.read_text().splitlines() if RESULTS.exists() else ()
-    return {row["parser"]: Result(**row) for row in map(json.loads, rows)}
+    had = {row["parser"]: Result(**row) for row in map(json.loads, rows)}
+    return {name: had.get(name, Result(name)) for name in TARGETS}
 
 
 def part(figures: Mapping[str, Result], kept: Mapping[str, Sequence[bytes]]) -> Iterator[str]:

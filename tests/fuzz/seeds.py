@@ -18,6 +18,7 @@ from nfstuned.view.words import to_json
 from tests.check import hosts
 from tests.check.test_corpus import CORPUS
 from tests.core.bench_values import COMPARED, SEARCHED
+from tests.core.test_volumes import HANDLE
 from tests.parse import test_fields, test_mounts, test_samples, test_settings, test_units
 
 MOUNT = test_mounts.LINE
@@ -164,6 +165,12 @@ def options() -> Iterator[bytes]:
     yield from (line for text in of_hosts("etc/fstab") for line in text.split(b"\n")[:20])
     yield from (b"password=secret,user=a", b"https://a:b@c/d?sig=x", b"\\040\\011x", test_fields.KEY.encode())
     yield from (line.encode() for line in test_mounts.REAL.splitlines()[-3:])
+
+
+def kubelet() -> Iterator[bytes]:
+    yield HANDLE.encode()
+    yield HANDLE.replace("rg#account", "rg\\u2028\\ud83d\\udcbe?sig=x").encode()
+    yield from of_hosts(r".*/vol_data\.json")
 
 
 def programs() -> Iterator[bytes]:

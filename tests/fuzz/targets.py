@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import linecache
+import posixpath
 import re
 import socket
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
+from pathlib import Path
 from types import GeneratorType
 from unittest import mock
 
 import dns.exception
 import dns.message
 
+from nfstuned.core.mounts.volumes import volume_name, volume_paths
 from nfstuned.core.nconnect.fstab import ansible_lines, owner, with_count
 from nfstuned.core.nconnect.persist import sections
 from nfstuned.core.samples.copies import (
@@ -32,8 +37,10 @@ from nfstuned.core.udev.writers import file_writers, started_scripts
 from nfstuned.errors import ParseError
 from nfstuned.host.image_root import ImageRoot
 from nfstuned.host.network import names, outside
+from nfstuned.host.observe import observe_intent, parse_login
 from nfstuned.host.root import Root
 from nfstuned.host.system import calls_sysctl
+from nfstuned.host.volumes import read_kubelet_names
 from nfstuned.model.kernel import Mount
 from nfstuned.model.mounts import Request, Unexpanded
 from nfstuned.model.udev import UdevFile
@@ -57,9 +64,11 @@ from nfstuned.parse.proc.sunrpc import parse_endpoint
 from nfstuned.parse.yaml import MOST_DEPTH, MOST_VALUES, parse_documents
 from nfstuned.view.top import plain_lines
 from nfstuned.view.words import to_json
+from tests.core.test_volumes import STAGED
 from tests.fuzz import checks, documents, seeds
 from tests.fuzz.checks import BrokenPromiseError
 from tests.parse.test_damage import READERS
+from tests.tree import put
 
 MOST_TIMES = 1000
 """A parser's different rows are at most so many times longer than its text, and LEAST more."""
@@ -248,6 +257,10 @@ def _endpoint(text: str) -> Iterator[object]:
     yield parse_endpoint(text)
 
 
+def _login(text: str) -> Iterator[object]:
+    yield parse_login(text)
+
+
 def _options(text: str) -> Iterator[object]:
     masked = mask_secrets(text)
     yield mask_secrets(masked) == masked
@@ -261,6 +274,29 @@ def _yaml(text: str) -> Iterator[object]:
     yield sum(node.weight for node in documents) <= MOST_VALUES
     last = len(_BREAKS.findall(text)) + 1
     yield all(node.height <= MOST_DEPTH and 0 < node.line <= last for node in documents)
+
+
+def _boot(data: bytes) -> Iterator[object]:
+    """Yield the requests of a tree's units, fstab and maps, and those that its boot leaves out."""
+    intent = observe_intent(Root(checks.put_tree(data)), ())
+    yield from (*intent.requests, *intent.problems, *intent.settings, *intent.misplaced, *intent.misnamed)
+    yield from (*intent.unloaded, *intent.unstarted, *intent.unordered, *intent.local, *intent.early)
+    yield from (*intent.maps, *intent.faults)
+
+
+@functools.cache
+def _node() -> Path:
+    folder = Path(tempfile.mkdtemp())
+    put(folder / "proc/self/mountinfo", "")
+    return folder
+
+
+def _kubelet(data: bytes) -> Iterator[object]:
+    """Yield whether the names of a kubelet's volume by its vol_data.json can be shown."""
+    node = _node()
+    put(node / posixpath.dirname(STAGED)[1:] / "vol_data.json", data)
+    names = read_kubelet_names(Root(str(node)), [STAGED])
+    yield from (text.isprintable() for text in (volume_name([STAGED], names), *volume_paths([STAGED], names)))
 
 
 def _program(data: bytes) -> Iterator[object]:
@@ -341,7 +377,11 @@ TARGETS: dict[str, Target] = {
         _text(_udev), lambda: (*seeds.of_hosts(r".*/rules\.d/.*"), *seeds.of_corpus("udev"))
     ),
     "options": Target(_text(_options), seeds.options),
-    "settings": _group("nfsmount.conf", "writers", hosts=r"etc/(?:nfsmount|nfs|idmapd)\.conf.*|opt/.*"),
+    "settings": _group(
+        *("nfsmount.conf", "writers"),
+        hosts=r"etc/(?:nfsmount|nfs|idmapd)\.conf.*|opt/.*|.*cred.*",
+        more=[_login],
+    ),
     "parameters": _group(
         "modprobe.d",
         "sysctl.d",
@@ -362,5 +402,7 @@ TARGETS: dict[str, Target] = {
     "program": Target(_program, seeds.programs),
     "dns-answer": Target(_answer, seeds.answers),
     "metadata-answer": Target(_metadata, seeds.metadata),
+    "boot": Target(_boot, lambda: (*seeds.trees(image=False), *seeds.trees(image=True))),
+    "kubelet": Target(_kubelet, seeds.kubelet),
 }
 """By its name, in the order of their turns."""
