@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz.kept import INPUTS, RESULTS, Result, inputs, lines_of_inputs, results, write_page
+from tests.fuzz.kept import GOAL, INPUTS, RESULTS, Result, inputs, lines_of_inputs, results, write_page
 from tests.fuzz.targets import TARGETS
 
 PROJECT = Path(__file__).parents[2]
@@ -194,7 +194,7 @@ def _folder(kind: str, name: str) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="dev/fuzz", description=__doc__)
     parser.add_argument("parsers", nargs="*", metavar="PARSER", choices=[[], *TARGETS], default=[])
-    parser.add_argument("--minutes", type=float, default=20, help="CPU time for each parser")
+    parser.add_argument("--minutes", type=float, default=GOAL, help="CPU time for each parser")
     parser.add_argument(
         "--total", action="store_true", help="less the CPU time that the parser has had before"
     )
