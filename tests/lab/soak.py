@@ -142,22 +142,28 @@ def _times(key: str) -> Callable[[Row], str]:
     return lambda one: " / ".join(f"{ms:,.0f}" for ms in one[key]) + " ms"
 
 
-def _outages(one: Row) -> str:
-    return str(one["events"].get("outage", 0))
-
-
 def _events(*kinds: str) -> Callable[[Row], str]:
     return lambda one: f"{sum(one['events'].get(kind, 0) for kind in kinds):,}"
 
 
+EVENTS = ("mount", "unmount", "outage", "reload", "rival", "clock", "restart")
 CELLS: dict[str, Callable[[Row], str]] = {
     "date; hours; seed": lambda one: f"{one['date']}; {one['hours']:.2f}; {one['seed']}",
-    "mounts made; through TLS (stunnel)": lambda one: f"{one['mounts']:,}; {one['through_tls']}",
+    "mounts made; through TLS (stunnel)": lambda one: f"{_events('mount')(one)}; {one['through_tls']}",
+    "mounts seen with the right value; unmounted before": lambda one: (
+        f"{one['mounts']:,}; {one['events']['mount'] - one['mounts']:,}"
+    ),
+    "calls of mount(8) that failed; other work of programs that failed": lambda one: "; ".join(
+        _events(kind)(one) for kind in ("refused", "work failed")
+    ),
     "outages; reloads; rivals' writes; clock steps and restarts of udev and journald": lambda one: "; ".join(
         _events(*kinds)(one) for kinds in (("outage",), ("reload",), ("rival",), ("clock", "restart"))
     ),
+    "these events and mounts and unmounts in all": _events(*EVENTS),
     "programs read and wrote": lambda one: f"{one['moved_bytes'] / 1e9:.1f} GB",
-    "read-aheads written": lambda one: f"{one['writes']:,}",
+    "read-aheads written; of these by the closed loop": lambda one: (
+        f"{one['writes']:,}; {one['entries'].get('READ_AHEAD_ADAPTED', 0):,}"
+    ),
     "**wrong values**": lambda one: str(one["wrong"]),
     "from mount(8)'s return to the right value: median / p99 / worst": _times("first_ms"),
     "from a rival's write to the right value: median / p99 / worst": _times("again_ms"),

@@ -177,6 +177,12 @@ def test_a_trend_has_its_error() -> None:
     assert (judge.quantile([3, 1, 2], 0.5), judge.quantile([], 1)) == (2, 0)
 
 
+def test_mounts_that_were_made_are_more_than_those_seen_with_the_right_value() -> None:
+    one = {"events": {"mount": 12, "unmount": 12, "refused": 2, "outage": 3}, "mounts": 9, "through_tls": 4}
+    cells = [cell(one) for name, cell in soak.CELLS.items() if "mount" in name and "from" not in name]
+    assert cells == ["12; 4", "9; 3", "2; 0", "27"]
+
+
 KEPT = soak.kept()
 
 
