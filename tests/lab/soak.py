@@ -10,7 +10,7 @@ import argparse
 import json
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -87,19 +87,27 @@ def picture_file(release: str) -> Path:
 
 
 def thinned(rows: Sequence[Row], date: str) -> list[Row]:
-    """Return the rows that the page and the picture show, the summary last."""
+    """Return the rows that the page and the picture show, and those about stalls, the summary last."""
     meters = [row for row in rows if row["kind"] == "meter" and "fds" in row]
     step = -(-len(meters) // MOST_POINTS)
     keys = ("t", "kind", "rss_kb", "fds", "mounts", "cpu_s")
     few = [{key: row[key] for key in keys} for row in meters[::step]]
-    events = [{key: row[key] for key in ("t", "kind")} | _shown(row) for row in rows if _shown(row)]
+    addresses = {row["point"]: row["address"] for row in rows if row["kind"] == "mount"}
+    events = [
+        {key: row[key] for key in ("t", "kind")} | shown for row in rows if (shown := _shown(row, addresses))
+    ]
     return [*sorted([*few, *events], key=lambda row: float(row["t"])), rows[-1] | {"date": date}]
 
 
-def _shown(row: Row) -> Row:
-    """Return the fields of an event that the picture shows; none where it does not show it."""
+def _shown(row: Row, addresses: Mapping[str, str]) -> Row:
+    """Return the fields of an event that are kept; none where it is not kept."""
     if row["kind"] == "outage":
-        return {"what": row["what"], "lasted_s": round(row["lasted_s"], 1)}
+        times: Row = {key: round(row[key], 1) for key in ("lasted_s", "back_s") if key in row}
+        return {"what": row["what"], "address": row["address"], **times}
+    if row["kind"] == "wait":
+        return {key: row[key] for key in ("what", "point", "address", "took_s")}
+    if row.get("message") in {"STALLED", "STALL_ENDED"}:
+        return {key: row[key] for key in ("message", "point")} | {"address": addresses.get(row["point"], "")}
     lane = {"reload": "reload", "rival": "rival", "clock": "clock", "restart": "restart"}.get(row["kind"])
     return {"what": lane} if lane else {}
 
@@ -142,6 +150,11 @@ def _times(key: str) -> Callable[[Row], str]:
     return lambda one: " / ".join(f"{ms:,.0f}" for ms in one[key]) + " ms"
 
 
+def _part(one: Row, key: str) -> str:
+    # Earlier runs have no waits of programs: their number of stalls made up could hardly be above 0.
+    return f"{one[key]}; {100 * one[f'{key}_part']:.0f} %" if f"{key}_part" in one else "-"
+
+
 def _events(*kinds: str) -> Callable[[Row], str]:
     return lambda one: f"{sum(one['events'].get(kind, 0) for kind in kinds):,}"
 
@@ -167,9 +180,11 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "**wrong values**": lambda one: str(one["wrong"]),
     "from mount(8)'s return to the right value: median / p99 / worst": _times("first_ms"),
     "from a rival's write to the right value: median / p99 / worst": _times("again_ms"),
-    "stalls reported; **missed**; **made up**": lambda one: (
-        f"{one['reported_stalls']}; {one['missed']}; {one['made_up']}"
+    "stalls reported; **missed**": lambda one: f"{one['reported_stalls']}; {one['missed']}",
+    "stalls **made up**; part of the time in which a report would be made up": lambda one: _part(
+        one, "made_up"
     ),
+    "stalls outside of outages; part of the time that is outside": lambda one: _part(one, "outside_outages"),
     "stalls without a request that the kernel lists": lambda one: (
         "not known" if one.get("unlisted") is None else str(one["unlisted"])
     ),

@@ -15,19 +15,23 @@ from tests.lab.kit.judge import (
     ACCOUNT,
     GENERIC,
     GRACE_S,
+    JOB,
     LOOP,
-    RECOVERY_S,
+    UNMOUNT,
     Fate,
     Outage,
     Settings,
     StallEntry,
     Values,
     Wait,
+    broken,
     is_listed,
-    made_up,
     missed,
+    outside,
+    outside_part,
     trend,
     unended,
+    waiting,
 )
 from tests.lab.kit.shell import wait_for
 from tests.lab.kit.writers import Writers
@@ -134,7 +138,7 @@ def entries(*times: float, ends: tuple[float, ...] = ()) -> list[StallEntry]:
 
 
 def test_a_long_wait_in_an_outage_needs_an_entry() -> None:
-    outage, wait = Outage("silent", HERE, 100, 150), Wait("a", HERE, 101, 170)
+    outage, wait = Outage("silent", HERE, 100, 150, 150), Wait("a", HERE, 101, 170)
     within = wait._replace(ended=150)
     assert missed([outage], [wait], []) == [within]
     assert missed([outage], [wait], entries(125)) == []
@@ -144,6 +148,7 @@ def test_a_long_wait_in_an_outage_needs_an_entry() -> None:
     assert missed([outage], [wait._replace(address=THERE)], []) == []
     assert missed([outage], [wait._replace(began=112)], []) == []
     assert missed([outage._replace(address="", kind="stopped")], [wait], []) == [within]
+    assert missed([outage], [wait._replace(kind=UNMOUNT)], []) == []
 
 
 def test_only_a_request_that_the_kernel_lists_can_be_reported() -> None:
@@ -152,14 +157,28 @@ def test_only_a_request_that_the_kernel_lists_can_be_reported() -> None:
     assert not is_listed(wait, [(103, {"a"}), (120, {"b"})])
 
 
-def test_a_stall_without_an_outage_of_its_server_is_made_up() -> None:
-    outage = Outage("silent", HERE, 100, 130)
-    entry = entries(120)
-    assert made_up([outage], {"a": HERE}, entry) == []
-    assert made_up([outage], {"a": THERE}, entry) == entry
-    assert made_up([outage], {"a": HERE}, entries(105)) == entries(105)
-    assert made_up([outage], {"a": HERE}, entries(131 + RECOVERY_S)) != []
-    assert made_up([outage], {"a": HERE}, entries(ends=(10,))) == []
+def test_a_stall_is_made_up_where_no_program_waits_for_its_server() -> None:
+    wait = Wait("b", HERE, 100, 130)
+    seen, addresses = waiting([wait], {HERE, THERE}), {"a": HERE, "c": THERE}
+    assert outside(seen, addresses, entries(105, 120, 135)) == []
+    assert outside(seen, addresses, entries(104, 136)) == entries(104, 136)
+    assert outside(seen, addresses, [StallEntry("c", 120, is_end=False)]) != []
+    assert outside(waiting([wait._replace(kind=JOB)], {HERE}), addresses, entries(120)) == entries(120)
+    assert outside(seen, addresses, entries(ends=(10,))) == []
+
+
+def test_a_stall_is_outside_of_outages_from_ten_seconds_after_the_server_is_back() -> None:
+    spans = broken(
+        [Outage("silent", HERE, 100, 110, 112), Outage("stopped", "", 300, 310, 320)], {HERE, THERE}
+    )
+    assert outside(spans, {"a": HERE}, entries(99, 100, 122, 123, 330)) == entries(99, 123)
+    assert outside(spans, {"a": THERE}, entries(100, 330)) == entries(100)
+
+
+def test_the_part_outside_is_of_the_server_with_the_least() -> None:
+    spans = {HERE: [(10.0, 30.0), (0.0, 20.0), (90.0, 120.0)], THERE: [(0.0, 10.0)]}
+    assert outside_part(spans, 0, 100) == pytest.approx(0.6)
+    assert outside_part({}, 0, 100) == 1
 
 
 def test_a_stall_without_its_end_is_found() -> None:

@@ -22,8 +22,8 @@ TRIES, WINDOW_S, SLACK_S = 3, 60.0, 5.0
 """The service answers so many writes of a rival in a window; the soak does not know its end exactly."""
 STALLED_S, FOLLOW_S, MARGIN_S = 15.0, 5.0, 10.0
 """A request that waits for so long is a stall, the service looks so often, and emulation is slow."""
-RECOVERY_S = 150.0
-"""After an outage: TCP sends again after twice as long each time, and NFSv4 reclaims its state."""
+WRITE, JOB, UNMOUNT = "write", "job", "unmount"
+"""The kinds of waits: a write of a page with its fsync, a benchmark's many calls, and umount(8)."""
 MOST_WRONG = 200
 MOST_GROWTH_KB, MOST_KB_AN_HOUR, LONG_HOURS = 3072, 128, 0.8
 """Of the memory, beyond twice the error of its trend: in all of the time, and an hour in the later half. The
@@ -202,15 +202,18 @@ class Outage(NamedTuple):
     address: str
     began: float
     ended: float
+    back: float
+    """The server serves again: to start it takes seconds."""
 
 
 class Wait(NamedTuple):
-    """A program's write to a mount, from its begin to its end."""
+    """A program's work on a mount, from its begin to its end."""
 
     point: str
     address: str
     began: float
     ended: float
+    kind: str = WRITE
 
 
 class StallEntry(NamedTuple):
@@ -236,7 +239,9 @@ def missed(outages: Sequence[Outage], waits: Sequence[Wait], entries: Sequence[S
         wait._replace(began=max(wait.began, outage.began), ended=min(wait.ended, outage.ended))
         for wait in waits
         for outage in outages
-        if outage.address in {"", wait.address}
+        # umount(8) takes the mount out of the table first: no entry can name it.
+        if wait.kind != UNMOUNT
+        and outage.address in {"", wait.address}
         and min(wait.ended, outage.ended) - max(wait.began, outage.began) >= due_s
         and not _is_reported(wait, outage, of_point.get(wait.point, []))
     ]
@@ -253,20 +258,53 @@ def _is_reported(wait: Wait, outage: Outage, entries: Sequence[StallEntry]) -> b
     return bool(before and not before[-1].is_end) or any(not entry.is_end for entry in within)
 
 
-def made_up(
-    outages: Sequence[Outage], addresses: Mapping[str, str], entries: Sequence[StallEntry]
-) -> list[StallEntry]:
-    """Return the stalls without an outage of the mount's server that began early enough for them."""
+Spans = Mapping[str, Sequence[tuple[float, float]]]
+"""Begins and ends, by the server's address."""
+
+
+def waiting(waits: Iterable[Wait], servers: Iterable[str]) -> Spans:
+    """Return the times in which a stall of a server is explained: a single call of a program waits.
+
+    The kernel may send a program's data before its fsync, and a benchmark takes long on a slow link as well.
+    """
+    spans: dict[str, list[tuple[float, float]]] = {server: [] for server in servers}
+    for wait in waits:
+        if wait.kind != JOB:
+            spans[wait.address].append((wait.began + STALLED_S - MARGIN_S, wait.ended + FOLLOW_S))
+    return spans
+
+
+def broken(outages: Iterable[Outage], servers: Iterable[str]) -> Spans:
+    """Return the outages of each server, and MARGIN_S after them."""
+    known = list(outages)
+    return {
+        server: [(one.began, one.back + MARGIN_S) for one in known if one.address in {"", server}]
+        for server in servers
+    }
+
+
+def outside(spans: Spans, addresses: Mapping[str, str], entries: Iterable[StallEntry]) -> list[StallEntry]:
+    """Return the stalls that begin outside of the spans of their mount's server."""
     return [
         entry
         for entry in entries
         if not entry.is_end
         and not any(
-            outage.address in {"", addresses.get(entry.point)}
-            and outage.began + STALLED_S - FOLLOW_S <= entry.at <= outage.ended + RECOVERY_S
-            for outage in outages
+            began <= entry.at <= ended for began, ended in spans.get(addresses.get(entry.point, ""), ())
         )
     ]
+
+
+def outside_part(spans: Spans, began: float, ended: float) -> float:
+    """Return the part of a time that is outside of a server's spans, of the server with the least."""
+    parts = []
+    for server in spans.values():
+        inside, last = 0.0, began
+        for first, end in sorted(server):
+            inside += max(0.0, min(end, ended) - max(first, last))
+            last = max(last, end)
+        parts.append(1 - inside / (ended - began))
+    return min(parts, default=1.0)
 
 
 def unended(entries: Sequence[StallEntry]) -> list[StallEntry]:

@@ -347,14 +347,18 @@ Parts = tuple[Recorder, World, Follower, Observer, Meter]
 
 def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     recorder, world, follower, observer, meter = parts
-    values, hours = world.values, lasted_s / 3600
+    values, hours, began = world.values, lasted_s / 3600, recorder.began
     missed = judge.missed(world.outages, world.waits, follower.stalls)
     unlisted = [one for one in missed if meter.listed and not judge.is_listed(one, meter.listed)]
     for wait in unlisted:
         missed.remove(wait)
-        since = wait.began - recorder.began
+        since = wait.began - began
         recorder.say("unlisted", point=wait.point, since=since, took_s=wait.ended - wait.began)
-    made_up = judge.made_up(world.outages, world.addresses, follower.stalls)
+    servers, addresses = set(world.addresses.values()), world.addresses
+    waiting, broken = judge.waiting(world.waits, servers), judge.broken(world.outages, servers)
+    made_up = judge.outside(waiting, addresses, follower.stalls)
+    lone = judge.outside(broken, addresses, follower.stalls)
+    time_s = (began, began + lasted_s)
     unended = judge.unended(_mounted(world, follower))
     alive = [row for row in meter.rows if "fds" in row]
     later = [row for row in alive if row["t"] >= lasted_s / 10]
@@ -365,7 +369,6 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
         f"{sum(1 for one in recorder.troubles if one['kind'] == kind)} times: {kind}"
         for kind in dict.fromkeys(one["kind"] for one in recorder.troubles)
     ]
-    began = recorder.began
     faults += [f"a stall without an entry: {one.point}, from {one.began - began:.0f} s on" for one in missed]
     faults += [f"a stall was made up: {one.point}, at {one.at - began:.0f} s" for one in made_up]
     faults += [f"a stall has no end: {one.point}, at {one.at - began:.0f} s" for one in unended]
@@ -387,6 +390,9 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
         "missed": len(missed),
         "unlisted": len(unlisted) if meter.listed else None,
         "made_up": len(made_up),
+        "made_up_part": round(judge.outside_part(waiting, *time_s), 3),
+        "outside_outages": len(lone),
+        "outside_outages_part": round(judge.outside_part(broken, *time_s), 3),
         "reported_stalls": follower.counts["STALLED"],
         "restarts": restarts,
         "first_ms": [round(quantile(values.first_s, part) * 1e3, 1) for part in (0.5, 0.99, 1)],

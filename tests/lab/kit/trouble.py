@@ -20,7 +20,19 @@ from typing import NamedTuple
 from tests.lab.kit import load, reading
 from tests.lab.kit.daemon import ETC, Daemon
 from tests.lab.kit.faults import shaped, silent
-from tests.lab.kit.judge import ACCOUNT, GENERIC, LOOP, Fate, Outage, Settings, Values, Wait
+from tests.lab.kit.judge import (
+    ACCOUNT,
+    GENERIC,
+    JOB,
+    LOOP,
+    UNMOUNT,
+    WRITE,
+    Fate,
+    Outage,
+    Settings,
+    Values,
+    Wait,
+)
 from tests.lab.kit.load import Job
 from tests.lab.kit.mounts import Mounted, Mounts, options_at, set_read_ahead_kb, table_device
 from tests.lab.kit.server import ADDRESS, AZURE, AZURE_2, OTHER_ADDRESS, Server
@@ -33,7 +45,7 @@ from tests.lab.kit.writers import Writers
 LEAST_MOUNTS, MOST_MOUNTS, SHARES = 2, 12, 16
 RIVAL_KB = 64
 """Below every right value."""
-LONG_S = 12.0
+LONG_S = 5.0
 """Waits of programs from here on are kept."""
 RELOAD_S = 120.0
 """A reload that the journal does not report for so long is lost."""
@@ -128,14 +140,16 @@ class World:
         """Wait for a random time; return whether the soak goes on."""
         return not self.stop.wait(random.uniform(least_s, most_s))
 
-    def waited(self, point: str, began: float, why: str = "") -> None:
+    def waited(self, point: str, began: float, why: str = "", kind: str = WRITE) -> None:
         """Note the end of a program's work on a mount; `why` it failed, if it did."""
         ended = time.monotonic()
         if why:
             self.say("work failed", point=point, why=why, took_s=ended - began)
         if ended - began >= LONG_S:
             with self.lock:
-                self.waits.append(Wait(point, self.addresses[point], began, ended))
+                wait = Wait(point, self.addresses[point], began, ended, kind)
+                self.waits.append(wait)
+            self.say("wait", what=kind, point=point, address=wait.address, took_s=ended - began)
 
     def choose(self, random: Random) -> Used | None:
         """Return a random mount, which the caller has for itself until it releases `busy`."""
@@ -191,7 +205,7 @@ def mount(world: World, form: Form) -> None:
         world.values.look(name, watched.returned + after_s, kb)
         world.live.append(Used(watched, share, form, address))
     world.writers.begin(name)
-    fields = {"form": str(form), "point": name, "device": watched.device, "address": address}
+    fields = {"form": str(form), "point": name, "device": watched.device, "address": world.addresses[name]}
     world.say("mount", shown=shown, **fields)
 
 
@@ -221,10 +235,12 @@ def unmount(world: World, used: Used) -> bool:
         world.live.remove(used)
         world.values.mounts.pop(used.point)
     point = used.watched.point
+    began = time.monotonic()
     with contextlib.suppress(subprocess.TimeoutExpired):
         attempt("umount", used.point)
     if gone_late := table_device(point) is not None:
         run("umount", "--lazy", used.point)
+    world.waited(used.point, began, kind=UNMOUNT)
     os.close(used.watched._file)  # noqa: SLF001 - its own unmount() has no patience
     with contextlib.suppress(OSError):
         point.rmdir()
@@ -254,7 +270,7 @@ def use(world: World, random: Random) -> None:
         except (CommandError, subprocess.TimeoutExpired, ValueError) as error:
             why = str(error)[:300]
         used.busy.release()
-        world.waited(used.point, began, why)
+        world.waited(used.point, began, why, JOB)
 
 
 def break_off(world: World, random: Random) -> None:
@@ -272,10 +288,13 @@ def break_off(world: World, random: Random) -> None:
             began = time.monotonic()
             world.stop.wait(lasts_s)
             ended = time.monotonic()
+        back = time.monotonic()
         if kind != "slow":
             with world.lock:
-                world.outages.append(Outage(kind, address, began, ended))
-        world.say("outage", what=kind, address=address, began=before, lasted_s=ended - began)
+                world.outages.append(Outage(kind, address, began, ended, back))
+        world.say(
+            "outage", what=kind, address=address, began=before, lasted_s=ended - began, back_s=back - began
+        )
 
 
 @contextlib.contextmanager
