@@ -180,7 +180,10 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "**wrong values**": lambda one: str(one["wrong"]),
     "from mount(8)'s return to the right value: median / p99 / worst": _times("first_ms"),
     "from a rival's write to the right value: median / p99 / worst": _times("again_ms"),
-    "stalls reported; **missed**": lambda one: f"{one['reported_stalls']}; {one['missed']}",
+    "stalls reported": lambda one: str(one["reported_stalls"]),
+    "stalls **missed**, of those due; shortest wait that is due": lambda one: (
+        f"{one['missed']} of {one.get('due', '-')}; {one['due_s']:.0f} s"
+    ),
     "stalls **made up**; part of the time in which a report would be made up": lambda one: _part(
         one, "made_up"
     ),

@@ -25,8 +25,8 @@ from tests.lab.kit.judge import (
     Values,
     Wait,
     broken,
+    due,
     is_listed,
-    missed,
     outside,
     outside_part,
     trend,
@@ -140,15 +140,20 @@ def entries(*times: float, ends: tuple[float, ...] = ()) -> list[StallEntry]:
 def test_a_long_wait_in_an_outage_needs_an_entry() -> None:
     outage, wait = Outage("silent", HERE, 100, 150, 150), Wait("a", HERE, 101, 170)
     within = wait._replace(ended=150)
-    assert missed([outage], [wait], []) == [within]
-    assert missed([outage], [wait], entries(125)) == []
-    assert missed([outage], [wait], entries(80)) == []
-    assert missed([outage], [wait], entries(80, ends=(90,))) == [within]
-    assert missed([outage], [wait], entries(181)) == [within]
-    assert missed([outage], [wait._replace(address=THERE)], []) == []
-    assert missed([outage], [wait._replace(began=112)], []) == []
-    assert missed([outage._replace(address="", kind="stopped")], [wait], []) == [within]
-    assert missed([outage], [wait._replace(kind=UNMOUNT)], []) == []
+    assert due([outage], [wait], []) == ([], [within])
+    assert due([outage], [wait], entries(125)) == ([within], [])
+    assert due([outage], [wait], entries(80)) == ([within], [])
+    assert due([outage], [wait], entries(80, ends=(90,))) == ([], [within])
+    assert due([outage], [wait], entries(181)) == ([], [within])
+    assert due([outage], [wait._replace(address=THERE)], []) == ([], [])
+    assert due([outage._replace(address="", kind="stopped")], [wait], []) == ([], [within])
+    assert due([outage], [wait._replace(kind=UNMOUNT), wait._replace(kind=JOB)], []) == ([], [])
+
+
+def test_an_entry_is_due_after_a_sample_a_stall_and_a_look() -> None:
+    outage, wait = Outage("silent", HERE, 100, 150, 150), Wait("a", HERE, 110, 142)
+    assert due([outage], [wait], []).missed == [wait]
+    assert due([outage], [wait._replace(ended=141.9)], []) == ([], [])
 
 
 def test_only_a_request_that_the_kernel_lists_can_be_reported() -> None:

@@ -22,6 +22,11 @@ TRIES, WINDOW_S, SLACK_S = 3, 60.0, 5.0
 """The service answers so many writes of a rival in a window; the soak does not know its end exactly."""
 STALLED_S, FOLLOW_S, MARGIN_S = 15.0, 5.0, 10.0
 """A request that waits for so long is a stall, the service looks so often, and emulation is slow."""
+SAMPLE_S, SLOW_S = 10.0, 2.0
+"""The longest interval of samples, before the first look at a request; and emulation, in which the observer
+stood still for 1.2 s at most."""
+DUE_S = STALLED_S + SAMPLE_S + FOLLOW_S + SLOW_S
+"""A write that waits for so long in an outage needs an entry."""
 WRITE, JOB, UNMOUNT = "write", "job", "unmount"
 """The kinds of waits: a write of a page with its fsync, a benchmark's many calls, and umount(8)."""
 MOST_WRONG = 200
@@ -224,27 +229,31 @@ class StallEntry(NamedTuple):
     is_end: bool
 
 
-def missed(outages: Sequence[Outage], waits: Sequence[Wait], entries: Sequence[StallEntry]) -> list[Wait]:
-    """Return the writes that an outage made wait for so long that an entry is due, and that have none.
+class Due(NamedTuple):
+    """The writes that need an entry, each with its time within an outage."""
 
-    Each is returned with its time within the outage. An earlier stall of the mount that has not ended counts
-    as well.
+    reported: list[Wait]
+    missed: list[Wait]
+
+
+def due(outages: Sequence[Outage], waits: Sequence[Wait], entries: Sequence[StallEntry]) -> Due:
+    """Return the writes that wait for DUE_S within an outage.
+
+    An earlier stall of the mount without an end counts as its entry. A benchmark may work in the cache before
+    it waits, and umount(8) takes the mount out of the table first.
     """
-    sample_s = 10.0
-    due_s = STALLED_S + sample_s + FOLLOW_S + MARGIN_S
     of_point: dict[str, list[StallEntry]] = {}
     for entry in entries:
         of_point.setdefault(entry.point, []).append(entry)
-    return [
-        wait._replace(began=max(wait.began, outage.began), ended=min(wait.ended, outage.ended))
-        for wait in waits
-        for outage in outages
-        # umount(8) takes the mount out of the table first: no entry can name it.
-        if wait.kind != UNMOUNT
-        and outage.address in {"", wait.address}
-        and min(wait.ended, outage.ended) - max(wait.began, outage.began) >= due_s
-        and not _is_reported(wait, outage, of_point.get(wait.point, []))
-    ]
+    found = Due([], [])
+    for wait in waits:
+        for outage in outages:
+            began, ended = max(wait.began, outage.began), min(wait.ended, outage.ended)
+            if wait.kind != WRITE or outage.address not in {"", wait.address} or ended - began < DUE_S:
+                continue
+            is_reported = _is_reported(wait, outage, of_point.get(wait.point, []))
+            (found.reported if is_reported else found.missed).append(wait._replace(began=began, ended=ended))
+    return found
 
 
 def is_listed(wait: Wait, listed: Iterable[tuple[float, Container[str]]]) -> bool:

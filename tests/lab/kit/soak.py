@@ -348,7 +348,7 @@ Parts = tuple[Recorder, World, Follower, Observer, Meter]
 def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     recorder, world, follower, observer, meter = parts
     values, hours, began = world.values, lasted_s / 3600, recorder.began
-    missed = judge.missed(world.outages, world.waits, follower.stalls)
+    reported, missed = judge.due(world.outages, world.waits, follower.stalls)
     unlisted = [one for one in missed if meter.listed and not judge.is_listed(one, meter.listed)]
     for wait in unlisted:
         missed.remove(wait)
@@ -388,6 +388,8 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
         ),
         "wrong": len(values.wrong) + sum(recorder.counts[kind] for kind in ("status", "other device")),
         "missed": len(missed),
+        "due": len(reported) + len(missed),
+        "due_s": judge.DUE_S,
         "unlisted": len(unlisted) if meter.listed else None,
         "made_up": len(made_up),
         "made_up_part": round(judge.outside_part(waiting, *time_s), 3),
