@@ -20,6 +20,7 @@ from xml.sax.saxutils import escape
 from dev.package.run import BuildError
 from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab import guest, image, runs
+from tests.lab.kit.judge import Trend, grows
 
 PICTURES = runs.PROJECT / "docs/pictures"
 PART = "soak"
@@ -90,8 +91,8 @@ def thinned(rows: Sequence[Row], date: str) -> list[Row]:
     """Return the rows that the page and the picture show, and those about stalls, the summary last."""
     meters = [row for row in rows if row["kind"] == "meter" and "fds" in row]
     step = -(-len(meters) // MOST_POINTS)
-    keys = ("t", "kind", "rss_kb", "fds", "mounts", "cpu_s")
-    few = [{key: row[key] for key in keys} for row in meters[::step]]
+    keys = ("t", "kind", *MEMORY, "fds", "mounts", "cpu_s")
+    few = [{key: row[key] for key in keys if key in row} for row in meters[::step]]
     addresses = {row["point"]: row["address"] for row in rows if row["kind"] == "mount"}
     events = [
         {key: row[key] for key in ("t", "kind")} | shown for row in rows if (shown := _shown(row, addresses))
@@ -138,10 +139,19 @@ def _lines(sums: Sequence[Row]) -> Iterator[str]:
             yield from (f"- {fault}" for fault in one["faults"])
 
 
-def _trend(key: str, unit: str) -> Callable[[Row], str]:
+def _slope(trend: Sequence[float], unit: str) -> str:
+    slope, error = trend
+    return f"{slope:+.1f} ± {2 * error:.1f} {unit}"
+
+
+def _memory(key: str) -> Callable[[Row], str]:
     def cell(one: Row) -> str:
-        slope, error = one["trends"][key]
-        return f"{slope:+.1f} ± {2 * error:.1f} {unit}"
+        if key not in one["trends"]:
+            return "-"
+        whole, later = Trend(*one["trends"][key]), Trend(*one["later"][key])
+        # The first tenth is left out.
+        verdict = "grows" if grows(0.9 * one["hours"], whole, later) else "no growth"
+        return f"{_slope(whole, 'KiB/h')}; {_slope(later, 'KiB/h')}; {verdict}"
 
     return cell
 
@@ -159,6 +169,7 @@ def _events(*kinds: str) -> Callable[[Row], str]:
     return lambda one: f"{sum(one['events'].get(kind, 0) for kind in kinds):,}"
 
 
+MEMORY = {"rss_kb": "RSS", "pss_kb": "PSS", "anon_kb": "RssAnon"}
 EVENTS = ("mount", "unmount", "outage", "reload", "rival", "clock", "restart")
 CELLS: dict[str, Callable[[Row], str]] = {
     "date; hours; seed": lambda one: f"{one['date']}; {one['hours']:.2f}; {one['seed']}",
@@ -195,9 +206,13 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "RSS after a tenth / at the end / most": lambda one: (
         " / ".join(f"{kb:,}" for kb in one["rss_kb"]) + " KiB"
     ),
-    "RSS, slope ± 2 standard errors": _trend("rss_kb", "KiB/h"),
+    **{
+        f"{name}, slope ± 2 standard errors; in the later half; by the limits": _memory(key)
+        for key, name in MEMORY.items()
+    },
+    "the verdict is by": lambda one: MEMORY[one["judged_by"]],
     "descriptors after a tenth / at the end / most": lambda one: " / ".join(map(str, one["fds"])),
-    "descriptors, slope ± 2 standard errors": _trend("fds", "/h"),
+    "descriptors, slope ± 2 standard errors": lambda one: _slope(one["trends"]["fds"], "/h"),
     "processor time": lambda one: f"{one['cpu_percent']:.1f} % of one",
     "journal": lambda one: f"{one['entries_an_hour']:,} entries/h, nearly all of them samples",
 }

@@ -243,11 +243,12 @@ def test_writers_write_until_they_are_to_leave(tmp_path: Path) -> None:
 
 
 def test_memory_grows_by_its_sum_and_in_hours_by_its_later_half() -> None:
-    def memory(hours: float, per_hour: float, first_kb: float = 0) -> list[tuple[float, float]]:
+    def growth(hours: float, per_hour: float, first_kb: float = 0) -> str:
         times = [10.0 * at for at in range(int(hours * 360))]
-        return [(at, 22000 + min(first_kb, at) + per_hour * at / 3600 + at % 30) for at in times]
+        memory = [(at, 22000 + min(first_kb, at) + per_hour * at / 3600 + at % 30) for at in times]
+        return judge.grows(hours, *judge.trends(memory))
 
-    assert judge.grows(memory(0.17, 9600)) == ""
-    assert judge.grows(memory(0.17, 30000)) != ""
-    assert judge.grows(memory(2, 0, first_kb=900)) == ""
-    assert "in the later half" in judge.grows(memory(2, 300))
+    assert growth(0.17, 9600) == ""
+    assert growth(0.17, 30000) != ""
+    assert growth(2, 0, first_kb=900) == ""
+    assert "in the later half" in growth(2, 300)

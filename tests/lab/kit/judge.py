@@ -349,13 +349,16 @@ def trend(points: Sequence[tuple[float, float]], blocks: int = 20) -> Trend:
     return Trend(slope, (rest / (len(means) - 2) / spread) ** 0.5)
 
 
-def grows(memory: Sequence[tuple[float, float]]) -> str:
-    """Return why a process grows, by its KiB over seconds after its first minutes; "" where it does not.
+def trends(points: Sequence[tuple[float, float]]) -> tuple[Trend, Trend]:
+    """Return the trend of values over seconds, in all of the time and in its later half."""
+    return trend(points), trend(points[len(points) // 2 :])
+
+
+def grows(hours: float, whole: Trend, later: Trend) -> str:
+    """Return why a process grows, by its KiB after its first minutes; "" where it does not.
 
     A young process imports modules and fills its caches: only in an hour or more is its later half judged.
     """
-    hours = (memory[-1][0] - memory[0][0]) / 3600
-    whole, later = trend(memory), trend(memory[len(memory) // 2 :])
     if (whole.per_hour - 2 * whole.error) * hours > MOST_GROWTH_KB:
         return f"{whole.per_hour:.0f} KiB an hour, error {whole.error:.0f}"
     if hours >= LONG_HOURS and later.per_hour - 2 * later.error > MOST_KB_AN_HOUR:

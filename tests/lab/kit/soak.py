@@ -26,7 +26,7 @@ from typing import Any
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import judge, trouble
 from tests.lab.kit.daemon import UNIT, status_rows
-from tests.lab.kit.judge import Fate, Settings, StallEntry, Values, growth, quantile, trend
+from tests.lab.kit.judge import Fate, Settings, StallEntry, Values, growth, quantile
 from tests.lab.kit.mounts import BDI, SUPERBLOCKS, requests_of
 from tests.lab.kit.server import Server
 from tests.lab.kit.shell import run
@@ -173,6 +173,7 @@ class Meter:
         with suppress(OSError):
             status = process_status(pid)
             row |= {"rss_kb": int(status["VmRSS"].split()[0]), "threads": int(status["Threads"])}
+            row |= {"anon_kb": int(status["RssAnon"].split()[0])}
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
             row |= {"pss_kb": next(int(line.split()[1]) for line in rollup.splitlines() if "Pss:" in line)}
             row |= {"fds": len(os.listdir(f"/proc/{pid}/fd"))}
@@ -362,8 +363,8 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     unended = judge.unended(_mounted(world, follower))
     alive = [row for row in meter.rows if "fds" in row]
     later = [row for row in alive if row["t"] >= lasted_s / 10]
-    keys = ("rss_kb", "pss_kb", "fds")
-    trends = {key: trend([(row["t"], row[key]) for row in later]) for key in keys}
+    keys = ("rss_kb", "pss_kb", "anon_kb", "fds")
+    both = {key: judge.trends([(row["t"], row[key]) for row in later]) for key in keys}
     restarts = len(meter.pids) - 1 + max(row["restarts"] for row in meter.rows)
     faults = [
         f"{sum(1 for one in recorder.troubles if one['kind'] == kind)} times: {kind}"
@@ -376,7 +377,8 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     faults += [f"the service was restarted {restarts} times"] if restarts else []
     lost = [kind for kind in ("reload lost", "stuck") if recorder.counts[kind]]
     faults += [f"{recorder.counts[kind]} times: {kind}" for kind in lost]
-    if growing := judge.grows([(row["t"], row["rss_kb"]) for row in later]):
+    # RSS falls when the kernel reclaims pages of files, and PSS rises when other programs drop shared pages.
+    if growing := judge.grows((later[-1]["t"] - later[0]["t"]) / 3600, *both["anon_kb"]):
         faults.append(f"the memory grows: {growing}")
     cpu = growth([(row["t"], row["cpu_s"]) for row in alive])
     return {
@@ -401,9 +403,10 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
         "again_ms": [round(quantile(values.again_s, part) * 1e3, 1) for part in (0.5, 0.99, 1)],
         "mounts": len(values.first_s),
         "through_tls": len(world.tls),
-        "trends": {key: [round(part, 2) for part in one] for key, one in trends.items()},
-        "rss_kb": [later[0]["rss_kb"], later[-1]["rss_kb"], max(row["rss_kb"] for row in alive)],
-        "fds": [later[0]["fds"], later[-1]["fds"], max(row["fds"] for row in alive)],
+        "trends": {key: [round(part, 2) for part in whole] for key, (whole, _) in both.items()},
+        "later": {key: [round(part, 2) for part in half] for key, (_, half) in both.items()},
+        "judged_by": "anon_kb",
+        **{key: [later[0][key], later[-1][key], max(row[key] for row in alive)] for key in keys},
         "cpu_percent": round(100 * sum(rate for _, rate in cpu) / max(1, len(cpu)), 2),
         "entries_an_hour": round(sum(follower.counts.values()) / hours),
         "moved_bytes": world.moved_bytes,
