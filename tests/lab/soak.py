@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from dev.package.run import BuildError
+from dev.package.run import BuildError, run
 from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab import guest, image, runs
 from tests.lab.kit.judge import Trend, grows
@@ -37,6 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("kernel", nargs="?", default="newest")
     words = parser.parse_args(arguments)
+    commit = _commit()
     try:
         image.ensure(_say)
         release = image.release(words.kernel)
@@ -59,15 +60,27 @@ def main(arguments: list[str]) -> int:
     if rows[-1]["kind"] != "summary":
         return 2
     if words.hours >= KEPT_HOURS:
-        for file in make(rows, release, f"{datetime.now(UTC):%Y-%m-%d}"):
+        for file in make(rows, release, {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit}):
             _say(str(file))
     return 0 if boot.status == 0 else 1
 
 
-def make(rows: Sequence[Row], release: str, date: str) -> list[Path]:
-    """Keep a guest's lines, and make the page's part and the picture; return the files."""
+def _commit() -> str:
+    """Return the commit of the tree that is packed; empty where git does not know it."""
+    try:
+        is_changed = bool(run("git", "status", "--porcelain", "--untracked-files=no"))
+        return run("git", "rev-parse", "--short=12", "HEAD").strip() + (", changed" if is_changed else "")
+    except BuildError:
+        return ""
+
+
+def make(rows: Sequence[Row], release: str, run_of: Row) -> list[Path]:
+    """Keep a guest's lines, and make the page's part and the picture; return the files.
+
+    `run_of` has the date and the commit, which the guest does not know.
+    """
     data, drawing = KEPT / f"soak-{release}.jsonl", picture_file(release)
-    few = thinned(rows, date)
+    few = thinned(rows, run_of)
     data.write_text("".join(json.dumps(row) + "\n" for row in few))
     RELIABILITY.write_text(page(RELIABILITY.read_text(), [rows_of(file.read_text()) for file in kept()]))
     drawing.write_text(picture(few))
@@ -87,7 +100,7 @@ def picture_file(release: str) -> Path:
     return PICTURES / f"soak-{release.partition('-')[0]}.svg"
 
 
-def thinned(rows: Sequence[Row], date: str) -> list[Row]:
+def thinned(rows: Sequence[Row], run_of: Row) -> list[Row]:
     """Return the rows that the page and the picture show, and those about stalls, the summary last."""
     meters = [row for row in rows if row["kind"] == "meter" and "fds" in row]
     step = -(-len(meters) // MOST_POINTS)
@@ -97,7 +110,7 @@ def thinned(rows: Sequence[Row], date: str) -> list[Row]:
     events = [
         {key: row[key] for key in ("t", "kind")} | shown for row in rows if (shown := _shown(row, addresses))
     ]
-    return [*sorted([*few, *events], key=lambda row: float(row["t"])), rows[-1] | {"date": date}]
+    return [*sorted([*few, *events], key=lambda row: float(row["t"])), rows[-1] | run_of]
 
 
 def _shown(row: Row, addresses: Mapping[str, str]) -> Row:
@@ -172,6 +185,7 @@ def _events(*kinds: str) -> Callable[[Row], str]:
 MEMORY = {"rss_kb": "RSS", "pss_kb": "PSS", "anon_kb": "RssAnon"}
 EVENTS = ("mount", "unmount", "outage", "reload", "rival", "clock", "restart")
 CELLS: dict[str, Callable[[Row], str]] = {
+    "the daemon's version; commit": lambda one: f"{one['version']}; {one.get('commit') or '-'}",
     "date; hours; seed": lambda one: f"{one['date']}; {one['hours']:.2f}; {one['seed']}",
     "mounts made; through TLS (stunnel)": lambda one: f"{_events('mount')(one)}; {one['through_tls']}",
     "mounts seen with the right value; unmounted before": lambda one: (

@@ -82,6 +82,7 @@ class Follower:
     stalls: list[StallEntry] = field(default_factory=list)
     left: set[str] = field(default_factory=set)
     """Mounts that the service says it has left to another writer."""
+    version: str = ""
     _cursor: str = ""
     _process: subprocess.Popen[str] | None = None
     _ending: bool = False
@@ -113,6 +114,8 @@ class Follower:
             self.stalls.append(StallEntry(point, at, _ENDS[name]))
         if name in {"CONFIG_LOADED", "CONFIG_INVALID"}:
             self.world.configurations.append(name == "CONFIG_LOADED")
+        if name == "STARTED":
+            self.version = text.removeprefix("nfstuned ")
         if name == "READ_AHEAD_LEFT":
             self.left.add(point)
         if name in {"CYCLE_FAILED", "READ_AHEAD_FAILED"}:
@@ -383,6 +386,7 @@ def _summary(parts: Parts, lasted_s: float) -> dict[str, Any]:
     cpu = growth([(row["t"], row["cpu_s"]) for row in alive])
     return {
         "faults": faults,
+        "version": follower.version,
         "events": dict(recorder.counts),
         "entries": dict(follower.counts),
         "writes": sum(
