@@ -20,7 +20,9 @@ from xml.sax.saxutils import escape
 from dev.package.run import BuildError, run
 from tests.bench.page import KEPT, RELIABILITY, Row, filled, rows_of
 from tests.lab import guest, image, runs
+from tests.lab.kit import judge
 from tests.lab.kit.judge import Trend, grows
+from tests.lab.kit.trouble import RIVAL_KB
 
 PICTURES = runs.PROJECT / "docs/pictures"
 PART = "soak"
@@ -134,12 +136,21 @@ def page(text: str, soaks: Sequence[Sequence[Row]]) -> str:
 def _lines(sums: Sequence[Row]) -> Iterator[str]:
     if not sums:
         return
-    yield "In an emulator, on a machine with other work. `tests/lab/kit/judge.py` has the limits."
+    yield "In an emulator, on a machine with other work."
     yield ""
     yield f"| | {' | '.join(one['release'] for one in sums)} |"
     yield f"|---|{'---|' * len(sums)}"
     for name, cell in CELLS.items():
         yield f"| {name} | {' | '.join(cell(one) for one in sums)} |"
+    yield ""
+    yield from (f"- {term}" for term in TERMS)
+    for one in sums:
+        if one["judged_by"] == "rss_kb" and _memory("pss_kb")(one).endswith("grows"):
+            yield ""
+            yield (
+                f"On {one['release']} PSS grows by the limits, and RSS, which the verdict is by, does not. "
+                "A leak is not excluded: the next run records RssAnon and judges it."
+            )
     for one in sums:
         yield ""
         words = f"Memory, descriptors, mounts, processor time and events on {one['release']}, over the time"
@@ -197,11 +208,12 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "outages; reloads; rivals' writes; clock steps and restarts of udev and journald": lambda one: "; ".join(
         _events(*kinds)(one) for kinds in (("outage",), ("reload",), ("rival",), ("clock", "restart"))
     ),
-    "these events and mounts and unmounts in all": _events(*EVENTS),
+    "these, mounts and unmounts together": _events(*EVENTS),
     "programs read and wrote": lambda one: f"{one['moved_bytes'] / 1e9:.1f} GB",
     "read-aheads written; of these by the closed loop": lambda one: (
         f"{one['writes']:,}; {one['entries'].get('READ_AHEAD_ADAPTED', 0):,}"
     ),
+    "longest time between two looks at the values": lambda one: f"{one['longest_gap_s']:.1f} s",
     "**wrong values**": lambda one: str(one["wrong"]),
     "from mount(8)'s return to the right value: median / p99 / worst": _times("first_ms"),
     "from a rival's write to the right value: median / p99 / worst": _times("again_ms"),
@@ -230,6 +242,49 @@ CELLS: dict[str, Callable[[Row], str]] = {
     "processor time": lambda one: f"{one['cpu_percent']:.1f} % of one",
     "journal": lambda one: f"{one['entries_an_hour']:,} entries/h, nearly all of them samples",
 }
+
+
+TERMS = (
+    (
+        f"*Wrong*: for longer than {judge.GRACE_S:.0f} s, sysfs shows another program a value that the "
+        "configuration does not allow. The time begins with mount(8)'s return, a rival's write or the end of "
+        "a reload: a late value is a wrong value. `status` with another value than sysfs counts as well, and "
+        "another device with a changed read-ahead."
+    ),
+    (
+        f"The *closed loop* of Azure Files begins at {judge.VENDORS_KB:,} KiB and may choose any value from "
+        f'{judge.KERNELS_KB} KiB to that. With `adapt = "off"` that value alone is right. A bad choice '
+        "within these bounds is not seen here."
+    ),
+    (
+        f"A *rival* writes {RIVAL_KB} KiB. The daemon sets its value again {judge.TRIES} times in "
+        f"{judge.WINDOW_S:.0f} s. Then it leaves the mount to the rival, and reports that."
+    ),
+    (
+        "*Missed*: a program's write waits for long enough in an outage, and the journal has no stall of its "
+        f"mount. Long enough is {judge.DUE_S:.0f} s: {judge.SAMPLE_S:.0f} s until a sample has the request, "
+        f"{judge.STALLED_S:.0f} s of waiting, {judge.FOLLOW_S:.0f} s to the next look, and "
+        f"{judge.SLOW_S:.0f} s for the emulator. The table has each run's time. Shorter waits do not count."
+    ),
+    (
+        "*Made up*: the journal reports a stall while no write or umount(8) of a program waits for the "
+        f"server: from {judge.STALLED_S - judge.MARGIN_S:.0f} s after the wait's begin to "
+        f"{judge.FOLLOW_S:.0f} s after its end. A run has - where the waits were not recorded: "
+        "it is older than this rule and the next."
+    ),
+    (
+        "*Outside of outages*: the report comes before an outage of the server, or later than "
+        f"{judge.MARGIN_S:.0f} s after the server is back. The part of the time is of the server with more "
+        "outages. A report at a random time is outside with at least that probability."
+    ),
+    (
+        "Memory *grows*: its slope less two standard errors is above "
+        f"{judge.MOST_KB_AN_HOUR} KiB/h in the later half, or adds {judge.MOST_GROWTH_KB:,} KiB in all "
+        "of the time. RSS falls when the kernel reclaims pages of files. PSS rises when other programs "
+        "drop shared pages. Neither moves RssAnon."
+    ),
+)
+"""The words of the table, for a reader without the source."""
 
 
 class Panel(NamedTuple):
