@@ -27,6 +27,7 @@ from nfstuned.host.telemetry.journal import Journal, Message, Priority
 from nfstuned.host.telemetry.sinks import REQUEST, request_persist
 from nfstuned.model.mounts import Snapshot
 from nfstuned.model.policy import ConfigError, Policy, UnvalidatedError
+from nfstuned.parse.fields import load_secrets
 
 CONFIG_TIMEOUT_S = 60.0
 CONFIG_AGAIN_S, CONFIG_AGAIN_MOST_S = 1.0, 300.0
@@ -156,6 +157,7 @@ class Daemon:
     def run(self) -> int:
         """Serve until a signal ends it; return the exit status."""
         self._guard(self._start_config)
+        self._guard(_prepare_entries)
         while not self._stop_signal:
             self._guard(self._cycle)
         notify("STOPPING=1")
@@ -379,6 +381,11 @@ class Daemon:
         reloading()
         self._config_again_s, self._refused = CONFIG_AGAIN_S, ()
         self._start_config()
+
+
+def _prepare_entries() -> None:
+    """Load the patterns of secrets now: an entry that needs them may be about a lack of descriptors."""
+    load_secrets()
 
 
 REMEDIES = {

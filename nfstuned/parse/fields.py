@@ -231,15 +231,15 @@ _HINTS = (
     *("pas", "swor", "paw", "pw", "psd", "pss", "psw", "secret", "token", "key", "cred", "sig", "user"),
     *("//", "==", "@"),
 )
-"""A text with none of these has no secret. Every text passes here, also the thousands of a sample; where the
-service has none with any of them, it never loads the patterns."""
+"""A text with none of these has no secret. Every text passes here, also the thousands of a sample."""
 
 
 @cache
-def _secrets() -> tuple[str, str]:
-    """Return the patterns of secrets, and of an option that may follow one.
+def load_secrets() -> tuple[str, str]:
+    """Return the patterns of secrets, and of an option that may follow one. Raises OSError.
 
-    They are made when a text may hold a secret: the service starts without.
+    They are made when a text may hold a secret, or when the service is ready: it starts without, and has no
+    descriptor to read them by when it runs out of those.
     """
     tables = data.read_table("mount-options.toml")
     texts = [tables["common"]["names"], tables["smb"]["names"], *tables["smb"]["renamed"]]
@@ -290,7 +290,7 @@ def mask_row(row: str) -> str:
         return mark + mask_secrets(text)
     words = mask_secrets(fields[3]).split(",")
     if smb:
-        _, known = _secrets()
+        _, known = load_secrets()
         for place, word in enumerate(words):
             name, equals, _ = word.partition("=")
             if not re.fullmatch(known, word):
@@ -312,7 +312,7 @@ def mask_secrets(text: str) -> str:
     """
     if is_secretless(text):
         return text
-    secrets, option = _secrets()
+    secrets, option = load_secrets()
 
     def mask(match: re.Match[str]) -> str:
         value, rest, *before = match.group(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -16,6 +17,7 @@ import pytest
 from nfstuned.core.samples.sample import to_fields
 from nfstuned.host.telemetry import journal
 from nfstuned.host.telemetry.journal import Journal, Message, Priority, send_by_socket, stderr_is_journal
+from nfstuned.parse import fields
 from tests.parse.test_samples import SAMPLE
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +117,18 @@ def test_a_journal_that_refuses_is_no_reason_to_stop(capfd: pytest.CaptureFixtur
 
     Journal(refuse).send(Message.STARTED, "started", Priority.INFO)
     assert "<6>started (not in the journal: [Errno 105] No buffer space available)" in capfd.readouterr().err
+
+
+def test_an_entry_that_cannot_be_masked_is_kept_back(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def no_descriptor() -> tuple[str, str]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(fields, "load_secrets", no_descriptor)
+    Journal(lambda *_: None).send(Message.STOPPED, "password=hunter2", Priority.INFO, reason="SIGTERM")
+    shown = "an entry STOPPED without its text, which may hold a secret (not in the journal: [Errno 24]"
+    assert f"<6>{shown} Too many open files)" in capfd.readouterr().err
 
 
 @pytest.fixture

@@ -161,8 +161,13 @@ class Journal:
                 entry = [f"{name}{sign}{mask_secrets(value)}" for name, sign, value in pairs]
             self._write(*_encoded(entry + secretless))
         except (OSError, ValueError) as error:
-            lost = f"MESSAGE={mask_secrets(text)} (not in the journal: {error})"
-            _to_stderr(*_encoded([lost, f"PRIORITY={int(priority)}"]))
+            try:
+                shown = mask_secrets(text)
+            except OSError:  # no descriptor is left to read the patterns
+                shown = f"an entry {message.name} without its text, which may hold a secret"
+            _to_stderr(
+                *_encoded([f"MESSAGE={shown} (not in the journal: {error})", f"PRIORITY={int(priority)}"])
+            )
 
 
 @lru_cache(_MOST_FIELDS)
