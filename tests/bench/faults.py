@@ -22,16 +22,21 @@ TITLES = {
     "stop": "At the stop, with `restore_on_stop`",
 }
 _PROMISES = (
-    "The daemon does not end, except for a refused start, which systemd repeats. It writes no wrong value, "
-    "reports the work that it did not do in at most three lines, and needs no person afterwards. Where all "
-    "files fail, each kind of work may have a line: a value, reading, samples, metrics, and state."
+    "The daemon does not end, except for a refused start, which systemd repeats, and where the kernel kills "
+    "it at its memory limit. It writes no wrong value, needs no person afterwards, and reports the work that "
+    "it did not do in at most three lines. Where many files fail, each kind of work may have a line: a "
+    "value, reading, samples, metrics, and state. At a memory limit, and without a descriptor at the start, "
+    "it may say nothing."
 )
 _COLUMNS = (
     "*Recovery* is the time from the fault's end until a new mount and the older ones have their value. It "
     "includes the new mount(8), and after a stop the next start, in emulation. *Lines* is the largest number "
     "of lines in the journal about a fault; for a refused start, those of each attempt. The service samples "
-    "each 2 s here."
+    "each 2 s here. In a cycle a fault lasts for six samples, and each row of a cycle and of a reload has a "
+    "service of its own, because a service reports a fault once an hour. With LimitNOFILE=12 the "
+    "service cannot report that it is ready, and systemd ends it after 90 s."
 )
+_EARLIER = "two samples long, with a service that may have reported the fault before."
 
 
 def kept(release: str) -> Path:
@@ -49,10 +54,12 @@ def troubles(rows: Iterable[Row]) -> list[str]:
 def part(release: str, rows: Sequence[Row]) -> Iterator[str]:
     """Yield the lines of the page's part."""
     bad = troubles(rows)
-    head = f"Linux {release}, {rows[0]['day']}: {len(rows)} faults, {len(bad)} broken promises."
-    yield f"{head} {_PROMISES}"
+    days = sorted({row["day"] for row in rows})
+    head = f"Linux {release}, {' to '.join(dict.fromkeys((days[0], days[-1])))}: {len(rows)} faults"
+    yield f"{head}, {len(bad)} broken promises. {_PROMISES}"
     yield ""
-    yield _COLUMNS
+    older = sum(not row.get("fresh") for row in rows if row["phase"] in {"cycle", "reload"})
+    yield _COLUMNS + (f" {older} rows are of an earlier run: {_EARLIER}" if older else "")
     for phase in PHASES:
         of_phase = [row for row in rows if row["phase"] == phase]
         if of_phase:
@@ -93,8 +100,11 @@ def _merged(rows: Iterable[Row]) -> Iterator[str]:
 
 def _named(fault: str) -> str:
     call, _, file = fault.partition(": ")
+    place = file.removeprefix("any file")
     return (
-        f"`{call.replace(',', '`, `')}` of {file}" if file != "any file" else f"`{call.replace(',', '`, `')}`"
+        f"`{call.replace(',', '`, `')}`{place}"
+        if place != file
+        else f"`{call.replace(',', '`, `')}` of {file}"
     )
 
 

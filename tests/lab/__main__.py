@@ -15,7 +15,7 @@ USAGE = """usage: sh dev/lab KERNEL [SCENARIO|-k EXPRESSION|--marker MARKER]... 
        sh dev/lab KERNEL shell    a root shell in the guest
        sh dev/lab KERNEL pictures    draw docs/pictures of three mounts in use
        sh dev/lab KERNEL workloads    measure and write the tables of docs/workloads.md, in 80 minutes
-       sh dev/lab KERNEL faults [NAME...]    measure the faults of docs/reliability.md, in 40 minutes
+       sh dev/lab KERNEL faults [NAME...]    measure the faults of docs/reliability.md, in 90 minutes
        sh dev/lab KERNEL crowds [--mounts N]    measure the daemon with 2,000 superblocks, in two hours
        sh dev/lab KERNEL upgrade    kill upgrades and downgrades
        sh dev/lab KERNEL demo     the demonstration of dev/demo

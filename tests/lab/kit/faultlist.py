@@ -35,6 +35,8 @@ FILES: dict[str, tuple[str, ...]] = {
     "conf.d": ("/etc/nfstuned/conf.d",),
     "builtin.json": ("/usr/lib/nfstuned/nfstuned/data/builtin.json",),
     "libudev": ("/lib/x86_64-linux-gnu/libudev.so.1", "/usr/lib/x86_64-linux-gnu/libudev.so.1"),
+    "any file, also of the metrics": (),
+    "/run/nfstuned, also for the metrics": (STATE,),
     "the kernel's events": (),
     "udev's events": (),
 }
@@ -54,18 +56,27 @@ class Call:
     when: str = "1+"
     """Which of the calls fail, as in strace(1): all, or the first where a kernel gives the error once."""
     children: bool = False
-    """Whether the fault is one of the child that validates the configuration."""
+    """Whether the calls of children fail as well: of the child that validates the configuration, and of the
+    child that writes the metrics."""
 
 
 def _call(phase: str, name: str, file: str, errors: str, when: str = "1+") -> Call:
     return Call(phase, name, file, tuple(errors.split()), when)
 
 
+def _child(phase: str, name: str, file: str, errors: str) -> Call:
+    return Call(phase, name, file, tuple(errors.split()), children=True)
+
+
 CLONE = "clone,clone3,vfork"
 START, CYCLE, RELOAD, STOP = PHASES = ("start", "cycle", "reload", "stop")
 CALLS = (
     _call(START, "mkdir", "the records' folder", "ENOSPC EROFS EACCES"),
+    _call(START, "chmod", "the records' folder", "EPERM EROFS"),
     _call(START, "openat", "/sys/class/bdi", "EMFILE EIO"),
+    _call(START, "getdents64", "/sys/class/bdi", "EIO"),
+    _call(START, "newfstatat", "read_ahead_kb", "EIO"),
+    _call(START, "openat", "read_ahead_kb", "EMFILE EACCES"),
     _call(START, "openat", "the records' folder", "EMFILE EIO"),
     _call(START, "socket", "any file", "EMFILE EAFNOSUPPORT ENOBUFS"),
     _call(START, "bind", "any file", "EPERM ENOMEM"),
@@ -115,9 +126,14 @@ CALLS = (
     _call(CYCLE, "flock", "any file", "ENOLCK"),
     _call(CYCLE, CLONE, "any file", "EAGAIN ENOMEM"),
     _call(CYCLE, "wait4", "any file", "ECHILD"),
+    _child(CYCLE, "openat", "/run/nfstuned, also for the metrics", "ENOSPC EROFS"),
+    _child(CYCLE, "write", "any file, also of the metrics", "ENOSPC EIO"),
+    _child(CYCLE, "fchmod", "any file, also of the metrics", "EPERM"),
+    _child(CYCLE, "linkat", "any file, also of the metrics", "ENOSPC"),
+    _child(CYCLE, "renameat", "/run/nfstuned, also for the metrics", "EROFS"),
     _call(CYCLE, "openat", "any file", "EMFILE ENFILE ENOMEM"),
     _call(CYCLE, "socket", "any file", "EMFILE"),
-    _call(CYCLE, "sendmsg", "any file", "ECONNREFUSED ENOBUFS"),
+    _call(CYCLE, "sendmsg", "any file", "ECONNREFUSED ENOBUFS EAGAIN EMSGSIZE"),
     _call(RELOAD, "newfstatat", "nfstuned.toml", "EIO"),
     _call(RELOAD, "openat", "conf.d", "EIO EMFILE"),
     _call(RELOAD, "pipe2", "any file", "EMFILE ENFILE"),
@@ -126,13 +142,16 @@ CALLS = (
     _call(RELOAD, "poll", "any file", "ENOMEM"),
     _call(RELOAD, "wait4", "any file", "ECHILD"),
     _call(RELOAD, "sendmsg", "any file", "ECONNREFUSED"),
-    Call(RELOAD, "read", "nfstuned.toml", ("EIO",), children=True),
-    Call(RELOAD, "execve", "any file", ("ENOMEM", "EACCES"), children=True),
+    _child(RELOAD, "openat", "nfstuned.toml", "EACCES EMFILE"),
+    _child(RELOAD, "read", "nfstuned.toml", "EIO"),
+    _child(RELOAD, "execve", "any file", "ENOMEM EACCES"),
     _call(STOP, "openat", "the records' folder", "EIO EMFILE"),
+    _call(STOP, "getdents64", "the records' folder", "EIO"),
     _call(STOP, "read", "a record", "EIO"),
     _call(STOP, "openat", "read_ahead_kb", "EMFILE EROFS"),
     _call(STOP, "pread64", "read_ahead_kb", "EIO"),
     _call(STOP, "write", "a record", "ENOSPC"),
+    _call(STOP, "fchmod", "a record", "EPERM"),
     _call(STOP, "pwrite64", "read_ahead_kb", "EIO"),
     _call(STOP, "unlink", "a record", "EROFS"),
     _call(STOP, "sendmsg", "any file", "ECONNREFUSED"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import resource
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.lab.kit.daemon import UNIT
-from tests.lab.kit.faultlist import CALLS, CYCLE, FILES, GROUPS, START, STATE, Call
+from tests.lab.kit.faultlist import CALLS, CYCLE, FILES, GROUPS, RELOAD, START, STATE, STOP, Call
 from tests.lab.kit.mounts import Mounts
 from tests.lab.kit.shell import attempt, becomes, program, run, wait_for
 from tests.lab.kit.unit import process_status
@@ -99,14 +100,16 @@ def _netlink(pid: int, group: int) -> str:
 
 @contextlib.contextmanager
 def no_descriptors(pid: int) -> Iterator[None]:
-    """Let the process open no more files than it has open."""
+    """Let the process open no more files than it has open: the lowest free descriptor is beyond its limit."""
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    highest = max(int(link.name) for link in Path(f"/proc/{pid}/fd").iterdir())
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1, before[1]))
+    used = {int(link.name) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    lowest = next(number for number in itertools.count() if number not in used)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest, before[1]))
     try:
         yield
     finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        with contextlib.suppress(ProcessLookupError):  # it was stopped meanwhile
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 @contextlib.contextmanager
@@ -203,6 +206,8 @@ STATES: dict[str, Callable[[int], contextlib.AbstractContextManager[None]]] = {
     "MemoryMax=8M": memory_max,
 }
 """States that begin while the service runs."""
+AT_RELOAD = tuple(name for name in STATES if not name.startswith("MemoryHigh"))
+AT_STOP = tuple(name for name in STATES if not name.startswith("Memory"))
 LIMITS: dict[str, tuple[str, Callable[[int], contextlib.AbstractContextManager[None]] | None]] = {
     "LimitNOFILE=12": ("LimitNOFILE=12\n", None),
     "MemoryMax=8M": ("MemoryMax=8M\n", None),
@@ -224,8 +229,8 @@ UNLOADED, READ_ONLY, ALONE, NOT_LOADED = OTHERS = (
 def listed() -> list[tuple[str, str, str]]:
     """Return all faults: the phase, the name, and the error of a call."""
     calls = [(call.phase, f"{call.name}: {call.file}", error) for call in CALLS for error in call.errors]
-    running, starting = (*STATES, UNLOADED), (*LIMITS, *OTHERS[1:])
-    return [*calls, *((CYCLE, name, "") for name in running), *((START, name, "") for name in starting)]
+    states = {CYCLE: (*STATES, UNLOADED), START: (*LIMITS, *OTHERS[1:]), RELOAD: AT_RELOAD, STOP: AT_STOP}
+    return [*calls, *((phase, name, "") for phase, names in states.items() for name in names)]
 
 
 def outside_systemd() -> list[str]:
