@@ -66,7 +66,7 @@ class Tuner:
         self._searched_s = float("-inf")
         """When the last look into other namespaces began."""
         self._may_have_gone = False
-        """Whether a superblock may have gone whose bdi could not be looked up."""
+        """Whether a superblock may have gone: its bdi could not be looked up."""
 
     def added(self, *devices: str) -> None:
         """Tune new superblocks, each before its mount(2) returns.
@@ -120,7 +120,7 @@ class Tuner:
         """Check a superblock for which udev has run its rules."""
         if action == "add":
             self._watched(device).backlog.remove_oldest(self._clock())
-        # Where writes are watched, that of a rule counts already, and most rules write nothing.
+        # Where writes are watched, a rule's write counts already, and most rules write nothing.
         self._check(device, is_write=self.writes is None)
 
     def may_be_written(self, device: str) -> None:
