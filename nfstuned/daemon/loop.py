@@ -157,7 +157,8 @@ class Daemon:
     def run(self) -> int:
         """Serve until a signal ends it; return the exit status."""
         self._guard(self._start_config)
-        self._guard(_prepare_entries)
+        # An entry that needs the patterns may be about a lack of descriptors, by which they are read.
+        self._guard(load_secrets)
         while not self._stop_signal:
             self._guard(self._cycle)
         notify("STOPPING=1")
@@ -167,7 +168,7 @@ class Daemon:
         self._journal.send(Message.STOPPED, "stopped", Priority.INFO, reason=self._stop_signal)
         return 0
 
-    def _guard(self, step: Callable[[], None]) -> None:
+    def _guard(self, step: Callable[[], object]) -> None:
         """Take a step; an error in it is reported, and the next step starts afresh.
 
         A tick feeds the watchdog once its look and its sample are done.
@@ -381,11 +382,6 @@ class Daemon:
         reloading()
         self._config_again_s, self._refused = CONFIG_AGAIN_S, ()
         self._start_config()
-
-
-def _prepare_entries() -> None:
-    """Load the patterns of secrets now: an entry that needs them may be about a lack of descriptors."""
-    load_secrets()
 
 
 REMEDIES = {

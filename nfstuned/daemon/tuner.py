@@ -363,7 +363,7 @@ class Tuner:
             # that the superblock may ask for, and each look would undo the deep look's value.
             superblock = superblock._replace(mounts=known.mounts)
             # A mount of the host's own is gone: its value stays until a search shows which mounts count now.
-            is_named = all(mount.foreign for mount in known.mounts)
+            is_named = known.is_hidden
         if is_named:
             watched.unnamed_since_s = None
         else:

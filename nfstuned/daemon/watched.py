@@ -116,8 +116,7 @@ class WatchedDevice:
         """
         since = self.unnamed_since_s
         if since is None:
-            mounts = self.decided[0].mounts if self.decided is not None else ()
-            is_hidden = bool(mounts) and all(mount.foreign for mount in mounts)
+            is_hidden = self.decided is not None and self.decided[0].is_hidden
             return searched_s + HIDDEN_S if is_hidden else float("inf")
         if not self.is_searched(searched_s):
             return since + SEARCH_S

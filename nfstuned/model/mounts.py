@@ -259,6 +259,11 @@ class Superblock(NamedTuple):
         """Its identity: the kernel gives the device number alone to the next superblock at once."""
         return self.device, self.bdi
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it has mounts, all of them in other mount namespaces."""
+        return bool(self.mounts) and all(mount.foreign for mount in self.mounts)
+
 
 class Login(NamedTuple):
     """A file with a login for SMB (mount.cifs(8), "credentials")."""

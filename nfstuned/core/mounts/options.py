@@ -8,7 +8,7 @@ only: a running host shows the values themselves, and distributions backport cha
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
@@ -119,7 +119,6 @@ NO_VALUE, A_VALUE = "no value", "a value"
 HAS_CONTEXT = (5, 6, 0)
 """NFS has fs_context since this kernel: numbers may be octal or hexadecimal, and no text may be empty."""
 _U32 = 2**32 - 1
-_A_SIZE = "a number without a unit"
 _OCTAL = re.compile(r"\+?0[0-9]+", re.ASCII)
 """Some kernels read it in base 8, others in base 10: not judged."""
 
@@ -218,11 +217,8 @@ def wanted(name: str, value: str | None) -> str:
         return A_VALUE
     if name in nfs["without_value"]:
         return NO_VALUE
-    if name in nfs["sizes"]:
-        return "" if _within(value, 0, _U32) else _A_SIZE
-    if name in nfs["bounds"]:
-        least, most = nfs["bounds"][name]
-        return "" if _within(value, least, most) else f"a number from {least} to {most}"
+    if name in nfs["sizes"] or name in nfs["bounds"]:
+        return _wanted_number(nfs["bounds"].get(name), value)
     if name == "sec":
         named = filter(None, value.split(":")) if value else [value]
         return "the flavours of nfs(5)" if _word(named, FLAVOURS) else ""
@@ -245,12 +241,8 @@ _ABSOLUTE = "an absolute path (~ is not expanded)"
 def wanted_by_smb(name: str, value: str | None) -> str:
     """Return the value that an option of SMB takes instead of `value`; "" where that may be right."""
     smb = data.read_table(_FILE)["smb"]
-    if name in smb["sizes"].split():
-        return "" if value is not None and _within(value, 0, _U32) else _A_SIZE
-    if name in smb["bounds"]:
-        least, most = smb["bounds"][name]
-        right = value is not None and _within(value, least, most)
-        return "" if right else f"a number from {least} to {most}"
+    if name in smb["sizes"].split() or name in smb["bounds"]:
+        return _wanted_number(smb["bounds"].get(name), value or "")
     if name in {"cred", "credentials"}:
         return _ABSOLUTE if (value or "").startswith("~") else ""
     if name == "iocharset":
@@ -271,6 +263,14 @@ def _word(values: Iterable[str], known: frozenset[str] | None) -> str:
         return ""
     *others, last = sorted(known)
     return f"{', '.join(others)} or {last}"
+
+
+def _wanted_number(bounds: Sequence[int] | None, text: str) -> str:
+    """Return the number that an option takes instead of a text; without bounds one of 32 bits."""
+    least, most = bounds or (0, _U32)
+    if _within(text, least, most):
+        return ""
+    return f"a number from {least} to {most}" if bounds else "a number without a unit"
 
 
 def _within(text: str, least: int, most: int) -> bool:
