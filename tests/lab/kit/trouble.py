@@ -282,7 +282,7 @@ def break_off(world: World, random: Random) -> None:
         slow = shaped("netem", "delay", f"{delay}ms", "rate", f"{rate}mbit", "limit", "100000")
         faults = {"silent": silent(address), "stopped": _stopped(world.server), "slow": slow}
         address = address if kind == "silent" else ""
-        lasts_s = 45 + 25 * part if long and kind != "slow" else 2 + 14 * part
+        lasts_s = 16 + 54 * part if long and kind != "slow" else 2 + 14 * part
         before = time.monotonic()
         with faults[kind]:
             began = time.monotonic()
