@@ -31,6 +31,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "chassis_asset_tag": tuple(
         f"/sys/{folder}/dmi/id/chassis_asset_tag" for folder in ("class", "devices/virtual")
     ),
+    "rpc_clnt": ("/sys/kernel/debug/sunrpc/rpc_clnt",),
     "nfstuned.toml": ("/etc/nfstuned/nfstuned.toml",),
     "conf.d": ("/etc/nfstuned/conf.d",),
     "builtin.json": ("/usr/lib/nfstuned/nfstuned/data/builtin.json",),
@@ -41,6 +42,8 @@ FILES: dict[str, tuple[str, ...]] = {
     "udev's events": (),
 }
 """By the name in the table: the paths to which strace(1) limits a fault (-P); without any, all calls fail."""
+WAITING = "rpc_clnt"
+"""The file that is read only where a request may wait for its server."""
 GROUPS = {"the kernel's events": 1, "udev's events": 2}
 """The multicast groups of the two netlink sockets, by which they are found."""
 
@@ -110,6 +113,8 @@ CALLS = (
     _call(CYCLE, "read", "mountinfo", "EIO"),
     _call(CYCLE, "openat", "mountstats", "EMFILE"),
     _call(CYCLE, "read", "mountstats", "EIO"),
+    _call(CYCLE, "openat", WAITING, "EMFILE EACCES"),
+    _call(CYCLE, "getdents64", WAITING, "EIO"),
     _call(CYCLE, "read", "vmstat", "EIO"),
     _call(CYCLE, "read", "chassis_asset_tag", "EIO"),
     _call(CYCLE, "recvmsg", "the kernel's events", "ENOBUFS ENOMEM", "1"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,11 +22,12 @@ from pathlib import Path
 from nfstuned.host.telemetry.journal import Message
 from tests.lab.kit import faultstates as states
 from tests.lab.kit.daemon import STATE, UNIT
-from tests.lab.kit.faultlist import CYCLE, RELOAD, START, STOP, Call
+from tests.lab.kit.faultlist import CYCLE, RELOAD, START, STOP, WAITING, Call
 from tests.lab.kit.faultrows import NOTICE, Row, Table, joined, left_open, reach, rounds
+from tests.lab.kit.faults import silent
 from tests.lab.kit.mounts import Mounted
-from tests.lab.kit.server import GENERIC
-from tests.lab.kit.shell import attempt, program, run, tuned, wait_for
+from tests.lab.kit.server import GENERIC, OTHER_ADDRESS
+from tests.lab.kit.shell import COMMAND_S, attempt, program, run, tuned, wait_for
 from tests.lab.kit.unit import override
 
 V3 = "vers=3,nolock,nosharecache"
@@ -98,7 +100,19 @@ class Cycle:
 
     def _call(self, call: Call, fault: str, error: str) -> Row:
         self._ready()
-        return self._under(fault, error, states.failing(call, error, self.table.daemon.pid))
+        with self._waiting() if call.file == WAITING else contextlib.nullcontext():
+            return self._under(fault, error, states.failing(call, error, self.table.daemon.pid))
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Let a program wait for a server that no other mount has."""
+        mounted = self.table.mount("d", V3, host=GENERIC)
+        with silent(OTHER_ADDRESS):
+            words = ["dd", "if=/dev/zero", f"of={mounted.point}/file", "bs=4k", "count=1", "conv=fsync"]
+            writer = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+            yield
+        writer.wait(COMMAND_S)
+        self.table.mount.umount(mounted)
 
     def _state(self, state: Callable[[int], Fault], fault: str, error: str) -> Row:
         self._ready()
