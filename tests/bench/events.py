@@ -124,7 +124,7 @@ class Kernel(Source):
 
     def __init__(self, tree: Tree, udev: Udev, number: int) -> None:
         super().__init__()
-        self._tree, self._udev, self._number = tree, udev, number
+        self._udev, self._number = udev, number
         self._events = tree.events(number)
         self._served = 0
         self._wave_ended = False
