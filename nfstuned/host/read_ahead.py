@@ -144,12 +144,13 @@ class State:
         return Record(device, bdi, original, written, hold, mark if moved else None)
 
     def all(self) -> dict[str, Record]:
-        """Return every record by its device number. Raises OSError."""
+        """Return every record by its device number; files with other names are no records. Raises OSError."""
         try:
             names = self._root.listing(RECORDS)
         except FileNotFoundError:
             names = []
-        return {name: record for name in names if (record := self.get(name)) is not None}
+        devices = filter(is_anonymous_device, names)
+        return {device: record for device in devices if (record := self.get(device)) is not None}
 
     def put(self, record: Record) -> None:
         """Keep a record. Raises OSError.
@@ -239,7 +240,7 @@ def undo(root: Root, state: State) -> tuple[Outcome, ...]:
 
 
 def _undo_all(root: Root, state: State, hold: Hold | None) -> tuple[Outcome, ...]:
-    records = sorted(state.all().values(), key=lambda record: int(record.device.partition(":")[2] or 0))
+    records = sorted(state.all().values(), key=lambda record: int(record.device.partition(":")[2]))
     return tuple(_undo(root, state, record, hold) for record in records if record.hold is None)
 
 
