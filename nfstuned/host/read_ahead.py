@@ -248,18 +248,32 @@ def hold_existing(root: Root, state: State) -> None:
     """Hold every superblock that exists, at the first start after the package's installation.
 
     A superblock that comes meanwhile is a new one. One with the value of its record stays the service's: an
-    installation that was interrupted is completed while the service runs. Raises OSError where the sign of
-    that start stays.
+    installation that was interrupted is completed while the service runs. Raises OSError, and the sign of
+    that start stays, where a superblock cannot be held: at a start without it, its value would change.
     """
     if not root.exists(FIRST_START):
         return
-    for device in identities(root):
-        # Without a record no value is written, so that none is lost where this fails.
-        with suppress(OSError, ParseError), Bdi(root, device) as bdi:
+    with root.faults.block() as faults:
+        devices = identities(root)
+    if faults:
+        fault = next(iter(faults.values()))
+        raise OSError(errno.EIO, fault.message, fault.file)
+    for device in devices:
+        _hold(root, state, device)
+    os.unlink(root.path(FIRST_START))
+
+
+def _hold(root: Root, state: State, device: str) -> None:
+    """Hold a superblock, unless it is gone. Raises OSError."""
+    try:
+        # Nobody changes a value that is no number.
+        with suppress(ParseError), Bdi(root, device) as bdi:
             value, known = bdi.read_kb(), state.get(device)
             if known is None or (known.bdi, known.written_kb) != (bdi.inode, value):
                 state.put(Record(device, bdi.inode, value, value, Hold.EXISTING))
-    os.unlink(root.path(FIRST_START))
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
 
 
 def restore(root: Root, state: State) -> tuple[Outcome, ...]:

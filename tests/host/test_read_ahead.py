@@ -243,6 +243,30 @@ def test_an_interrupted_installation_that_is_completed_holds_no_superblock_of_th
     assert held.hold is Hold.EXISTING
 
 
+@pytest.mark.parametrize("call", ["stat", "open", "pread", "write"])
+def test_a_first_start_that_cannot_hold_a_superblock_is_repeated(
+    root: Root, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    put(Path(root.path(FIRST_START)), "")
+    with monkeypatch.context() as failing:
+        real = getattr(os, call)
+
+        def fail(file: object, *rest: object, **options: object) -> object:
+            if call in {"stat", "open"} and "0:44" not in str(file):
+                return real(file, *rest, **options)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), file)
+
+        failing.setattr(os, call, fail)
+        with pytest.raises(OSError, match="Too many open files"):
+            hold_existing(root, State(root))
+    hold_existing(root, State(root))
+    assert {device: record.hold for device, record in State(root).all().items()} == {
+        "0:43": Hold.EXISTING,
+        "0:44": Hold.EXISTING,
+    }
+    assert not root.exists(FIRST_START)
+
+
 @pytest.mark.parametrize("text", ["", "[", "[1, 2]", '["a", 1, 2, false]', "null", "[1, 2, 3]"])
 def test_a_record_that_is_not_whole_counts_as_none(root: Root, text: str) -> None:
     Path(root.path("run/nfstuned/read-ahead/0:43")).write_text(text)
