@@ -43,6 +43,9 @@ MOST_AT_ONCE = 32
 """The number of new superblocks that are tuned together: the first waits for the events of the others."""
 BLIND_S, BLIND_MOST_S = 0.5, 60.0
 """How long a look that could not read something waits for the next: twice as long each time."""
+COLLECT_S = 600.0
+"""The time between two full collections. Until the next one the interpreter keeps up to 2,000 freed tuples of
+each length (Objects/tupleobject.c): the memory would grow for hours."""
 PERSIST = "persist"
 REMEMBERED = 4096
 """How many names are known at most; where there are more, an old name may count as new."""
@@ -135,6 +138,7 @@ class Daemon:
         self._blind_s = BLIND_S
         self._events_lost = False
         self._tick_at = float("inf")
+        self._collect_at = time.monotonic() + COLLECT_S
         state = State(root)
         state.prepare()
         hold_existing(root, state)
@@ -281,7 +285,7 @@ class Daemon:
         self._deep_at = max(min(self._deep_at, self._tuner.search_at_s), self._deep_after)
 
     def _tick(self, now: float) -> None:
-        """Feed the watchdog, look for values that changed unseen, and sample."""
+        """Feed the watchdog, look for values that changed unseen, sample, and free memory."""
         policy = self._tuner.policy
         interval = policy.sample_interval_s if policy is not None else 0.0
         watchdog = watchdog_s(os.environ, os.getpid())
@@ -301,6 +305,9 @@ class Daemon:
         notify(f"STATUS={mounts}, {tuned} tuned{config}")
         if sampled:
             self._metrics.update()
+        if now >= self._collect_at:
+            self._collect_at = now + COLLECT_S
+            gc.collect()
 
     def _follow_requests(self, now: float) -> None:
         """Look at waiting requests again before the next sample: a request that waits too long is a stall."""

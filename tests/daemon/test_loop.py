@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import gc
 import math
 import os
 import signal
 import socket
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -18,7 +20,7 @@ from typing import ClassVar
 import pytest
 
 from nfstuned.daemon import loop
-from nfstuned.daemon.loop import REPEAT_S, Daemon, Persister, next_tick
+from nfstuned.daemon.loop import COLLECT_S, REPEAT_S, Daemon, Persister, next_tick
 from nfstuned.host.root import Root
 from nfstuned.host.telemetry.journal import Message
 from nfstuned.host.telemetry.sinks import REQUEST
@@ -231,6 +233,24 @@ def test_a_search_in_which_events_are_lost_is_followed_by_a_rest(
     assert daemon.run() == 0
     # Ten times as long as the search took.
     assert min(later - before for before, later in pairwise(searches)) >= 0.2
+
+
+def test_a_tick_collects_garbage_each_ten_minutes(
+    quiet: tuple[Daemon, Entries, socket.socket],
+) -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    daemon, now, left = quiet[0], time.monotonic(), weakref.ref(Cycle())
+    gc.disable()
+    try:
+        daemon._tick(now)  # noqa: SLF001 - with its own time
+        assert left() is not None
+        daemon._tick(now + COLLECT_S)  # noqa: SLF001
+    finally:
+        gc.enable()
+    assert left() is None
 
 
 def test_a_wrong_configuration_is_not_tried_again(
