@@ -184,9 +184,10 @@ class Meter:
             row |= {"cpu_s": (int(stat[11]) + int(stat[12])) / _TICKS}
         self.recorder.say("meter", **row)
         self.rows.append({"t": time.monotonic() - self.recorder.began, **row})
-        if SUPERBLOCKS.exists():
-            with self.world.lock:
-                devices = {used.watched.device: used.point for used in self.world.live}
+        with self.world.lock:
+            devices = {used.watched.device: used.point for used in self.world.live}
+        # /sys/fs/nfs itself is older than the folders in it.
+        if any((SUPERBLOCKS / device).exists() for device in devices):
             points = (point for device, point in devices.items() if _is_listed(device))
             self.listed.append((time.monotonic(), frozenset(points)))
         if (disks := _disk_values()) != self._disks:
