@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STATE = "/run/nfstuned"
+WAITING = "rpc_clnt"
+"""The file that is read only where a request may wait for its server."""
 _DEVICES = [f"0:{minor}" for minor in range(20, 120)]
 """The anonymous device numbers that the guest's mounts get."""
 FILES: dict[str, tuple[str, ...]] = {
@@ -31,7 +33,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "chassis_asset_tag": tuple(
         f"/sys/{folder}/dmi/id/chassis_asset_tag" for folder in ("class", "devices/virtual")
     ),
-    "rpc_clnt": ("/sys/kernel/debug/sunrpc/rpc_clnt",),
+    WAITING: ("/sys/kernel/debug/sunrpc/rpc_clnt",),
     "nfstuned.toml": ("/etc/nfstuned/nfstuned.toml",),
     "conf.d": ("/etc/nfstuned/conf.d",),
     "builtin.json": ("/usr/lib/nfstuned/nfstuned/data/builtin.json",),
@@ -42,8 +44,6 @@ FILES: dict[str, tuple[str, ...]] = {
     "udev's events": (),
 }
 """By the name in the table: the paths to which strace(1) limits a fault (-P); without any, all calls fail."""
-WAITING = "rpc_clnt"
-"""The file that is read only where a request may wait for its server."""
 GROUPS = {"the kernel's events": 1, "udev's events": 2}
 """The multicast groups of the two netlink sockets, by which they are found."""
 
